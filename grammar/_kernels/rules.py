@@ -177,7 +177,7 @@ class LaneChart(NamedTuple):
 
     inside: FloatArray  #: (spans * S * lanes,), ``entry * 2^shift``
     shift: IntArray  #: (spans, lanes) powers of two
-    listed: Int32Array  #: (spans, S) states that are not zero in every lane
+    listed: Int32Array  #: (spans, S) states that are not zero in some lane
     n_listed: Int32Array  #: (spans,) how many
 
 

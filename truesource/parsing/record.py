@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -19,10 +20,15 @@ FORMAT_VERSION = 1
 _WHAT, _REMEDY = "the record of these trees", "parse the sentences again"
 
 
-def _all_outcomes(counts: dict[str, Any]) -> dict[str, Any]:
-    if counts.keys() != set(ParseOutcome):
-        raise ValueError(f"expected the keys {', '.join(ParseOutcome)}")
-    return counts
+def _counts_of(kinds: type[StrEnum]) -> AfterValidator:
+    """Requires a count of each kind."""
+
+    def check(counts: dict[str, Any]) -> dict[str, Any]:
+        if counts.keys() != set(kinds):
+            raise ValueError(f"expected the keys {', '.join(kinds)}")
+        return counts
+
+    return AfterValidator(check)
 
 
 def _settings(values: dict[str, Any]) -> dict[str, Any]:
@@ -30,14 +36,8 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _all_searches(counts: dict[str, Any]) -> dict[str, Any]:
-    if counts.keys() != set(Search):
-        raise ValueError(f"expected the keys {', '.join(Search)}")
-    return counts
-
-
-Searches = Annotated[dict[str, Count], AfterValidator(_all_searches)]  #: trees by where they were looked for
-Outcomes = Annotated[dict[str, Count], AfterValidator(_all_outcomes)]  #: sentences by what became of them
+Searches = Annotated[dict[str, Count], _counts_of(Search)]  #: trees by where they were looked for
+Outcomes = Annotated[dict[str, Count], _counts_of(ParseOutcome)]  #: sentences by what became of them
 
 
 @with_config(STRICT)
