@@ -17,7 +17,7 @@ check: .venv/installed
 	$(BIN)/lint-imports
 
 slow: .venv/installed
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow --timeout 3600
 
 campaign: .venv/installed
 	$(BIN)/python benchmarks/campaign mutations --number 500
