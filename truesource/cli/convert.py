@@ -10,7 +10,8 @@ from pydantic import Field
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, SplitName
-from truesource.cli.settings import option_name, with_options
+from truesource.cli.renamed import option_name
+from truesource.cli.settings import with_options
 from truesource.grammar.formats import names
 from truesource.grammar.support.settings import Settings
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 import truesource.evaluators
 from truesource.cli.verb import Verb
 from truesource.evaluators.tokenisation import lattice_command as lattice
 from truesource.sweep import command as scaling
+
+
+def commands() -> dict[str, Callable[..., None]]:
+    """The function of each verb."""
+    found = {evaluator.name: evaluator.command for evaluator in truesource.evaluators.EVALUATORS}
+    return found | {module.NAME: module.command for module in (lattice, scaling)}
 
 
 def verbs() -> typer.Typer:

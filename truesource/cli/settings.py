@@ -13,6 +13,7 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from truesource.cli.renamed import option_name, renamed_fields
 from truesource.cli.sources import named
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
@@ -47,6 +48,7 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
             command(**given, settings=from_options(kind, values))
 
         called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        called.renamed_options = renamed_fields(kind)  # type: ignore[attr-defined]
         called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return called  # type: ignore[return-value]
 
@@ -66,11 +68,6 @@ def from_options(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
         name, colon, rest = message.partition(": ")
         field = name.partition(".")[0]
         raise InputError(f"{option_name(field)}{colon}{rest}" if field in kind.model_fields else message) from error
-
-
-def option_name(field: str) -> str:
-    """``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
-    return f"--{field.rstrip('_').replace('_', '-')}"
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -9,7 +9,7 @@ from truesource.chain.corpus.config import SampleSettings
 from truesource.cli.bound import BoundSettings
 from truesource.cli.console import echo
 from truesource.cli.convert import ConversionSettings
-from truesource.cli.settings import option_name
+from truesource.cli.renamed import option_name
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding

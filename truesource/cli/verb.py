@@ -7,6 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from truesource.cli.renamed import earlier_spellings, with_names_of_today
 from truesource.grammar.support.printable import markdown
 
 
@@ -24,3 +25,9 @@ class Verb(TyperCommand):
             text = getattr(parameter, "help", None)
             if text is not None:
                 parameter.help = markdown(text)  # type: ignore[attr-defined]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What is left of the arguments; earlier spellings of options are read as those of today."""
+        spellings = earlier_spellings(self.name or "", self.callback)
+        repeatable = frozenset(name for each in self.params if getattr(each, "multiple", False) for name in each.opts)
+        return super().parse_args(ctx, with_names_of_today(args, spellings, repeatable=repeatable))
