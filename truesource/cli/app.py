@@ -64,7 +64,6 @@ app = typer.Typer(
     cls=Verbs,
     name="truesource",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="""Compare language models with the exact distribution of the language they were trained on.
