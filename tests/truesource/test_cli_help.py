@@ -11,10 +11,12 @@ from typing import Annotated, Any
 
 import pytest
 import typer
+from all_verbs import verbs
 from command_line import Command
 from typer.models import ParameterInfo
 
 from truesource.cli import app, evaluate
+from truesource.cli.help import FEW
 from truesource.cli.verb import Verb
 
 WIDE = 4000  #: characters of a line, so that no text is wrapped
@@ -69,7 +71,7 @@ def shown(out: str) -> str:
 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", WIDE)
+    monkeypatch.setattr("truesource.cli.help.WIDTH", WIDE)
 
 
 @pytest.mark.usefixtures("wide")
@@ -78,7 +80,30 @@ def test_every_text_is_shown_as_it_is_written(line: str, command: Command) -> No
     found = command(*line.split(), "--help")
     assert found.code == 0
     for text in written(VERBS[line]):
-        assert shown(text) in shown(found.out), text
+        assert shown(text.removeprefix("Example: ")) in shown(found.out), text
+
+
+@pytest.mark.parametrize("line", VERBS)
+def test_nothing_is_cut_at_80_columns(line: str, command: Command) -> None:
+    out = command(*line.split(), "--help").out
+    assert "…" not in out
+    assert max(map(len, out.split("\n"))) <= 80
+    assert not re.search(r"range>|<(int|str|float|path)", out)
+    words = set(re.split(r"[\s│,]+", out))
+    verb = dict(verbs())[line]
+    names = {name for each in verb.params if not each.hidden for name in (*each.opts, *each.secondary_opts)}
+    assert {name for name in names if name.startswith("-")} <= words
+    texts = [info.help or "" for name, info in parameters(VERBS[line]).items()]
+    assert set(" ".join(texts).split()) <= set(out.split())
+    examples = re.findall(r"^Example: (.*)$", inspect.getdoc(VERBS[line]) or "", re.MULTILINE)
+    assert examples and all(set(example.split()) <= set(out.split()) for example in examples)
+
+
+@pytest.mark.parametrize("line", VERBS)
+def test_many_options_are_in_panels(line: str, command: Command) -> None:
+    shown = [each for each in dict(verbs())[line].params if each.param_type_name == "option" and not each.hidden]
+    panels = re.findall(r"^╭─ (.*?) ─", command(*line.split(), "--help").out, re.MULTILINE)
+    assert (len(set(panels) - {"Arguments"}) > 1) == (len(shown) > FEW)
 
 
 def test_there_is_markup_to_be_shown() -> None:
@@ -141,3 +166,11 @@ def test_every_parameter_has_its_options() -> None:
 )
 def test_faults_are_found(text: str, wrong: list[str]) -> None:
     assert faults(text) == wrong
+
+
+def test_every_verb_is_in_one_group_of_the_root_help(command: Command) -> None:
+    grouped = [name for names in app.GROUPS.values() for name in names]
+    assert len(grouped) == len(set(grouped)) and app.VERBS.keys() <= set(grouped)
+    out = command("--help").out
+    assert "…" not in out and len(out.split("\n")) < 60
+    assert all(group in out for group in app.GROUPS)

@@ -35,6 +35,14 @@ VERBS = {
     "cite": ("truesource.cli.cite", "List the publications to cite."),
     "evaluate": ("truesource.cli.evaluate", "Measure corpora and models, one evaluator at a time."),
 }
+#: the verbs as help groups them, in the order in which a newcomer needs them
+GROUPS = {
+    "Start here": ("new", "demo", "run", "report"),
+    "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
+    "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark"),
+    "Grammars and languages": ("languages", "language", "inspect", "parse", "convert", "vary"),
+    "Reference": ("schema", "cite"),
+}
 
 
 def load(name: str) -> Any:
@@ -51,7 +59,11 @@ class Verbs(TyperGroup):
     """The verbs by name; only the one that is called is imported."""
 
     def __init__(self, **given: Any) -> None:
-        lines = {name: TyperCommand(name, help=line) for name, (_, line) in VERBS.items()}
+        groups = {name: group for group, names in GROUPS.items() for name in names if name in VERBS}
+        lines = {
+            name: TyperCommand(name, help=VERBS[name][1], rich_help_panel=groups.get(name))
+            for name in dict.fromkeys((*groups, *VERBS))
+        }
         super().__init__(**{**given, "commands": lines})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -68,8 +80,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="""Compare language models with the exact distribution of the language they were trained on.
 
-    Start with **truesource demo**. The steps one by one: **induce** a grammar from a treebank, **sample** a corpus
-    from it, **train** language models, **score** them against the exact truth.
+    Start with **truesource demo**. Every verb has examples: **truesource score --help**.
     """,
 )
 
