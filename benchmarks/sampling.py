@@ -64,7 +64,7 @@ def ours(grammar: Path, sentences: int, workers: int, folder: Path) -> Row:
         "-o",
         str(folder),
     ]
-    command += ["--lengths", str(LENGTHS), "--split", "train=.98,dev=.01,test=.01", "--workers", str(workers)]
+    command += ["--lengths", str(LENGTHS), "--shares", "train=.98,dev=.01,test=.01", "--workers", str(workers)]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0.0

@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def blocks(page: Path) -> list[str]:
+    """The Python examples of a page, each of which stands alone."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def undefined(code: str) -> list[str]:
+    """Names that code uses and does not define."""
+    call = [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F821", "--output-format=concise", "-"]
+    found = subprocess.run(call, input=code, capture_output=True, text=True, check=False)
+    assert found.returncode in (0, 1), found.stderr
+    return re.findall(r"Undefined name `(\w+)`", found.stdout)
+
+
+def test_examples_of_the_guides_define_what_they_use() -> None:
+    found = {page.name: [undefined(code) for code in blocks(page)] for page in PAGES}
+    assert sum(map(len, found.values())) >= 9
+    assert {name: names for name, names in found.items() if any(names)} == {}
+    assert undefined("models = load(sentences)") == ["load", "sentences"]
+
+
+def test_examples_of_the_guides_import_what_is_there() -> None:
+    checked = 0
+    for code in (code for page in PAGES for code in blocks(page)):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("truesource"):
+                module = importlib.import_module(node.module or "")
+                assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+                checked += 1
+    assert checked > 5
+
+
+def test_the_index_of_the_guides_links_every_page() -> None:
+    linked = re.findall(r"\]\(([a-z_-]+\.md)\)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
+    assert sorted(linked) == sorted(page.name for page in PAGES if page.name != "README.md")
 
 
 def test_readme_examples_run() -> None:

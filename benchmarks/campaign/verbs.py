@@ -72,7 +72,7 @@ VERBS = [
     verb("sample", "sample g.npz -n 300 --lengths 2..12 -o out/c", "g.npz", "out/c"),
     verb(
         "sample-variant",
-        "sample g.npz -n 100 --lengths 2..12 --split train=1 --variant zipf=1.2 -o out/c",
+        "sample g.npz -n 100 --lengths 2..12 --shares train=1 --variant zipf=1.2 -o out/c",
         "g.npz",
         "out/c",
     ),
@@ -130,7 +130,7 @@ VERBS = [
     ),
     verb(
         "divergence-samples",
-        "evaluate divergence net corpus --oracle g.npz --samples samples --by class --classes classes.json"
+        "evaluate divergence net corpus --oracle g.npz --model-samples samples --by class --classes classes.json"
         " --json out/d.json",
         "samples classes.json",
         "out/d.json",
@@ -172,7 +172,7 @@ VERBS = [
     verb("pplu", "evaluate pplu net corpus --oracle g.npz --json out/p.json", "net corpus", "out/p.json"),
     verb(
         "pplu-reference",
-        "evaluate pplu net corpus --unigram train --reference text.txt --reduce --json out/p.json --figure out/p.svg",
+        "evaluate pplu net corpus --unigram train --counted text.txt --reduce --json out/p.json --figure out/p.svg",
         "net text.txt",
         "out/p.json out/p.svg",
     ),

@@ -84,7 +84,7 @@ RECIPE = [
     "convert g.txt g.npz",
     "convert g.txt g.nltk --to nltk",
     "convert g.txt b.grammar --to berkeley",
-    "sample g.txt -n 500 --lengths 2..12 --split train=.8,dev=.08,eval=.12 -o corpus",
+    "sample g.txt -n 500 --lengths 2..12 --shares train=.8,dev=.08,eval=.12 -o corpus",
     "convert corpus bank.mrg",
     "induce bank.mrg --cycles 1 -o p.npz",
     f"train corpus --model gpt2 {WORDS} {HEADS} --set training.snapshots=log -o net",

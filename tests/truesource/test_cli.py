@@ -25,7 +25,7 @@ VERBS = (
 )
 TEXT = "the dog sees a cat\nman walks\n"
 TINY = ("--set", "model.dim=16", "--set", "model.heads=2", "--set", "model.layers=1", "--set", "training.max_steps=4")
-SPLIT = ("--lengths", "2..8", "--split", "train=.6,dev=.1,eval=.3")
+SPLIT = ("--lengths", "2..8", "--shares", "train=.6,dev=.1,eval=.3")
 
 
 @pytest.fixture
@@ -117,11 +117,11 @@ BAD = [
     ("sample toy.npz -n 200 -o new --lengths 25..6", ["low <= high"]),
     ("sample toy.npz -n 200 -o new --lengths short", ["6..25 (inclusive) or none, got 'short'"]),
     ("sample toy.npz -n 200 -o new --lengths 1..1", ["1..1"]),
-    ("sample toy.npz -n 200 -o new --split train", ["write splits as"]),
-    ("sample toy.npz -n 200 -o new --split train=.5,eval=.6", ["splits sum to 1.1"]),
-    ("sample toy.npz -n 200 -o new --split train=.5,train=1", ["is given twice"]),
-    ("sample toy.npz -n 200 -o new --split train=-1,eval=2", ["write splits as"]),
-    ("sample toy.npz -n 200 -o new --split train=nan", ["write splits as"]),
+    ("sample toy.npz -n 200 -o new --shares train", ["write splits as"]),
+    ("sample toy.npz -n 200 -o new --shares train=.5,eval=.6", ["splits sum to 1.1"]),
+    ("sample toy.npz -n 200 -o new --shares train=.5,train=1", ["is given twice"]),
+    ("sample toy.npz -n 200 -o new --shares train=-1,eval=2", ["write splits as"]),
+    ("sample toy.npz -n 200 -o new --shares train=nan", ["write splits as"]),
     ("sample toy.npz -o new", ["-n SENTENCES or --tokens TOKENS"]),
     ("sample toy.npz -o new -n 9 --tokens 9", ["-n SENTENCES or --tokens TOKENS"]),
     ("sample toy.npz -n 200 -o new --start QQ", ["no symbol 'QQ'"]),
@@ -131,7 +131,7 @@ BAD = [
     ("sample toy.npz -n 200 -o new --variant mirror", ["mirror needs a value"]),
     ("sample toy.npz -n 200 -o new --variant mirror=NP --overlap unique", ["parallel corpora have iid splits"]),
     ("convert folder new", ["not a finished corpus", "folder"]),
-    ("sample toy.npz -n 3 -o new", ["3 sentences are too few", "--split train=1"]),
+    ("sample toy.npz -n 3 -o new", ["3 sentences are too few", "--shares train=1"]),
     ("parse toy.npz empty.txt -o new", ["no sentence", "empty.txt"]),
     ("parse toy.npz text.txt -o new.mrg --keep-missing", ["--keep-missing is for folders"]),
     ("parse toy.npz text.txt -o new.mrg --shard 0/2", ["--shard is for folders"]),

@@ -157,7 +157,7 @@ def test_a_run_has_the_numbers_of_its_report(here: Path, command: Command) -> No
 def test_exact_divergences_stand_beside(here: Path, command: Command) -> None:
     kept = json.loads(Path("toy/divergence/net-seed4.json").read_text("utf-8"))["records"]
     (kl,) = (record["value"] for record in kept if record["name"] == "kl")
-    for call in (("toy",), (*NETS, "own.py:table", *ON, "--exact", 12)):
+    for call in (("toy",), (*NETS, "own.py:table", *ON, "--exact-kl", 12)):
         found = command("compare", *call, "--json", "out.json", "--force")
         assert found.code == 0, found.err
         assert "exact KL" in found.out

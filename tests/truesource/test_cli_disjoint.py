@@ -16,7 +16,7 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SPLIT = ("--lengths", "2..8", "--split", "train=.4,dev=.2,eval=.4", "--overlap", "disjoint")
+SPLIT = ("--lengths", "2..8", "--shares", "train=.4,dev=.2,eval=.4", "--overlap", "disjoint")
 SMALL = [f"--set=model.{k}={v}" for k, v in {"layers": 1, "dim": 8, "heads": 2}.items()]
 STEPS = [f"--set=training.{k}={v}" for k, v in {"max_steps": 2, "snapshots": "log", "eval_every": 2}.items()]
 MODEL = ("model", "b", "--oracle", "toy.npz", "--json", "x.json")

@@ -55,7 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, netw
     PCFG.from_text(TOY).save(tmp_path / "toy.npz")
     (tmp_path / "gpt2").symlink_to(networks / "gpt2")
     (tmp_path / "bert").symlink_to(networks / "bert")
-    split = ("--lengths", str(LENGTHS), "--split", "train=.6,eval=.4")
+    split = ("--lengths", str(LENGTHS), "--shares", "train=.6,eval=.4")
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *split).code == 0
     return tmp_path
 
@@ -155,7 +155,7 @@ def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
 
 def test_samples_as_text(here: Path, command: Command) -> None:
     (here / "own.txt").write_text("the dog sees\ndog dog\ncat walk\nthe walk walk\n", encoding="utf-8")
-    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "own.txt", "--json", "d.json")
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", "own.txt", "--json", "d.json")
     assert (found.code, found.err) == (0, "")
     assert "4 sentences of gpt2" in found.out
     assert found.last == "Wrote d.json. Next: truesource cite"
@@ -170,16 +170,19 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
     assert command(*make, "-o", "own").code == 0
     assert command(*make, "-o", "nucleus", "--scheme", "nucleus", "--top-p", 0.9).code == 0
     assert command(*make, "-o", "hot", "--temperature", 2).code == 0
-    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "own", "--json", "d.json")
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", "own", "--json", "d.json")
     assert found.code == 0
     cut = int(found.err.split()[0])
     assert found.err == f"{cut} of 40 sentences of the model were cut and are left out\n"
     assert f"samples:{40 - cut}" in str(records_of(here / "d.json")["samples_impossible"]["signature"])
     for other in ("nucleus", "hot"):
-        refused = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", other)
+        refused = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", other)
         assert refused.code == 2
         assert "not from the model's own distribution" in refused.err
-    assert "no finished samples" in command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "corpus").err
+    assert (
+        "no finished samples"
+        in command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", "corpus").err
+    )
 
 
 # -- bad input --------------------------------------------------------------------------------------
@@ -196,11 +199,11 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
         ("missing corpus --oracle toy.npz", "missing"),
         ("gpt2 missing --oracle toy.npz", "missing"),
         ("gpt2 corpus --oracle missing.npz", "missing.npz"),
-        ("gpt2 corpus --oracle toy.npz --samples missing.txt", "missing.txt"),
+        ("gpt2 corpus --oracle toy.npz --model-samples missing.txt", "missing.txt"),
         ("gpt2 corpus --oracle toy.npz --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("gpt2 corpus --oracle toy.npz --json toy.npz", "will not overwrite toy.npz without --force"),
         ("gpt2 corpus --oracle toy.npz --figure toy.npz", "will not overwrite toy.npz without --force"),
-        ("bert corpus --oracle toy.npz --samples text.txt", "a masked model has no sentences of its own"),
+        ("bert corpus --oracle toy.npz --model-samples text.txt", "a masked model has no sentences of its own"),
     ],
 )
 def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:

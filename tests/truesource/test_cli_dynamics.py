@@ -87,7 +87,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, made
     PCFG.from_text(GRAMMAR).save(tmp_path / "toy.npz")
     for name in ("gpt2", "bert"):
         shutil.copytree(made / name, tmp_path / name)
-    split = ("--lengths", "2..5", "--split", "train=.6,eval=.4")
+    split = ("--lengths", "2..5", "--shares", "train=.6,eval=.4")
     assert command("sample", "toy.npz", "-n", 60, "-o", "corpus", *split).code == 0
     return tmp_path
 

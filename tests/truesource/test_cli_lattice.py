@@ -121,7 +121,9 @@ def test_what_the_tokeniser_changes_or_cannot_read_is_said(here: Path, command: 
 def test_a_corpus_folder_is_read_by_split(here: Path, command: Command) -> None:
     grammar = "S -> D N 1.0\nD -> the 0.5 | a 0.5\nN -> cat 0.5 | mat 0.3 | theatre 0.2\n"
     PCFG.from_text(grammar).save(here / "g.npz")
-    assert command("sample", "g.npz", "-n", 20, "-o", "c", "--split", "train=.5,eval=.5", "--lengths", "2..2").code == 0
+    assert (
+        command("sample", "g.npz", "-n", 20, "-o", "c", "--shares", "train=.5,eval=.5", "--lengths", "2..2").code == 0
+    )
     found = command(*CALL, "unigram.json", "c", "--json", "l.json")
     assert (found.code, found.err) == (0, "")
     records = records_of(here / "l.json")

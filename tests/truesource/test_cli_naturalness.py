@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     PCFG.from_text(TOY).save(tmp_path / "toy.npz")
     assert (
         command(
-            "sample", "toy.npz", "-n", 200, "-o", "corpus", "--lengths", "2..12", "--split", "train=.6,eval=.4"
+            "sample", "toy.npz", "-n", 200, "-o", "corpus", "--lengths", "2..12", "--shares", "train=.6,eval=.4"
         ).code
         == 0
     )
@@ -78,7 +78,7 @@ def test_a_source_is_read_or_drawn_within_the_lengths(here: Path) -> None:
 
 @pytest.mark.parametrize("variant", ["default", "paper"])
 def test_all_kinds_side_by_side(variant: str, here: Path, command: Command) -> None:
-    call = ("toy.npz", "corpus", "words.txt", "--reference", "bank.mrg", *SHORT, "--variant", variant)
+    call = ("toy.npz", "corpus", "words.txt", "--reference", "bank.mrg", *SHORT, "--definitions", variant)
     code, out, err = command(*CALL, *call, "--json", "new.json", "--figure", "new.svg")
     assert (code, err) == (0, "")
     assert "toy: 300 sentences sampled" in out

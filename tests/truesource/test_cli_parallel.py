@@ -19,7 +19,7 @@ from truesource.grammar.support.files import digest_file
 
 ROOT = Path(__file__).parents[2]
 TRUESOURCE = [sys.executable, "-m", "truesource"]
-SAMPLE = ["sample", "toy.npz", "-n", "3000", "--lengths", "2..9", "--split", "train=.8,test=.2", "--seed", "4"]
+SAMPLE = ["sample", "toy.npz", "-n", "3000", "--lengths", "2..9", "--shares", "train=.8,test=.2", "--seed", "4"]
 BOUND = ["bound", "toy.npz", "text.txt", "--lengths", "none"]
 
 

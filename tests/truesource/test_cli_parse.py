@@ -327,7 +327,7 @@ def test_a_damaged_folder_is_refused(here: Path, command: Command) -> None:
 
 
 def test_a_corpus_folder_is_parsed_split_by_split(here: Path, command: Command) -> None:
-    assert command("sample", "toy.txt", "-n", 60, "-o", "corpus", "--split", "train=.5,eval=.5").code == 0
+    assert command("sample", "toy.txt", "-n", 60, "-o", "corpus", "--shares", "train=.5,eval=.5").code == 0
     assert command("parse", "toy.txt", "corpus", "-o", "trees", "--split", "train", *SHARDS).code == 0
     parsed = ParsedCorpus.load(here / "trees")
     corpus = Corpus.load(here / "corpus")
@@ -371,7 +371,7 @@ def test_runs_of_sentences_are_read_forward_and_back(here: Path, command: Comman
         assert reader.take(first, count) == every[first : first + count]
     with pytest.raises(InputError, match="changed"):
         reader.take(40, 2)
-    assert command("sample", "toy.txt", "-n", 30, "-o", "corpus", "--split", "eval=1", "--shard-size", 8).code == 0
+    assert command("sample", "toy.txt", "-n", 30, "-o", "corpus", "--shares", "eval=1", "--shard-size", 8).code == 0
     of_corpus = ForwardReader(CorpusSource(here / "corpus", "eval"))
     assert [each.words for each in of_corpus.take(6, 20)] == Corpus.load(here / "corpus").sentences("eval")[6:26]
 

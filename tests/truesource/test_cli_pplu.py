@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     """A folder with a grammar, a corpus, a trigram model of it and a text, as working directory."""
     monkeypatch.chdir(tmp_path)
     PCFG.from_text(TAGGED).save(tmp_path / "toy.npz")
-    split = ("--lengths", "2..9", "--split", "train=.7,dev=.1,eval=.2")
+    split = ("--lengths", "2..9", "--shares", "train=.7,dev=.1,eval=.2")
     assert command("sample", "toy.npz", "-n", 600, "-o", "corpus", *split).code == 0
     assert command("train", "corpus", "--model", "ngram", "-o", "model").code == 0
     (tmp_path / "text.txt").write_text(
@@ -96,7 +96,7 @@ def test_every_experiment_with_the_truth_beside_it(here: Path, command: Command)
 
 
 def test_word_frequencies_of_a_text(here: Path, command: Command) -> None:
-    counted = (*CALL, "model", "text.txt", "--unigram", "train", "--reference")
+    counted = (*CALL, "model", "text.txt", "--unigram", "train", "--counted")
     found = command(*counted, "corpus", "--json", "x.json")
     assert found.code == 0, found.err
     assert "|u:train|" in str(records()[0]["signature"])
@@ -111,9 +111,9 @@ def test_word_frequencies_of_a_text(here: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("model", "text.txt", "--unigram", "train"), "name it: --reference TEXT"),
-        (("model", "text.txt", "--reference", "other.txt"), "unigram train or model counts; give both"),
-        (("model", "text.txt", "--unigram", "model"), "name their text as reference"),
+        (("model", "text.txt", "--unigram", "train"), "name it: --counted TEXT"),
+        (("model", "text.txt", "--counted", "other.txt"), "unigram train or model counts; give both"),
+        (("model", "text.txt", "--unigram", "model"), "name their text as counted"),
         (("model", "text.txt", "--unigram", "oracle"), "needs the grammar"),
         (("model", "text.txt", "--senses", "9"), "--senses needs the grammar"),
         (("model", "text.txt", "--figure", "x.svg"), "--figure draws the curves of --reduce"),
@@ -138,7 +138,7 @@ def test_models_of_pieces_have_no_vocabulary_to_reduce(here: Path, command: Comm
     assert found.code == 2
     assert "has no vocabulary" in found.err
     assert command(*CALL, "pieces", "text.txt").code == 0
-    counted = command(*CALL, "pieces", "text.txt", "--unigram", "train", "--reference", "other.txt")
+    counted = command(*CALL, "pieces", "text.txt", "--unigram", "train", "--counted", "other.txt")
     assert counted.code == 0, counted.err  # man and walks are not in other.txt: smoothed over the words of both
     assert "-ln PPLu" in counted.out
     assert "of the model" not in counted.out

@@ -93,7 +93,7 @@ def test_the_published_choices_on_a_grammar(tmp_path: Path, command: Command, mo
     sentences = [["a", "c", "b"], ["b", "a"], ["c"], ["a", "a"]]
     Path("t.txt").write_text("".join(" ".join(s) + "\n" for s in sentences))
     Path("v.txt").write_text("a b\n")
-    options = ["--frame", "paper", "--vocabulary", "v.txt", "--masked-variant", "paper", "--lengths", "none"]
+    options = ["--frame", "paper", "--vocabulary", "v.txt", "--definitions", "paper", "--lengths", "none"]
     done = command("bound", "g.npz", "t.txt", *options)
     assert done.code == 0, done.err
     causal, masked = (float(re.split(r" = | \[", line)[1]) for line in done.out.splitlines()[:2])

@@ -19,7 +19,7 @@ from truesource.generator.text import read_sentences
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 
-SPLIT = ("--lengths", "2..8", "--split", "train=.6,test=.4")
+SPLIT = ("--lengths", "2..8", "--shares", "train=.6,test=.4")
 
 
 @pytest.fixture
@@ -74,12 +74,14 @@ def test_conditions_of_the_sampler(here: Path, command: Command) -> None:
     assert f"height     {1 - cap['probability']:.3g} of the probability is in trees above 6" in out
     assert "gives each sentence up to" in " ".join(command("bound", "toy.npz", "low", "--split", "test").err.split())
     assert (
-        command("sample", "toy.npz", "-n", 50, "-o", "np", "--lengths", "1..4", "--split", "x=1", "--start", "NP").code
+        command("sample", "toy.npz", "-n", 50, "-o", "np", "--lengths", "1..4", "--shares", "x=1", "--start", "NP").code
         == 0
     )
     phrases = Corpus.load(here / "np").sentences("x")
     assert {len(phrase) for phrase in phrases} == {1, 2}
-    command("sample", "toy.npz", "-n", 3000, "-o", "cold", "--split", "x=1", "--lengths", "none", "--temperature", 0.25)
+    command(
+        "sample", "toy.npz", "-n", 3000, "-o", "cold", "--shares", "x=1", "--lengths", "none", "--temperature", 0.25
+    )
     nouns = [
         word for s in Corpus.load(here / "cold").sentences("x") for word in s if word in ("dog", "cat", "man", "park")
     ]
@@ -163,7 +165,7 @@ def test_parallel_corpora(here: Path, command: Command) -> None:
 def test_sentences_have_all_lengths_unless_a_range_is_asked_for(here: Path, command: Command) -> None:
     """Of S -> S S 0.49 | a 0.51, lengths follow the Catalan numbers; their mean is 0.51 / 0.02 = 25.5."""
     (here / "mine.txt").write_text("S -> S S 0.49 | 'a' 0.51\n", encoding="utf-8")
-    found = command("sample", "mine.txt", "-n", 4000, "-o", "c", "--split", "train=1")
+    found = command("sample", "mine.txt", "-n", 4000, "-o", "c", "--shares", "train=1")
     assert (found.code, found.err) == (0, "")
     corpus = Corpus.load(here / "c")
     assert corpus.lengths is None and corpus.record["condition"] is None
@@ -172,13 +174,13 @@ def test_sentences_have_all_lengths_unless_a_range_is_asked_for(here: Path, comm
     exact = [math.comb(2 * n - 2, n - 1) / n * 0.49 ** (n - 1) * 0.51**n for n in range(1, 51)]
     observed = [*np.bincount(lengths[lengths <= 50], minlength=51)[1:], np.sum(lengths > 50)]
     assert stats.chisquare(observed, 4000 * np.array([*exact, 1 - sum(exact)])).pvalue > 1e-3
-    none = command("sample", "mine.txt", "-n", 4000, "-o", "n", "--split", "train=1", "--lengths", "none")
+    none = command("sample", "mine.txt", "-n", 4000, "-o", "n", "--shares", "train=1", "--lengths", "none")
     assert none.code == 0 and Corpus.load(here / "n").digest == corpus.digest
 
 
 def test_an_inconsistent_grammar_is_sampled_in_the_way_that_its_refusal_names(here: Path, command: Command) -> None:
     (here / "grows.txt").write_text("S -> S S 0.6 | NP 0.4\nNP -> NP NP NP 0.2 | 'a' 0.8\n", encoding="utf-8")
-    call = ("sample", "grows.txt", "-n", 40, "--split", "train=1", "-o", "c")
+    call = ("sample", "grows.txt", "-n", 40, "--shares", "train=1", "-o", "c")
     refused = command(*call)
     assert refused.code == 2 and not (here / "c").exists()
     way_out = re.search(r"to sample it as it is, give a range of lengths, such as (--lengths) (\S+) \(", refused.err)
@@ -194,7 +196,7 @@ def test_long_sentences_are_warned_of_not_refused(depth: int, warns: bool, here:
     """Published languages have sentences of 3^6 = 729 tokens; 3^7 = 2,187 are rarely what is wanted."""
     rules = [f"A{i} -> A{i + 1} A{i + 1} A{i + 1} 1.0" for i in range(depth)]
     (here / "deep.txt").write_text("\n".join([*rules, f"A{depth} -> 'a' 0.5 | 'b' 0.5"]), encoding="utf-8")
-    call = ("sample", "deep.txt", "-n", 5, "--split", "train=1")
+    call = ("sample", "deep.txt", "-n", 5, "--shares", "train=1")
     found = command(*call, "-o", "c")
     assert found.code == 0 and f"mean length {3**depth}.00, no length range" in found.last
     expected = "Warning: sentences of this grammar have 2,187 tokens on average; a range of lengths, such as --lengths"
@@ -206,11 +208,11 @@ def test_long_sentences_are_warned_of_not_refused(depth: int, warns: bool, here:
 def test_a_length_range_needs_no_consistent_grammar(here: Path, command: Command) -> None:
     """Of S -> S S 0.6 | a 0.4, lengths 1 and 2 have 0.4 and 0.6 * 0.4 ** 2 before conditioning."""
     PCFG.from_text("S -> S S 0.6 | a 0.4").save(here / "grows.npz")
-    code, _, err = command("sample", "grows.npz", "-n", 2000, "-o", "c", "--lengths", "1..2", "--split", "train=1")
+    code, _, err = command("sample", "grows.npz", "-n", 2000, "-o", "c", "--lengths", "1..2", "--shares", "train=1")
     assert (code, err) == (0, "")
     short = sum(len(sentence) == 1 for sentence in Corpus.load(here / "c").sentences("train"))
     assert stats.binomtest(short, 2000, 0.4 / (0.4 + 0.6 * 0.4**2)).pvalue > 1e-3
-    code, _, err = command("sample", "grows.npz", "-n", 20, "-o", "d", "--lengths", "none", "--split", "train=1")
+    code, _, err = command("sample", "grows.npz", "-n", 20, "-o", "d", "--lengths", "none", "--shares", "train=1")
     assert code == 2
     assert "spectral radius" in err
     assert not (here / "d").exists()
@@ -219,7 +221,7 @@ def test_a_length_range_needs_no_consistent_grammar(here: Path, command: Command
 @pytest.mark.parametrize("lengths", ["1..9", "none"])
 def test_rounded_probabilities_are_sampled(lengths: str, here: Path, command: Command) -> None:
     (here / "mild.txt").write_text("S -> S S 0.3 | a 0.6999993\n", encoding="utf-8")
-    arguments = ("sample", "mild.txt", "-n", 50, "-o", "c", "--lengths", lengths, "--split", "train=1")
+    arguments = ("sample", "mild.txt", "-n", 50, "-o", "c", "--lengths", lengths, "--shares", "train=1")
     assert command(*arguments).code == 0
     assert command("convert", "mild.txt", "mended.npz", "--normalise").code == 0
     assert command("inspect", "mended.npz").out.splitlines()[-1].startswith("No problem found.")
@@ -228,7 +230,7 @@ def test_rounded_probabilities_are_sampled(lengths: str, here: Path, command: Co
 
 def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> None:
     PCFG.from_text("S -> S S 0.3 | 'New\u00a0York' 0.4 | 'x' 0.3").save(here / "nb.npz")
-    assert command("sample", "nb.npz", "-n", 60, "-o", "nb", "--lengths", "1..4", "--split", "eval=1").code == 0
+    assert command("sample", "nb.npz", "-n", 60, "-o", "nb", "--lengths", "1..4", "--shares", "eval=1").code == 0
     code, out, _ = command("convert", "nb", "nb.txt", "--split", "eval")
     assert code == 0
     assert out.splitlines()[-1].endswith("Next: truesource inspect GRAMMAR nb.txt")
@@ -243,7 +245,7 @@ def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> N
 
 def test_words_with_blanks_do_not_become_text(here: Path, command: Command) -> None:
     PCFG.from_text("S -> S S 0.3 | 'New York' 0.4 | 'x' 0.3").save(here / "sp.npz")
-    assert command("sample", "sp.npz", "-n", 60, "-o", "sp", "--lengths", "1..4", "--split", "eval=1").code == 0
+    assert command("sample", "sp.npz", "-n", 60, "-o", "sp", "--lengths", "1..4", "--shares", "eval=1").code == 0
     code, _, err = command("convert", "sp", "sp.txt", "--split", "eval")
     assert code == 2
     assert "the word 'New York' contains white space" in err

@@ -54,7 +54,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             raise SystemExit(0)
         assert stop.value.code in (None, 0)
 
-    run("sample", folder / "g.npz", "-n", 600, "-o", folder / "corpus", "--lengths", "2..5", "--split", SPLIT)
+    run("sample", folder / "g.npz", "-n", 600, "-o", folder / "corpus", "--lengths", "2..5", "--shares", SPLIT)
     for model, (kind, size, rate) in SETTINGS.items():
         sets = (f"model.tokenizer={kind}", f"model.vocab_size={size}", "model.dim=32", "model.layers=1", rate)
         options = [x for setting in (*sets, "training.max_steps=60") for x in ("--set", setting)]

@@ -36,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     PCFG.from_text(TOY).save(tmp_path / "toy.npz")
-    sampled = ("sample", "toy.npz", "-n", 300, "-o", "corpus", "--lengths", "2..9", "--split", "train=.5,test=.5")
+    sampled = ("sample", "toy.npz", "-n", 300, "-o", "corpus", "--lengths", "2..9", "--shares", "train=.5,test=.5")
     assert command(*sampled).code == 0
     return tmp_path
 
@@ -96,7 +96,7 @@ def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, comma
         found = command(*CALL, source, "--oracle", "toy.npz", "--vocabulary", "gram", "-n", 60, *SHORT)
         assert found.code == 0, found.err
         assert f"lengths of the truth: 2..9, as those of {source}" in found.out
-    split = ("--split", "train=.5,test=.5")
+    split = ("--shares", "train=.5,test=.5")
     assert command("sample", "toy.npz", "-n", 100, "-o", "short", "--lengths", "2..5", *split).code == 0
     found = command(*CALL, "drawn", "short", "--oracle", "toy.npz", *SHORT)
     assert found.code == 2
@@ -170,7 +170,7 @@ def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Comm
         (("a.txt",), "give either --oracle GRAMMAR"),
         (("a.txt", "--oracle", "toy.npz", "--reference", "b.txt"), "give either --oracle GRAMMAR"),
         (("a.txt", "--reference", "b.txt", "--vocabulary", "m"), "--vocabulary goes with --oracle"),
-        (("a.txt", "--oracle", "toy.npz", "--variant", "paper"), "--variant paper goes with --reference"),
+        (("a.txt", "--oracle", "toy.npz", "--definitions", "paper"), "--definitions paper goes with --reference"),
         (("nowhere.txt", "--oracle", "toy.npz"), "there is no such file"),
         (("a.txt", "--oracle", "toy.npz"), "give --lengths, such as 6..25, or none"),
         (("a.txt", "--oracle", "toy.npz", "--lengths", "2..300"), "up to 200 words"),

@@ -48,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, mode
     PCFG.from_text(SEAT_GRAMMAR).save(tmp_path / "toy.npz")
     for name in models.iterdir():
         (tmp_path / name.name).symlink_to(name)
-    made = command("sample", "toy.npz", "-n", 40, "-o", "corpus", "--lengths", str(LENGTHS), "--split", "eval=1")
+    made = command("sample", "toy.npz", "-n", 40, "-o", "corpus", "--lengths", str(LENGTHS), "--shares", "eval=1")
     assert made.code == 0
     return tmp_path
 
@@ -162,7 +162,7 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
 
 
 def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path, command: Command) -> None:
-    splits = ("--split", "train=.5,eval=.5", "--overlap", "disjoint", "--lengths", LENGTHS)
+    splits = ("--shares", "train=.5,eval=.5", "--overlap", "disjoint", "--lengths", LENGTHS)
     assert command("sample", "toy.npz", "-n", 60, "-o", "apart", *splits).code == 0
     found = command(
         *CALL, "unigram", "apart", "--estimators", "nbest", "--samples", 4, "--oracle", "toy.npz", "--json", "t.json",

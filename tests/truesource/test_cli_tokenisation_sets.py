@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
     for name, kind, longest in (("unigram", "unigram", 60), ("bpe", "bpe", 60), ("narrow", "unigram", 12)):
         save_piece_model(tmp_path / name, [WORDS], kind, 22, max_positions=longest)  # type: ignore[arg-type]
     PCFG.from_text(SEAT_GRAMMAR).save(tmp_path / "toy.npz")
-    made = command("sample", "toy.npz", "-n", 20, "-o", "corpus", "--lengths", "2..5", "--split", "eval=1")
+    made = command("sample", "toy.npz", "-n", 20, "-o", "corpus", "--lengths", "2..5", "--shares", "eval=1")
     assert made.code == 0
     return tmp_path
 

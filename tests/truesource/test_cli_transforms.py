@@ -17,7 +17,7 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-SPLIT = ("--lengths", "2..8", "--split", "train=.8,dev=.1,eval=.1")
+SPLIT = ("--lengths", "2..8", "--shares", "train=.8,dev=.1,eval=.1")
 SHUFFLE = "block-shuffle:size=2,seed=1"
 
 

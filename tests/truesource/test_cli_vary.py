@@ -145,8 +145,10 @@ def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, mon
     assert PCFG.load(tmp_path / "w" / "head-final-all.npz").to_text() == found.replace(
         "%start S\n", "%start S\n%head S: VPs\n%head VPs: V\n"
     )
-    sample = ("sample", "g.txt", "-n", 20, "--split", "train=1", "--lengths", "2..3", "--variant", "head-initial=all")
+    sample = ("sample", "g.txt", "-n", 20, "--shares", "train=1", "--lengths", "2..3", "--variant", "head-initial=all")
     assert "the head is not known" in command(*sample, "-o", "c").err
     assert command(*sample, "-o", "c", "--heads", "heads.txt").code == 0
-    assert "--heads" in command("sample", "g.txt", "-n", 5, "--split", "train=1", "-o", "d", "--heads", "heads.txt").err
+    assert (
+        "--heads" in command("sample", "g.txt", "-n", 5, "--shares", "train=1", "-o", "d", "--heads", "heads.txt").err
+    )
     assert "--heads" in command("vary", "g.txt", "--variant", "zipf=1", "-o", "x", "--heads", "heads.txt").err

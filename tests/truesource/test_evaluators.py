@@ -140,7 +140,7 @@ models:
   - {name: gpt2, model: {dim: 8, heads: 2, layers: 1}, training: {max_steps: 2, snapshots: log}}
   - {name: pieces, model: {architecture: ngram, order: 2, tokenizer: bpe, vocab_size: 30}}
 evaluation:
-  naturalness: {sentences: 100, variant: paper}
+  naturalness: {sentences: 100, definitions: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
   pairs: {number: 5, phenomena: [word-order]}
   pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
@@ -159,7 +159,7 @@ SAME = {
         "naturalness/naturalness.json",
         "'trees learned from=runs/toy/treebank/treebank.mrg.gz' corpus=runs/toy/corpus"
         " --reference 'held-out trees=runs/toy/treebank/held_out.mrg.gz' --oracle runs/toy/grammar/grammar.npz"
-        " --sentences 100 --variant paper",
+        " --sentences 100 --definitions paper",
     ),
     "treebank_baseline": (
         "treebank_baseline/net.json",

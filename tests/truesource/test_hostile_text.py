@@ -69,7 +69,7 @@ def made(command: Command) -> None:
         return
     check(command("convert", "g.txt", "g.npz"))
     shares = "train=.75,dev=.1,eval=.15"
-    check(command("sample", "g.npz", "-n", "300", "--split", shares, "--lengths", "2..6", "-o", "c"))
+    check(command("sample", "g.npz", "-n", "300", "--shares", shares, "--lengths", "2..6", "-o", "c"))
     check(command("train", "c", "--model", "ngram", "-o", "[/b]m"))
 
 

@@ -53,7 +53,7 @@ def made(folder: Path, grammar: str) -> list[str]:
     [
         "inspect {}",
         "convert {} new.npz",
-        "sample {} -n 20 -o new --lengths none --split train=1",
+        "sample {} -n 20 -o new --lengths none --shares train=1",
         "vary {} --variant zipf=1.5 --lengths none -o variants",
         "parse {} text.txt -o trees.mrg",
         "bound {} text.txt --json new.json",

@@ -88,7 +88,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> P
         shutil.copy(EXAMPLES / name, tmp_path)
     monkeypatch.setenv("WORDS", "the a dog cat bird sees hears")
     assert (
-        command("sample", "g.txt", "-n", 60, "-o", "corpus", "--lengths", "3..5", "--split", "train=.5,eval=.5").code
+        command("sample", "g.txt", "-n", 60, "-o", "corpus", "--lengths", "3..5", "--shares", "train=.5,eval=.5").code
         == 0
     )
     return tmp_path

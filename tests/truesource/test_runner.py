@@ -135,6 +135,8 @@ def test_what_a_run_leaves(finished: Path) -> None:
     assert "model / truth" in (folder / "report.html").read_text(encoding="utf-8")
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     assert provenance["seed"] == 3
+    assert {"torch", "joblib", "accelerate", "pydantic"} <= provenance["packages"].keys()
+    assert "pytest" not in provenance["packages"]
     assert provenance["started"] <= provenance["finished"]
     (shown,) = re.findall(r"<small>\(([^)]+)\)</small></td></tr>", (folder / "report.html").read_text("utf-8"))
     assert shown == duration(training_seconds(folder / "models" / "c"))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class BoundSettings(Settings):
     """What `truesource bound` scores, and which positions count."""
 
+    renamed = {"masked_variant": "definitions"}
+
     causal: bool = Field(True, description="Score each word given the words before it.")
     masked: bool = Field(True, description="Score each word given all other words.")
     next: bool = Field(False, description="Also write all next-word distributions to --json; small inputs only.")
@@ -32,15 +34,17 @@ class BoundSettings(Settings):
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
     )
     frame: Literal["default", "paper"] = Field(
-        "default", description="Positions that count; paper: no ends, first words or unknown words."
+        "default", description="Which positions count; paper: no end, no first word, no <unk>."
     )
     vocabulary: Path | None = Field(None, description="Known words for --frame paper: JSON, or one word per line.")
-    masked_variant: Literal["default", "paper"] = Field(
-        "default", description="Masked scores; paper: as in Jumelet and Zuidema (2023), for comparison only."
+    definitions: Literal["default", "paper"] = Field(
+        "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )
+
+    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, from the first (default: all).")
 
     @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
@@ -130,7 +134,7 @@ def _bounds(
     sentences, sampled = read_sentences(corpus, split)
     condition = length_condition(lengths, sampled)
     excluded = truth_of(corpus, split, pcfg, sampled, condition)
-    sentences, longer = at_most(sentences, longest)
+    sentences, longer = at_most(sentences[: settings.sentences], longest)
     announce_long(pcfg, sentences, condition, masked=settings.masked, dtype=settings.precision)
     records = score(pcfg, sentences, lengths=condition, excluded=excluded, transform=transform)
     if records is None:
@@ -142,7 +146,7 @@ def _bounds(
         excluded=excluded,
         frame=settings.frame,
         vocabulary=vocabulary,
-        variant=settings.masked_variant,
+        variant=settings.definitions,
         left_out=longer,
         transform=transform,
     )
@@ -170,7 +174,7 @@ def _scoring(
         "causal": settings.causal,
         "masked": settings.masked,
         "dtype": settings.precision,
-        "variant": settings.masked_variant,
+        "variant": settings.definitions,
     }
     if output is None:
         if shard is not None or workers > 1 or scheduler is not None:

@@ -296,5 +296,5 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
     sizes = {name: int(share * total) for name, share in shares.items()}
     sizes[max(shares, key=lambda name: shares[name])] += total - sum(sizes.values())
     if min(sizes.values()) < 1:
-        raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --split train=1")
+        raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --shares train=1")
     return sizes

@@ -42,7 +42,7 @@ Before = Annotated[
     typer.Option("--before", help="Token to put first, for models without a start token: eos, or a token."),
 ]
 FirstSentences = Annotated[
-    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, from the first.")
+    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, from the first (default: all).")
 ]
 FrameName = Annotated[
     Literal["default", "paper"],

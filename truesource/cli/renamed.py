@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("truesource")
 
 #: by verb (of ``evaluate WHAT``: WHAT), the earlier spelling of an option and that of today
-OPTIONS: dict[str, dict[str, str]] = {}
+OPTIONS: dict[str, dict[str, str]] = {
+    "sample": {"--split": "--shares"},
+    "divergence": {"--samples": "--model-samples"},
+    "compare": {"--exact": "--exact-kl"},
+    "lattice": {"--number": "--list", "-n": "--list"},
+}
 
 
 def option_name(field: str) -> str:

@@ -27,7 +27,7 @@ Frame = Annotated[
 ]
 Exact = Annotated[
     int | None,
-    typer.Option("--exact", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
+    typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
 ]
 Seed = Annotated[
     int | None,
@@ -78,7 +78,7 @@ def command(
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     if oracle is None:
-        given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest, "--exact": exact}
+        given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest, "--exact-kl": exact}
         scored = scores_of_runs(models, [option for option, value in given.items() if value is not None])
     else:
         scored = scores_of_models(

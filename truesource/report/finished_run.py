@@ -34,6 +34,7 @@ Record = Mapping[str, Any]
 T = TypeVar("T")
 PROVENANCE = (
     "truesource",
+    "commit",
     "python",
     "platform",
     "cores",

@@ -96,6 +96,7 @@ class ProvenanceRecord(TypedDict):
     """``provenance.json``, see `truesource.run.provenance`."""
 
     truesource: NotRequired[str | None]
+    commit: NotRequired[str | None]
     python: NotRequired[str | None]
     platform: NotRequired[str | None]
     cores: NotRequired[Count | None]

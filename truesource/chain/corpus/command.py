@@ -32,7 +32,7 @@ def command(
     tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
     lengths: Lengths = None,
     split: Annotated[
-        str, typer.Option("--split", help="Share of the sentences that each split has.")
+        str, typer.Option("--shares", help="Share of the sentences that each split has.")
     ] = "train=.96,dev=.01,test=.01,eval=.02",
     seed: Seed = 1,
     settings: SampleSettings,

@@ -10,7 +10,17 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Before, Condition, Force, Json, Longest, Model, SplitName, TextOrCorpus
+from truesource.cli.options import (
+    Before,
+    Condition,
+    FirstSentences,
+    Force,
+    Json,
+    Longest,
+    Model,
+    SplitName,
+    TextOrCorpus,
+)
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -29,7 +39,10 @@ def command(
         typer.Option(help="Grammar of the text: a file, or a language (default: perplexity alone)."),
     ] = None,
     split: SplitName = "eval",
-    frame: Annotated[str, typer.Option(help="Positions that count: default, or paper (fewer).")] = "default",
+    frame: Annotated[
+        str, typer.Option(help="Which positions count; paper: no end, no first word, no <unk>.")
+    ] = "default",
+    sentences: FirstSentences = None,
     before: Before = None,
     lengths: Condition = None,
     longest: Longest = None,
@@ -51,7 +64,7 @@ def command(
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
-    text = _TextToScore.read(corpus, split, oracle, lengths, longest)
+    text = _TextToScore.read(corpus, split, oracle, lengths, longest, sentences)
     truth = None if oracle is None else _TruthOfText.read(text, oracle, model)
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
@@ -85,7 +98,7 @@ class _TextToScore:
 
     @classmethod
     def read(
-        cls, path: Path, split: str, oracle: Path | None, lengths: str | None, longest: int | None
+        cls, path: Path, split: str, oracle: Path | None, lengths: str | None, longest: int | None, first: int | None
     ) -> _TextToScore:
         """Read them.
 
@@ -105,7 +118,7 @@ class _TextToScore:
         if treebank is not None and treebank.about["lengths"] is not None:
             drawn = LengthRange.parse(treebank.about["lengths"])
         condition = length_condition(lengths, drawn)
-        kept, longer = at_most(sentences, longest)
+        kept, longer = at_most(sentences[:first], longest)
         return cls(path, split, kept, drawn, condition, longer, treebank is not None)
 
 

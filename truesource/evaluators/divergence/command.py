@@ -24,8 +24,9 @@ def command(
     oracle: OracleGrammar,
     settings: DivergenceSettings,
     split: SplitName = "eval",
-    samples: Annotated[
-        Path | None, typer.Option("--samples", help="Sentences sampled from the model (folder or text), for KL(Q‖P).")
+    model_samples: Annotated[
+        Path | None,
+        typer.Option("--model-samples", help="Sentences sampled from the model (folder or text), for KL(Q‖P)."),
     ] = None,
     lengths: Condition = None,
     seed: Seed = 1,
@@ -49,7 +50,7 @@ def command(
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
-    own = None if samples is None else read_samples(samples)
+    own = None if model_samples is None else read_samples(model_samples)
     condition = length_condition(lengths, drawn)
     pcfg, transform = grammar_of_text(corpus, oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)

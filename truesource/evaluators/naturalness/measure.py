@@ -36,6 +36,6 @@ def measure(
         used,
         next(iter(used)),
         exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
-        variant=settings.variant,
+        variant=settings.definitions,
         seed=seed,
     )

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 class NaturalnessSettings(Settings):
     """The corpus compared with held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
 
+    renamed = {"variant": "definitions"}
+
     sentences: int = Field(
         10_000, ge=2, description="Maximum number of sentences of each source; grammars generate as many."
     )
-    variant: Literal["default", "paper"] = Field(
-        "default", description="Use the published definitions (paper): n-grams of the reference, fit of Zipf's law."
+    definitions: Literal["default", "paper"] = Field(
+        "default", description="Definitions of n-gram agreement and of the fit of Zipf's law; paper: as published."
     )
 
 

@@ -122,9 +122,9 @@ def _counted(settings: PpluSettings, corpus: Path) -> list[list[str]]:
     from truesource.cli.inputs import read_sentences
     from truesource.grammar.support.errors import InputError
 
-    if settings.unigram == "train" and settings.reference is None and not corpus.is_dir():
-        raise InputError("--unigram train counts a text of training; name it: --reference TEXT")
-    text = settings.reference or (corpus if settings.unigram == "train" else None)
+    if settings.unigram == "train" and settings.counted is None and not corpus.is_dir():
+        raise InputError("--unigram train counts a text of training; name it: --counted TEXT")
+    text = settings.counted or (corpus if settings.unigram == "train" else None)
     return [] if text is None else read_sentences(text, "train")[0]
 
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 class PpluSettings(Settings):
     """Perplexity over that of word frequencies; see docs/tendencies.md."""
 
+    renamed = {"reference": "counted"}
+
     unigram: Literal["oracle", "train", "test", "model"] | None = Field(
         None, description="Word frequencies: exact (oracle), or of training text, scored text, samples."
     )
-    reference: Path | None = Field(
+    counted: Path | None = Field(
         None, description="Text to count: for train (default: the train split), or samples for model."
     )
     smoothing: float | None = Field(
@@ -33,10 +35,10 @@ class PpluSettings(Settings):
 
     @model_validator(mode="after")
     def _text_is_counted(self) -> Self:
-        if self.reference is not None and self.unigram not in ("train", "model"):
-            raise ValueError("reference is the text that unigram train or model counts; give both")
-        if self.reference is None and self.unigram == "model":
-            raise ValueError("unigram model counts samples of the model; name their text as reference")
+        if self.counted is not None and self.unigram not in ("train", "model"):
+            raise ValueError("counted is the text that unigram train or model counts; give both")
+        if self.counted is None and self.unigram == "model":
+            raise ValueError("unigram model counts samples of the model; name their text as counted")
         return self
 
 
@@ -45,5 +47,5 @@ def check(config: RunConfig) -> None:
     settings = config.evaluation.of(PpluSettings)
     if settings.reduce and config.evaluation.frame == "paper":
         raise ValueError("evaluation.pplu.reduce counts every position; leave evaluation.frame paper out")
-    if settings.unigram == "train" and settings.reference is None and "train" not in config.corpus.splits:
-        raise ValueError("evaluation.pplu.unigram: train needs a split train, or a reference")
+    if settings.unigram == "train" and settings.counted is None and "train" not in config.corpus.splits:
+        raise ValueError("evaluation.pplu.unigram: train needs a split train, or counted")

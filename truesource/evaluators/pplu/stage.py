@@ -71,6 +71,6 @@ def _counted(run: RunFolder, settings: PpluSettings) -> list[list[str]]:
     """The text that word frequencies are counted in; none where they are not counted, or in the scored text."""
     from truesource.generator.text import read_sentences
 
-    if settings.reference is not None:
-        return read_sentences(settings.reference)
+    if settings.counted is not None:
+        return read_sentences(settings.counted)
     return run.corpus.sentences("train") if settings.unigram == "train" else []

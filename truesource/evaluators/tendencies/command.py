@@ -92,8 +92,8 @@ def _check(
 
     if (oracle is None) == (reference is None):
         raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
-    if settings.variant == "paper" and oracle is not None:
-        raise InputError("the paper compares with a text: --variant paper goes with --reference, not with --oracle")
+    if settings.definitions == "paper" and oracle is not None:
+        raise InputError("the paper compares with a text: --definitions paper goes with --reference, not with --oracle")
     if vocabulary and oracle is None:
         raise InputError("--vocabulary goes with --oracle; with --reference, words are compared as they are")
 

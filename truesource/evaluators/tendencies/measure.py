@@ -22,9 +22,9 @@ def engine_settings(
         seed: of all that is random.
     """
     return TendencySettings(
-        classes_for(read_stopwords(settings.stopwords, settings.variant), [*texts, [list(words)]]),
+        classes_for(read_stopwords(settings.stopwords, settings.definitions), [*texts, [list(words)]]),
         chance=settings.chance,
         permutations=settings.permutations,
-        variant=settings.variant,
+        variant=settings.definitions,
         seed=seed,
     )

@@ -20,7 +20,7 @@ class TendenciesSettings(Settings):
     """Samples of the causal models by several decoding schemes, and what their text looks like; docs/tendencies.md."""
 
     yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
-    renamed = {"sentences": "number"}
+    renamed = {"sentences": "number", "variant": "definitions"}
 
     schemes: list[str | dict[str, Any]] = Field(
         ["ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}],
@@ -35,8 +35,8 @@ class TendenciesSettings(Settings):
         Engine.permutations, ge=19, description="Number of permutations of sentences, for a reference text."
     )
     stopwords: Path | None = Field(None, description="File of stopwords, one per line (default: English).")
-    variant: Literal["default", "paper"] = Field(
-        "default", description="Use the published definitions and tests (paper), for a reference text."
+    definitions: Literal["default", "paper"] = Field(
+        "default", description="Definitions and tests: default, or paper (as published), for a reference text."
     )
 
     @model_validator(mode="after")
@@ -75,5 +75,5 @@ class TendenciesSettings(Settings):
 def check(config: RunConfig) -> None:
     """Refuse a configuration without what the evaluator needs, by a ValueError."""
     settings = config.evaluation.of(TendenciesSettings)
-    if settings.variant == "paper" and settings.reference == "truth":
-        raise ValueError("evaluation.tendencies.variant: paper compares with a text, so it needs reference: split")
+    if settings.definitions == "paper" and settings.reference == "truth":
+        raise ValueError("evaluation.tendencies.definitions: paper compares with a text, so it needs reference: split")
