@@ -1,9 +1,10 @@
 """Does self-training help? Trees of a parser as more training data, judged by the exact truth.
 
 ``python benchmarks/self_training.py [--gold 3500] [--text 50000] [--cycles 5]``. The truth is the embedded English
-grammar. A grammar is induced from a few of its trees; more of its sentences are parsed with that grammar, and a grammar
-is induced from the parses alone, from both together, and, for comparison, from as many true trees. Each is scored by
-the KL rate of the truth to it on held-out sentences, as in ``benchmarks/recovery.py``.
+grammar. A parser that covers unknown words (lexicon ``parse``) is induced from a few of its trees, and parses more of
+its sentences. A grammar (lexicon ``generate``) is induced from the few true trees, from the parses alone, from both
+together, and, for comparison, from as many true trees. Each is scored by the KL rate of the truth to it on held-out
+sentences, as in ``benchmarks/recovery.py``.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, Treebank
 
 
-def induced(trees: Sequence[Tree], cycles: int) -> PCFG:
+def induced(trees: Sequence[Tree], cycles: int, lexicon: str = "generate") -> PCFG:
     """A grammar of treebank trees."""
     bank = Treebank.from_trees(trees, None).binarise(Binarisation())
-    return split_merge(bank.trees, SplitMerge(cycles=cycles), seed=SEED).pcfg
+    return split_merge(bank.trees, SplitMerge(cycles=cycles, lexicon=lexicon), seed=SEED).pcfg
 
 
 def main() -> None:
@@ -47,9 +48,9 @@ def main() -> None:
     log_p = truth.exact.string_log_probs(held_out)
     trees = Treebank.from_trees(sample_treebank(truth, options.gold + options.text, SEED), None).trees
     gold, wanted = list(trees[: options.gold]), list(trees[options.gold :])
-    few = induced(gold, options.cycles)
+    taught = induced(gold, options.cycles, "parse")
     began = time.process_time()
-    found = Parser(few, ParseMethod.MAX_RULE).parse_all([tree.leaves() for tree in wanted])
+    found = Parser(taught, ParseMethod.MAX_RULE).parse_all([tree.leaves() for tree in wanted])
     seconds = time.process_time() - began
     parsed = [parse.tree if isinstance(parse, Parse) else None for parse in found]
     scores = compare_brackets(wanted, parsed)
@@ -57,7 +58,7 @@ def main() -> None:
     print(f"{len(wanted):,} sentences parsed in {seconds:.0f} s of CPU: {quality}")
     kept = [tree for tree in parsed if tree is not None]
     grammars = {
-        f"{len(gold):,} true trees": few,
+        f"{len(gold):,} true trees": induced(gold, options.cycles),
         f"{len(kept):,} parses": induced(kept, options.cycles),
         "both": induced([*gold, *kept], options.cycles),
         f"{len(trees):,} true trees": induced(list(trees), options.cycles),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from truesource.grammar.inference.max_rule import max_rule_tree
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.inference.viterbi import viterbi_tree
 from truesource.grammar.parsing.levels import Level, parsing_levels
+from truesource.grammar.parsing.parser import Parser
 from truesource.grammar.parsing.pruning import CoarseToFine
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
@@ -148,6 +150,17 @@ def test_symbols_are_left_out_where_their_parents_are_improbable(case: Case, thr
         for symbol, is_allowed in enumerate(row):
             parent = finest.parent_of[symbol]
             assert is_allowed == (parent >= 0 and expected[span, parent] >= threshold)
+
+
+def test_a_split_grammar_without_projections_is_parsed_whole_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    fine = as_split(DEEP, 0)
+    assert Parser(fine).prunes
+    damaged = replace(fine, meta={**fine.meta, "split_trees": {"other": 0}})
+    assert not Parser(damaged).prunes
+    assert "has no split tree" in caplog.text
+    caplog.clear()
+    assert not Parser(replace(fine, meta={})).prunes
+    assert not caplog.text
 
 
 def test_thresholds_are_checked() -> None:
