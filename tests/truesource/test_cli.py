@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
+from truesource.cli.works import TOPICS
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
@@ -529,6 +531,27 @@ def test_train_and_score(here: Path, command: Command) -> None:
 
 def test_cite_and_version(command: Command) -> None:
     assert "Jumelet and Zuidema (2023)" in command("cite").out
+    every = command("cite", "--bibtex").out
+    assert every.count("\n@inproceedings{") + every.count("\n@article{") == sum(
+        len(works) for _, works in TOPICS.values()
+    )
+    assert every.count("{") == every.count("}")
+
+
+def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
+    (here / "run" / "grammar").mkdir(parents=True)
+    PCFG.load("toy.npz").save(here / "run" / "grammar" / "grammar.npz")
+    models = [{"model": {"architecture": "bert", "tokenizer": "bpe"}}]
+    config = {"models": models, "corpus": {"transform": None}, "evaluation": {"pairs": {}, "probing": None}}
+    (here / "run" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = command("cite", "run", "--bibtex").out
+    keys = re.findall(r"^@[a-z]+\{([a-z0-9-]+),", found, re.MULTILINE)
+    assert keys[:4] == ["truesource", "jumelet-zuidema-2023", "jelinek-lafferty-1991", "stolcke-1995"]
+    assert {"salazar-etal-2020", "oh-schuler-2024", "warstadt-etal-2020"} <= set(keys)
+    assert not {"petrov-etal-2006", "hewitt-liang-2019", "chen-goodman-1999", "kallini-etal-2024"} & set(keys)
+
+
+def test_the_version(command: Command) -> None:
     assert command("--version").out.startswith("truesource 0.")
 
 

@@ -3,98 +3,94 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from truesource.cli.console import echo
+from truesource.cli.works import TOPICS, topics_of
 
-WORKS = (
-    "the comparison of language models with an exact grammar: Jumelet and Zuidema (2023), Transparency at the Source: "
-    "Evaluating and Interpreting Language Models With Access to the True Distribution, Findings of EMNLP",
-    "split-merge grammars: Petrov, Barrett, Thibaux and Klein (2006), Learning Accurate, Compact, and Interpretable "
-    "Tree Annotation, COLING-ACL",
-    "prefix probabilities: Jelinek and Lafferty (1991), Computation of the Probability of Initial Substring "
-    "Generation by Stochastic Context-Free Grammars, Computational Linguistics 17(3); Stolcke (1995), An Efficient "
-    "Probabilistic Context-Free Parsing Algorithm that Computes Prefix Probabilities, Computational Linguistics 21(2)",
-    "variants of a grammar in the order of its children: White and Cotterell (2021), Examining the Inductive Bias of "
-    "Neural Language Models with Artificial Languages, ACL-IJCNLP",
-    "text in impossible orders of words: Kallini, Papadimitriou, Futrell, Mahowald and Potts (2024), Mission: "
-    "Impossible Language Models, ACL",
-    "laws of word frequency on disjoint halves: Piantadosi (2014), Zipf's word frequency law in natural language: A "
-    "critical review and future directions, Psychonomic Bulletin & Review 21",
-    "pseudo-perplexity: Salazar, Liang, Nguyen and Kirchhoff (2020), Masked Language Model Scoring, ACL",
-    "smoothed n-gram models: Chen and Goodman (1999), An empirical study of smoothing techniques for language "
-    "modeling, Computer Speech & Language 13(4)",
-    "words made of subword pieces: Pimentel and Meister (2024), How to Compute the Probability of a Word, EMNLP; Oh "
-    "and Schuler (2024), Leading Whitespaces of Language Models' Subword Vocabulary Pose a Confound for Calculating "
-    "Word Probabilities, EMNLP",
-    "sums over tokenisations: Cao and Rimell (2021), You should evaluate your language model on marginal likelihood "
-    "over tokenisations, EMNLP; Kool, van Hoof and Welling (2019), Stochastic Beams and Where to Find Them, ICML "
-    "(draws without replacement); Chirkova, Kruszewski, Rozen and Dymetman (2023), Should you marginalize over "
-    "possible tokenizations?, ACL (block); Fearnhead and Clifford (2003), On-line inference for hidden Markov models "
-    "via particle filters, JRSS B 65 (dpf); Geh, Zhang, Ahmed, Wang and Van den Broeck (2024), Where is the signal in "
-    "tokenization space?, EMNLP (guided)",
-    "beam sampling and the laws of generated text: Meister and Cotterell (2021), Language Model Evaluation Beyond "
-    "Perplexity, ACL-IJCNLP",
-    "decoding: Holtzman, Buys, Du, Forbes and Choi (2020), The Curious Case of Neural Text Degeneration, ICLR "
-    "(nucleus); Meister, Pimentel, Wiher and Cotterell (2023), Locally Typical Sampling, TACL 11; Hewitt, Manning and "
-    "Liang (2022), Truncation Sampling as Language Model Desmoothing, Findings of EMNLP (eta)",
-    "minimal pairs: Linzen, Dupoux and Goldberg (2016), Assessing the Ability of LSTMs to Learn Syntax-Sensitive "
-    "Dependencies, TACL 4; Marvin and Linzen (2018), Targeted Syntactic Evaluation of Language Models, EMNLP; Warstadt "
-    "et al. (2020), BLiMP: The Benchmark of Linguistic Minimal Pairs for English, TACL 8",
-    "probes: Hewitt and Liang (2019), Designing and Interpreting Probes with Control Tasks, EMNLP-IJCNLP; Voita and "
-    "Titov (2020), Information-Theoretic Probing with Minimum Description Length, EMNLP",
-)
+if TYPE_CHECKING:
+    from truesource.grammar.pcfg import PCFG
+
+PLACES = ("grammar.npz", "grammar/grammar.npz")  #: of the grammar in a corpus, and in a run
 
 
 def command(
     subject: Annotated[
         str | None,
-        typer.Argument(help="Grammar, language, corpus or run: also list what to cite for its language."),
+        typer.Argument(help="Run, corpus, model, grammar or language: what it has used (default: all works)."),
     ] = None,
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
 ) -> None:
     """List the publications that a paper which uses truesource should cite.
 
-    Example: truesource cite corpus/
+    Example: truesource cite runs/demo
+
+    Example: truesource cite corpus/ --bibtex
     """
     from importlib.metadata import version
 
     from truesource.grammar.languages import languages
 
+    topics, sources = list(TOPICS), {name: each.citation for name, each in languages().items()}
     if subject is not None:
-        echo(_source(subject))
+        topics, sources, sentence = _used(subject)
+        if sentence and not bibtex:
+            echo(sentence)
+    if bibtex:
+        _print_bibtex(topics, sources, version("truesource"))
+        return
     echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
-    for work in WORKS:
-        echo(f"  * {work}.")
+    for topic in topics:
+        purpose, works = TOPICS[topic]
+        echo(f"  * {purpose}: {'; '.join(map(str, works))}.")
     of: dict[str, list[str]] = {}
-    for name, language in languages().items():
-        of.setdefault(language.citation, []).append(name)
+    for name, citation in sources.items():
+        of.setdefault(citation, []).append(name)
     for citation, names in of.items():
         echo(f"  * the language{'s' if len(names) > 1 else ''} {', '.join(names)}: {citation}.")
 
 
-def _source(subject: str) -> str:
-    """What to cite for a grammar's language.
+def _print_bibtex(topics: list[str], sources: dict[str, str], version: str) -> None:
+    entries = [
+        f"@software{{truesource,\n  author = {{{{The truesource developers}}}},\n  title = {{truesource}},\n"
+        f"  version = {{{version}}},\n}}",
+        *(work.bibtex() for topic in topics for work in TOPICS[topic][1]),
+        *(f"@misc{{language-{name},\n  note = {{{text}}},\n}}" for name, text in sources.items()),
+    ]
+    echo("\n\n".join(entries))
+
+
+def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
+    """Topics that a subject has used, the source of its language by name, and a sentence about its language.
 
     Raises:
-        InputError: it is no grammar, language, corpus or run.
+        InputError: it is no run, corpus, model, grammar or language.
     """
     from truesource.grammar.languages import is_reference, languages, parse, reference
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
 
+    path = Path(subject)
     if is_reference(subject):
         name, settings = parse(subject)
-        return f"For the language {reference(name, settings)} cite {languages()[name].citation}."
-    path = Path(subject)
-    if path.is_dir():  # a corpus, or a run
-        inside = (path / "grammar.npz", path / "grammar" / "grammar.npz")
-        path = next((file for file in inside if file.is_file()), path)
-        if path.is_dir():
-            raise InputError("this folder is neither a corpus nor a run; name one, a grammar or a language", path)
-    pcfg = PCFG.load(path)
-    language = pcfg.meta.get("language")
+        citation = languages()[name].citation
+        return topics_of(path, {}), {name: citation}, f"For the language {reference(name, settings)} cite {citation}."
+    if not path.is_dir():
+        return _of_grammar(subject, path, PCFG.load(path))
+    inside = next((path / place for place in PLACES if (path / place).is_file()), None)
+    if inside is not None:
+        return _of_grammar(subject, path, PCFG.load(inside))
+    if (path / "config.json").is_file():  # a model, or a run that has no grammar yet
+        return topics_of(path, None), {}, None
+    raise InputError("this folder is no run, corpus or model; name one, a grammar or a language", path)
+
+
+def _of_grammar(subject: str, path: Path, pcfg: PCFG) -> tuple[list[str], dict[str, str], str]:
+    topics, language = topics_of(path, pcfg.meta), pcfg.meta.get("language")
     if language is None:
-        return f"The grammar of {subject} is not a language of truesource languages; cite where it is from."
-    return f"For the language {pcfg.identity} cite {language['citation']}."
+        sentence = f"The grammar of {subject} is not a language of truesource languages; cite where it is from."
+        return topics, {}, sentence
+    name = pcfg.identity.removeprefix("changed ").partition(":")[0]
+    return topics, {name: language["citation"]}, f"For the language {pcfg.identity} cite {language['citation']}."
