@@ -153,9 +153,10 @@ def test_symbols_are_left_out_where_their_parents_are_improbable(case: Case, thr
 
 
 def test_a_split_grammar_without_projections_is_parsed_whole_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    fine = as_split(DEEP, 0)
+    rules = {"S -> A B": 0.5, "S -> B A": 0.5, "A -> 'a'": 1.0, "B -> 'b'": 1.0}
+    fine = as_split(PCFG.from_text("\n".join(f"{rule} [{p}]" for rule, p in rules.items())), 0)
     assert Parser(fine).prunes
-    damaged = replace(fine, meta={**fine.meta, "split_trees": {"other": 0}})
+    damaged = replace(fine, meta={**fine.meta, "split_trees": {"other": [0, 1]}})
     assert not Parser(damaged).prunes
     assert "has no split tree" in caplog.text
     caplog.clear()
