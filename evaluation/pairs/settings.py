@@ -24,7 +24,9 @@ class PairSettings(Settings):
         None, ge=1, description=f"Maximum number of pairs of each phenomenon (default: {NUMBER}, or all of --file)."
     )
     phenomena: tuple[str, ...] | None = Field(
-        None, min_length=1, description="Phenomena to use (default: all); docs/pairs.md lists them."
+        None,
+        min_length=1,
+        description="Phenomena: subject-verb, determiner-noun, subcategorisation, attachment, word-order.",
     )
     tries: int = Field(10, ge=1, description="Maximum number of sentences sampled for each pair wanted.")
     tolerance: float = Field(
@@ -38,7 +40,7 @@ class PairSettings(Settings):
     )
     possible: bool = Field(False, description="Use only pairs whose two sentences the grammar can generate.")
     forms: Path | None = Field(
-        None, description="File of singular and plural forms (default: English); docs/pairs.md has the format."
+        None, description="File of lines `noun SINGULAR PLURAL`, also verb or determiner (default: English)."
     )
     file: Path | None = Field(
         None, description="File of pairs to score in place of generated ones: JSON lines, as --output writes."

@@ -114,7 +114,7 @@ def require(model: Any, ability: Name, needed_by: str) -> Any:
     if lacking:
         name = getattr(model, "name", type(model).__name__)
         of_ones_own = is_foreign(model) or getattr(model, "of_ones_own", False)
-        remedy = "docs/own_models.md says how to write it" if of_ones_own else asked.remedy
+        remedy = "add it as help(truesource.LanguageModel) describes it" if of_ones_own else asked.remedy
         raise InputError(
             f"{needed_by} needs {asked.means}: {name} has no {_listed(lacking)}; {remedy}",
             code="missing-ability",

@@ -21,6 +21,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from pydantic_core import ErrorDetails
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import did_you_mean, keys_at
 from truesource.grammar.support.unpacking import read_bytes, read_lines
 
 RECORD_LIMIT = 256 * 2**20  #: bytes of a JSON or YAML file
@@ -37,6 +38,7 @@ _EXPECTED = {
     "string_type": "a text",
 }
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _RANGES = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 
 T = TypeVar("T")
@@ -185,23 +187,28 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
         raise InputError(f"{what} is not YAML: {error}; {remedy}", path, error.line, code="damaged") from error
 
 
-def explain(error: ValidationError, section: str = "") -> str:
+def explain(error: ValidationError, section: str = "", *, model: Any = None) -> str:
     """The first mistake that pydantic found as ``key: what is wrong``, and how many more there are.
 
     Args:
         error: what pydantic raised.
         section: the key that everything in it belongs to.
+        model: class that was to be made; of an unknown key, a similar one of it is named.
     """
     first, more = error.errors(include_url=False)[0], error.error_count() - 1
     where = ".".join(str(part)[:80] for part in ((section,) if section else ()) + first["loc"])
     rest = f" (and {more} more)" if more else ""
-    return f"{where + ': ' if where else ''}{mistake(first)}{rest}"
+    similar = ""
+    if first["type"] in _UNKNOWN and model is not None:
+        *parents, last = first["loc"]
+        similar = did_you_mean(str(last), keys_at(model, parents))
+    return f"{where + ': ' if where else ''}{mistake(first)}{similar}{rest}"
 
 
 def mistake(detail: ErrorDetails) -> str:
     """What is wrong with one value, such as ``expected 1 or more, not 0``; pydantic's own words of rare kinds."""
     kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+    if kind in _UNKNOWN:
         return "unknown key"
     if kind == "missing":
         return "this key is missing"

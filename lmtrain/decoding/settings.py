@@ -159,7 +159,7 @@ class Decoding(Settings):
         try:
             return cls.model_validate(record)
         except ValidationError as error:
-            raise InputError(explain(error)) from error
+            raise InputError(explain(error, model=cls)) from error
 
     def __str__(self) -> str:
         """The signature, such as ``nucleus|temperature:1|top_p:0.9|max_tokens:127``."""

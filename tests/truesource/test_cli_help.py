@@ -145,6 +145,7 @@ def test_help_is_plain(line: str) -> None:
     assert {name: wrong for name, info in parameters(function).items() if (wrong := faults(info.help))} == {}
     text = inspect.getdoc(function) or ""
     assert [word for word in JARGON if re.search(rf"\b{word}\b", text)] == []
+    assert [text for text in written(function) if "docs/" in text or "data/" in text] == []  # pip installs neither
     assert f"Example: truesource {line} " in f"{text} ".replace("\n", " ")
 
 

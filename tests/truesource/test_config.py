@@ -185,6 +185,42 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
     assert [m.name for m in config.models] == ["m"]
 
 
+def test_an_entry_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
+    path = write(tmp_path, BASE + "models: [{name: a, preset: tiny}, {name: b, preset: tiny}]\nseeds: [1, 2]\n")
+    config = load_config(path, ["models.1.training.max_steps=30", "models.0.name=c", "seeds.1=7"])
+    assert [model.name for model in config.models] == ["c", "b"]
+    assert (config.models[0].training, config.models[1].training) == ({}, {"max_steps": 30})
+    assert config.seeds == [1, 7]
+
+
+def test_an_evaluator_that_is_true_takes_overrides(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, BASE + "evaluation: {divergence: true}\n"), ["evaluation.divergence.top_k=3"])
+    assert config.evaluation.model_dump()["divergence"]["top_k"] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("modles: []\n", "models"),
+        ("corpus: {lenght: 2..9}\n", "lengths"),
+        ("treebnk: {files: a}\n", "treebank"),
+        ("evaluation: {divergance: true}\n", "divergence"),
+        ("evaluation: {divergence: {topk: 3}}\n", "top_k"),
+        ("evaluation: {tendencies: {schemes: [{scheme: nucleus, topp: 0.9}]}}\n", "top_p"),
+        ("grammar: {split_merge: {cycle: 2}}\n", "cycles"),
+        ("grammar: {binarise: {horizontl: 2}}\n", "horizontal"),
+        ("models: [{name: m, trainin: {}}]\n", "training"),
+        ("models: [{name: m, preset: tiny, model: {layer: 2}}]\n", "layers"),
+    ],
+)
+def test_a_similar_key_is_named(text: str, meant: str, tmp_path: Path) -> None:
+    assert f"did you mean {meant}?" in refused(write(tmp_path, BASE + text))
+
+
+def test_nothing_is_guessed_where_no_key_is_similar(tmp_path: Path) -> None:
+    assert "mean" not in refused(write(tmp_path, BASE + "zzz: 1\n"))
+
+
 @pytest.mark.parametrize(
     ("override", "part"),
     [
@@ -193,8 +229,11 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
         ("corpus..lengths=3", "as key.subkey=value"),
         ("seed=[1", "not YAML"),
         ("name.first=a", "name is a single value"),
-        ("models.0.name=a", "models is a list"),
+        ("models.first.name=a", "models is a list, so models.first.name cannot be set; name an entry by its number"),
+        ("models.1.name=a", "models has no entry 1; its entries are models.0 to models.0"),
         ("colour=red", "colour: unknown key"),
+        ("corpus.lenghts=2..3", "corpus.lenghts: unknown key; did you mean lengths?"),
+        ("models.0.training.maxsteps=3", "training.maxsteps: unknown key; did you mean max_steps?"),
         ("corpus.colour=red", "corpus.colour: unknown key"),
     ],
 )

@@ -142,4 +142,4 @@ def load_suite(name: str) -> Suite:
     try:
         return Suite(**values)
     except ValidationError as error:
-        raise InputError(explain(error), path) from error
+        raise InputError(explain(error, model=Suite), path) from error

@@ -13,11 +13,11 @@ def command(
 ) -> None:
     """Run the whole chain on the embedded English grammar; it takes a few minutes on two cores.
 
-    This is `truesource run` with the packaged demo.yaml.
+    This is `truesource run` demo; to change its settings, truesource new demo my-demo.
 
     Example: truesource demo
     """
     from truesource.cli import run
     from truesource.grammar.embedded import data_folder
 
-    run.command(data_folder() / "demo.yaml", None, runs, force)
+    run.command(str(data_folder() / "demo.yaml"), None, runs, force)

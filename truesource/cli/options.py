@@ -20,7 +20,7 @@ Convention = Annotated[
     Name,
     typer.Option(
         "--convention",
-        help="Annotation convention of the treebank (docs/grammars.md); plain keeps everything.",
+        help="Annotation convention of the treebank; plain keeps everything.",
     ),
 ]
 Heads = Annotated[
@@ -52,7 +52,7 @@ SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folde
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file, with all digits.")]
 Latex = Annotated[Path | None, typer.Option("--latex", help="Write the table to this LaTeX file (needs booktabs).")]
-Model = Annotated[str, typer.Argument(help="Model: a folder, or code as file.py:name (docs/own_models.md).")]
+Model = Annotated[str, typer.Argument(help="Model: a folder, or code of your own as file.py:name.")]
 OracleGrammar = Annotated[
     Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from: a file, or a language.")
 ]

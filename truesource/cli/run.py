@@ -12,7 +12,7 @@ from truesource.cli.options import Overrides, Rebuild, Runs
 
 
 def command(
-    config: Annotated[Path, typer.Argument(help="YAML configuration; data/demo.yaml is a documented example.")],
+    config: Annotated[str, typer.Argument(help="YAML file, or a name such as demo; truesource new lists all.")],
     set_: Overrides = None,
     runs: Runs = Path("runs"),
     force: Rebuild = False,
@@ -21,11 +21,14 @@ def command(
 
     Stages with unchanged inputs are skipped. An interrupted run continues when the command is repeated.
 
-    Example: truesource run data/demo.yaml --set corpus.lengths=4..30
+    Example: truesource run demo --set models.0.training.max_steps=300
     """
     from truesource.experiment import execute, load_config
 
-    report = execute(load_config(config, set_), base=config.resolve().parent, runs=runs, force=force)
+    from truesource.run.packaged import find_config
+
+    path, base = find_config(config)
+    report = execute(load_config(path, set_), base=base, runs=runs, force=force)
     show(report)
 
 

@@ -182,7 +182,7 @@ def load_config(
     try:
         config = config_class(known)(**values)
     except ValidationError as error:
-        raise InputError(explain(error), path) from error
+        raise InputError(explain(error, model=config_class(known)), path) from error
     for each in known:
         if config.evaluation.find(each.settings) is not None:
             try:

@@ -33,22 +33,38 @@ def parse_value(written: str, text: str) -> Any:
 
 
 def override(values: dict[str, Any], written: str) -> None:
-    """Change one of the values as ``key.subkey=value`` says.
+    """Change one of the values as ``key.subkey=value`` says; an entry of a list is its number, from 0 on.
 
     Raises:
-        InputError: it is not written so, its value is not YAML, or a key on the way holds no keys.
+        InputError: it is not written so, its value is not YAML, a key on the way holds no keys, or a list has no such
+            entry.
     """
     key, separator, text = written.partition("=")
     *parents, last = key.split(".")
     if not separator or not all([*parents, last]):
         raise InputError(f"write --set as key.subkey=value, not as {written!r}")
-    for parent in parents:
-        if values.get(parent) is None:
-            values[parent] = {}
-        inner = values[parent]
-        if isinstance(inner, list):
-            raise InputError(f"{parent} is a list, so {key} cannot be set; set the whole list, such as models=[...]")
-        if not isinstance(inner, dict):
-            raise InputError(f"{key} cannot be set, because {parent} is a single value; set {parent} itself")
-        values = inner
-    values[last] = parse_value(written, text)
+    place: Any = values
+    for depth, part in enumerate(parents):
+        index = _index(place, part, parents[:depth], key)
+        if isinstance(place, dict) and (place.get(part) is None or place[part] is True):  # true: all defaults
+            place[part] = {}
+        place = place[index]
+    place[_index(place, last, parents, key)] = parse_value(written, text)
+
+
+def _index(place: Any, part: str, parents: list[str], key: str) -> str | int:
+    """A part of a key, as it indexes the mapping or list that its parents hold."""
+    if isinstance(place, dict):
+        return part
+    name = ".".join(parents)
+    if not isinstance(place, list):
+        raise InputError(f"{key} cannot be set, because {name} is a single value; set {name} itself")
+    if not part.isdecimal():
+        raise InputError(
+            f"{name} is a list, so {key} cannot be set; name an entry by its number, such as {name}.0, or set"
+            f" {name}=[...]"
+        )
+    if int(part) >= len(place):
+        there = f"its entries are {name}.0 to {name}.{len(place) - 1}" if place else "it is empty"
+        raise InputError(f"{key} cannot be set, because {name} has no entry {part}; {there}")
+    return int(part)

@@ -22,7 +22,8 @@ NAME = "scaling"
 
 def command(
     sweep: Annotated[
-        Path, typer.Argument(metavar="CONFIG_OR_FOLDER", help="YAML configuration; or folder of a sweep, to show it.")
+        Path,
+        typer.Argument(metavar="CONFIG_OR_FOLDER", help="YAML file, or scaling; or folder of a sweep, to show it."),
     ],
     set_: Overrides = None,
     runs: Runs = Path("runs"),
@@ -34,9 +35,9 @@ def command(
 
     The irreducible loss is known, so the report also shows the error of the usual fit. Finished cells are kept; an
     interrupted sweep continues when the command is repeated. If a cell fails, the others go on; the exit code is 2.
-    data/scaling.yaml is a documented configuration.
+    The configuration scaling comes with truesource.
 
-    Example: truesource evaluate scaling data/scaling.yaml --set axes.seeds=[1,2,3]
+    Example: truesource evaluate scaling scaling --set axes.seeds=[1,2,3]
     """
     from truesource.cli.claims import claim_files
     from truesource.grammar.support.errors import InputError
@@ -104,10 +105,12 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
 def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
+    from truesource.run.packaged import find_config
     from truesource.sweep.config import load_sweep
     from truesource.sweep.run import corpus_folder, execute, grammar_of
 
-    config, base = load_sweep(path, overrides), path.resolve().parent
+    file, base = find_config(str(path), sweep=True)
+    config = load_sweep(file, overrides)
     pcfg, corpus = grammar_of(config, base), corpus_folder(config, base)
     if corpus is not None:
         warn_of_other_grammar(corpus, pcfg)

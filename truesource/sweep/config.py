@@ -206,6 +206,6 @@ def _explain(error: ValidationError) -> str:
     """As `explain`, of what was meant where a key may be text or a mapping."""
     kept = [e for e in error.errors() if e["loc"][-1:] != ("str",)]
     if len(kept) == len(error.errors()) or not kept:
-        return explain(error)
+        return explain(error, model=SweepConfig)
     where = ".".join(str(part) for part in kept[0]["loc"] if part not in ("CorpusConfig", "EmbeddedGrammar"))
     return f"{where}: {mistake(kept[0])}"

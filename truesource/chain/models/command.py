@@ -56,7 +56,7 @@ def command(
     training.snapshots (linear or log) keeps models during training.
 
     Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; the model is then
-    called file.py:name@FOLDER. docs/own_models.md has examples.
+    called file.py:name@FOLDER.
 
     Several processes: torchrun --nproc-per-node 2 -m truesource train ...
 

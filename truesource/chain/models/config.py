@@ -12,7 +12,7 @@ from truesource.grammar.support.records import explain
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.model_registry import model_settings, settings_class
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.presets import Preset, preset
 
@@ -130,7 +130,9 @@ class ModelEntry(Settings):
         try:
             shape = model_settings(**{**model, "name": self.name})
         except ValidationError as error:
-            raise ValueError(explain(error, "model")) from error
+            raise ValueError(
+                explain(error, "model", model=settings_class(str(model.get("architecture", DEFAULT))))
+            ) from error
         if isinstance(shape, OwnSettings):
             shape = shape.model_copy(update={"code_base": base})
         if shape.counts:
@@ -142,7 +144,7 @@ class ModelEntry(Settings):
         try:
             settings = TrainConfig(**{**training, **self.training})
         except ValidationError as error:
-            raise ValueError(explain(error, "training")) from error
+            raise ValueError(explain(error, "training", model=TrainConfig)) from error
         for key, reason in _IDLE:
             if key in self.training and (why := reason(shape, settings)) is not None:
                 raise ValueError(f"training.{key}: {why}; leave it out")

@@ -24,7 +24,8 @@ class TokenisationSettings(Settings):
     """Marginal probabilities of texts, for causal models of pieces; see docs/tokenisation.md."""
 
     estimators: tuple[str, ...] = Field(
-        ("exact", "nbest", "wor1", "dpf"), description="Estimators of the marginal; docs/tokenisation.md lists them."
+        ("exact", "nbest", "wor1", "dpf"),
+        description="Estimators: exact, bracket, beam, nbest, wr, wor, guided, block, dpf, and more.",
     )
     samples: int = Field(Engine.samples, ge=1, description="Segmentations that nbest, wr, wor, guided, ... score.")
     inverse_temperature: float = Field(
