@@ -7,7 +7,9 @@ from pathlib import Path
 import truesource.evaluators
 from truesource.report.page import write_page
 from truesource.run import config, runner
+from truesource.run import dry_run as planning
 from truesource.run.config import RunConfig
+from truesource.run.dry_run import PlannedStage
 from truesource.run.stage import Stage
 
 
@@ -24,6 +26,11 @@ def plan(config: RunConfig) -> list[Stage]:
 def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> Path:
     """Run an experiment; see `truesource.run.runner.execute`."""
     return runner.execute(config, truesource.evaluators.EVALUATORS, base=base, runs=runs, force=force)
+
+
+def dry_run(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> list[PlannedStage]:
+    """Which stages would be made, and why; see `truesource.run.dry_run.dry_run`."""
+    return planning.dry_run(config, truesource.evaluators.EVALUATORS, base=base, runs=runs, force=force)
 
 
 def build_report(run: Path) -> Path:

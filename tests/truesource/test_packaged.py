@@ -54,7 +54,7 @@ def test_a_folder_does_not_hide_a_name(folder: Path) -> None:
 def test_what_is_no_configuration(text: str, part: str, folder: Path) -> None:
     (folder / "mine").mkdir()
     (folder / "mine" / "experiment.yaml").touch()
-    with pytest.raises(InputError, match="^") as caught:
+    with pytest.raises(InputError) as caught:
         find_config(text)
     assert part in str(caught.value)
 

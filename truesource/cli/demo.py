@@ -20,4 +20,4 @@ def command(
     from truesource.cli import run
     from truesource.grammar.embedded import data_folder
 
-    run.command(str(data_folder() / "demo.yaml"), None, runs, force)
+    run.command(str(data_folder() / "demo.yaml"), None, runs, force=force)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.console import echo
+from truesource.cli.console import console, echo
 from truesource.cli.options import Overrides, Rebuild, Runs
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
+
+WIDTH = 100  #: characters, where there is no terminal
 
 
 def command(
     config: Annotated[str, typer.Argument(help="YAML file, or a name such as demo; truesource new lists all.")],
     set_: Overrides = None,
     runs: Runs = Path("runs"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the stages and why each would run; write nothing.")
+    ] = False,
     force: Rebuild = False,
 ) -> None:
     """Run an experiment: treebank, grammar, corpus, models, comparison, report.
@@ -24,12 +32,33 @@ def command(
     Example: truesource run demo --set models.0.training.max_steps=300
     """
     from truesource.experiment import execute, load_config
-
     from truesource.run.packaged import find_config
 
     path, base = find_config(config)
-    report = execute(load_config(path, set_), base=base, runs=runs, force=force)
-    show(report)
+    settings = load_config(path, set_)
+    if dry_run:
+        show_stages(settings, base, runs, force)
+    else:
+        show(execute(settings, base=base, runs=runs, force=force))
+
+
+def show_stages(config: RunConfig, base: Path, runs: Path, force: bool) -> None:
+    """Print what would become of each stage."""
+    from rich.table import Table
+
+    from truesource.experiment import dry_run
+    from truesource.run.dry_run import Fate
+
+    stages = dry_run(config, base=base, runs=runs, force=force)
+    table = Table("stage", "", "why")
+    for column in table.columns:
+        column.overflow = "fold"
+    for stage in stages:
+        table.add_row(stage.name, stage.fate, stage.reason)
+    console(WIDTH).print(table)
+    numbers = {fate: sum(stage.fate is fate for stage in stages) for fate in Fate}
+    counted = ", ".join(f"{number} {fate}" for fate, number in numbers.items() if number)
+    echo(f"{runs / config.name}: {counted}. Nothing was written. Next: the same command without --dry-run.")
 
 
 def show(report: Path) -> None:

@@ -130,6 +130,7 @@ class StageRecord(_StageTimes):
     inputs: str
     output: str
     files: dict[InnerPath, Count]
+    depends: NotRequired[dict[str, Any]]  #: of which ``inputs`` is the digest; earlier versions did not write it
 
 
 @with_config(STRICT)

@@ -25,6 +25,7 @@ from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
 
 log = logging.getLogger("truesource")
+STATE = "stages.json"  #: in the run folder
 MISSING = "missing-ability"  #: code of errors of `generator.interface.abilities`
 
 
@@ -59,23 +60,56 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
             the length range of the corpus that is there.
     """
     folder = runs / config.name
-    check_references(RunFolder(config, folder, base))
-    check_code(config, base)
-    state_file = folder / "stages.json"
-    if folder.exists() and not force and not state_file.is_file() and _foreign(folder):
-        raise InputError(f"{folder} exists and is not a run; choose another name or use --force")
+    run = RunFolder(config, folder, base)
+    check(run, force=force)
+    state_file = folder / STATE
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the run folder: {error.strerror or error}", folder) from error
     with exclusive(folder):
         remove_leftovers_in(folder, deep=True)
-        state = _read_state(state_file) if not force else {}
-        _keep_lengths(config, folder, state)
+        state = state_of(run, force=force)
         write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
         write_json(folder / "config.json", config.model_dump(mode="json"))
-        _run_stages(RunFolder(config, folder, base), plan(config, evaluators), state, state_file)
+        _run_stages(run, plan(config, evaluators), state, state_file)
     return folder / "report.html"
+
+
+def check(run: RunFolder, *, force: bool) -> None:
+    """Refuse a run that cannot begin.
+
+    Raises:
+        InputError: a model or code that the configuration names is not there or cannot be used, or the run folder holds
+            something else.
+    """
+    check_references(run)
+    check_code(run.config, run.base)
+    if run.folder.exists() and not force and not (run.folder / STATE).is_file() and _foreign(run.folder):
+        raise InputError(f"{run.folder} exists and is not a run; choose another name or use --force")
+
+
+def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
+    """What is known of the finished stages of a run, by name; nothing, where all are made again.
+
+    Raises:
+        InputError: the record is damaged, or the configuration leaves out the length range of the corpus that is there.
+    """
+    state = {} if force else _read_state(run.folder / STATE)
+    _keep_lengths(run.config, run.folder, state)
+    return state
+
+
+def depends_on(run: RunFolder, stage: Stage) -> dict[str, Any]:
+    """What the result of a stage depends on: the version, settings, and digests of what goes in."""
+    return {"version": version("truesource"), "inputs": stage.inputs(run)}
+
+
+def is_up_to_date(folder: Path, known: dict[str, Any], depends: dict[str, Any]) -> bool:
+    """Whether a finished stage depends on nothing else now, and all its files are there."""
+    return bool(
+        known["inputs"] == digest_json(depends) and ("unmeasured" in known or _is_whole(folder, known["files"]))
+    )
 
 
 def _keep_lengths(config: RunConfig, folder: Path, state: dict[str, Any]) -> None:
@@ -100,11 +134,11 @@ def _keep_lengths(config: RunConfig, folder: Path, state: dict[str, Any]) -> Non
 def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], state_file: Path) -> None:
     started = now()
     for number, stage in enumerate(stages, start=1):
-        inputs = digest_json({"version": version("truesource"), "inputs": stage.inputs(run)})
+        depends = depends_on(run, stage)
         known = state.get(stage.name)
-        if known and known["inputs"] == inputs and ("unmeasured" in known or _is_whole(run.folder, known["files"])):
+        if known and is_up_to_date(run.folder, known, depends):
             log.info("[%d/%d] %s: unchanged, skipped", number, len(stages), stage.name)
-            state[stage.name] = {**known, "skipped": True}
+            state[stage.name] = {**known, "depends": depends, "skipped": True}
         else:
             log.info("[%d/%d] %s", number, len(stages), stage.name)
             state.pop(stage.name, None)
@@ -116,7 +150,8 @@ def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], 
             seconds = time.perf_counter() - begun
             log.info("[%d/%d] %s: done in %.1f s", number, len(stages), stage.name, seconds)
             state[stage.name] = {
-                "inputs": inputs,
+                "inputs": digest_json(depends),
+                "depends": depends,
                 **made,
                 "seconds": round(seconds, 2),
                 "skipped": False,
