@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ def test_every_name_is_a_configuration_with_a_purpose(name: str, folder: Path) -
     assert (path, base) == (data_folder() / f"{name}.yaml", folder)
     assert (load_sweep(path) if name in SWEEPS else load_config(path)).name == name
     assert len(purpose(name)) > 20
+
+
+def test_help_names_all(command: Command) -> None:
+    text = " ".join(command("run", "--help").out.replace("│", " ").split())
+    listed = text.partition("By name: ")[2].partition(" read the treebank")[0]
+    assert sorted(re.findall(r"[a-z]\w+", listed.replace(" and ", " "))) == sorted(packaged().keys() - SWEEPS)
 
 
 def test_a_file_comes_first_and_its_folder_is_where_paths_start(folder: Path) -> None:

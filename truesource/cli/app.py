@@ -14,6 +14,7 @@ from truesource.cli.verb import Verb
 
 #: module of each verb and its line in the list of all, in the order of the list
 VERBS = {
+    "new": ("truesource.cli.new", "Write a commented configuration of your own."),
     "demo": ("truesource.cli.demo", "Run the whole chain on the embedded English grammar."),
     "run": ("truesource.cli.run", "Run an experiment from its configuration."),
     "languages": ("truesource.cli.languages", "List the languages whose exact grammar comes with truesource."),

@@ -17,7 +17,7 @@ WIDTH = 100  #: characters, where there is no terminal
 
 
 def command(
-    config: Annotated[str, typer.Argument(help="YAML file, or a name such as demo; truesource new lists all.")],
+    config: Annotated[str, typer.Argument(help="YAML file, or the name of one that comes with truesource.")],
     set_: Overrides = None,
     runs: Runs = Path("runs"),
     dry_run: Annotated[
@@ -28,6 +28,10 @@ def command(
     """Run an experiment: treebank, grammar, corpus, models, comparison, report.
 
     Stages with unchanged inputs are skipped. An interrupted run continues when the command is repeated.
+
+    By name: architectures, compare, demo, dynamics, gallery, language, probing, tendencies, tokenisation; treebank and
+    treebank_baseline read the treebank in the folder $TREEBANK. A file of that name comes first. truesource new writes
+    a configuration of your own.
 
     Example: truesource run demo --set models.0.training.max_steps=300
     """

@@ -65,7 +65,8 @@ def dry_run(
             planned = PlannedStage(stage.name, Fate.UP_TO_DATE, "")
         else:
             planned = _because(stage.name, known, depends)
-        run.outputs[stage.name] = known["output"] if planned.fate is Fate.UP_TO_DATE else f"{_PENDING}{stage.name}"
+        finished = known if planned.fate is Fate.UP_TO_DATE else None
+        run.outputs[stage.name] = f"{_PENDING}{stage.name}" if finished is None else finished["output"]
         found.append(planned)
     return found
 
