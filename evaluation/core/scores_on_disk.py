@@ -12,6 +12,7 @@ from typing import Any
 from truesource.evaluation.core.exact_bound import sentence_records
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
+from truesource.generator.interface.frame import END
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Variant
@@ -25,7 +26,6 @@ from truesource.grammar.support.records import holds
 from truesource.grammar.tables import Kind, read_table
 
 PART_SIZE = 5000  #: sentences a file
-END = "</s>"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
+from truesource.generator.interface.frame import END
 from truesource.grammar.support.files import atomic_path
 from truesource.grammar.tables import Kind, read_table
 
@@ -18,7 +19,7 @@ def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequ
     import pyarrow.parquet as pq
 
     words = [
-        sentences[s][p] if p < len(sentences[s]) else "</s>"
+        sentences[s][p] if p < len(sentences[s]) else END
         for s, p in zip(paired.sentence.tolist(), paired.position.tolist(), strict=True)
     ]
     table = pa.table(

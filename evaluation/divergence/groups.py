@@ -12,7 +12,7 @@ from truesource.evaluation.divergence.blocks import Events, TruthBlock
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
-END = "(end)"
+END = "(end)"  #: the group of sentence ends in records; tables and figures say "sentence ends"
 RAREST = -7  #: power of ten; rarer words are in one band
 
 

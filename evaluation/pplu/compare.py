@@ -24,8 +24,8 @@ from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
-from truesource.evaluation.pplu.unigrams import END, SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.evaluation.pplu.unigrams import SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
+from truesource.generator.interface.frame import END, ScoringFrame
 from truesource.generator.interface.language_model import LanguageModel
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange

@@ -16,7 +16,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
-from truesource.evaluation.pplu.unigrams import END, UnigramModel
+from truesource.evaluation.pplu.unigrams import UnigramModel
+from truesource.generator.interface.frame import END
 from truesource.generator.interface.language_model import DistributionModel, LogDistributions
 from truesource.generator.interface.model_checks import checked_distributions
 from truesource.grammar.support.arrays import FloatArray, IntArray

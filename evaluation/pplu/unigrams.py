@@ -12,12 +12,11 @@ from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import require_order
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.frame import END, ScoringFrame
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
-END = "</s>"
 SMOOTHING = 0.5  #: added to every count, where that is asked for
 Read = Callable[[Sequence[str]], list[str]]
 

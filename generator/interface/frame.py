@@ -44,6 +44,7 @@ class ScoringFrame:
 
 
 PRESETS = ("default", "paper")
+END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
 
 
 def preset_frame(name: str, objective: Literal["causal", "masked"]) -> ScoringFrame:

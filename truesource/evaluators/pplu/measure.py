@@ -14,10 +14,9 @@ from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.pplu.rankings import Rankings, rank_sentences
 from truesource.evaluation.pplu.reduction import ReducedVocabulary, halving, reduce_vocabulary
 from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, random_split, sense_split
-from truesource.evaluation.pplu.unigrams import END
 from truesource.evaluators.pplu.settings import PpluSettings
 from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import preset_frame
+from truesource.generator.interface.frame import END, preset_frame
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
