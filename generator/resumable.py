@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import Any, Protocol
 
 from truesource.generator.plan import Shard
@@ -194,13 +193,13 @@ def write_missing(
     entries = {shard.name: drawing.finished(shard) for shard in shards}
     own = [shard for k, shard in enumerate(shards) if share.owns(k)]
     missing = [shard for shard in own if entries[shard.name] is None]
-    start, made = monotonic(), 0
+    made = len(own) - len(missing)
     with meter(doing, total=sum(shard.sentences for shard in own)) as progress:
-        progress.advance(sum(shard.sentences for shard in own) - sum(shard.sentences for shard in missing))
+        progress.skip(sum(shard.sentences for shard in own) - sum(shard.sentences for shard in missing))
         for entry in run_each(drawing.write, missing, workers):
             entries[entry["file"]] = entry
-            made += entry["sentences"]
-            progress.advance(entry["sentences"], f"{made / max(monotonic() - start, 1e-9):,.0f}/s")
+            made += 1
+            progress.advance(entry["sentences"], f"shard {made:,} of {len(own):,}")
     if share.of > 1:  # others may have finished meanwhile
         entries = {s.name: entries[s.name] or drawing.finished(s) for s in shards}
     return [entry for entry in entries.values() if entry is not None]

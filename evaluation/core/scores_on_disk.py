@@ -162,8 +162,8 @@ def _score(
         meter("scoring sentences", total=sum(len(part.sentences) for part in missing)) as progress,
         closing(run_each(scoring.write, missing, workers)) as written,
     ):
-        for count in written:
-            progress.advance(count)
+        for made, count in enumerate(written, start=1):
+            progress.advance(count, f"part {made:,} of {len(missing):,}")
     for part in missing:
         remove_leftovers(part.path)  # of a worker of a cluster that died while another went on
     there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from what it knew

@@ -1,11 +1,18 @@
-"""Progress of long work: rate and time left on a terminal, silent elsewhere."""
+"""Progress of long work, the one place for it: a bar on a terminal, lines in the log elsewhere.
+
+Lines go to the logger ``truesource.progress``: when work has begun, at every milestone (a checkpoint that is evaluated,
+a shard), once a minute, and at the end. On a terminal, where there is a bar, they are debug messages.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from truesource.grammar.support.printable import one_line
@@ -15,10 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether a bar stands on the screen
+LONG = 0.5  #: seconds; shorter work is not worth a line
+EVERY = 60.0  #: seconds between lines where no milestone comes
+APART = 1.0  #: minimum number of seconds between lines of milestones
+
+log = logging.getLogger("truesource.progress")
+_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether something is shown already
 
 
-def _bar() -> Progress:
+def _bar(*, shown: bool) -> Progress:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -33,38 +45,117 @@ def _bar() -> Progress:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
         TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        disable=_SHOWN.get() or not sys.stderr.isatty(),
+        disable=not shown,
     )
 
 
 class Meter:
-    """One running task; `advance` it, and `note` what a reader wants to see beside the bar."""
+    """One running task; `advance` it, and `note` what a reader wants to see beside it."""
 
-    def __init__(self, progress: Progress, description: str, total: float | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task(one_line(description), total=total, note="")
+    def __init__(self, progress: Progress, description: str, total: float | None, level: int | None) -> None:
+        self._progress, self._level = progress, level
+        self._description, self._total = one_line(description), total
+        self._task = progress.add_task(self._description, total=total, note="", rate="")
+        self._done, self._before, self._note = 0.0, 0.0, ""
+        self._start = self._last = monotonic()
+        self._begun = False
 
     def advance(self, step: float = 1, note: str | None = None) -> None:
-        """Move by ``step``; ``note`` replaces the text beside the bar."""
-        if note is None:
-            self._progress.update(self._task, advance=step)
-        else:
-            self._progress.update(self._task, advance=step, note=one_line(note))
+        """Move by ``step``; a ``note`` that is new marks a milestone, and stands beside the rate from then on."""
+        self._done += step
+        milestone = note is not None and one_line(note) != self._note
+        if milestone:
+            self._note = one_line(note or "")
+        self._progress.update(self._task, advance=step, note=self._note, rate=self._rate_text())
+        now = monotonic()
+        if now - self._last >= (APART if milestone else EVERY):
+            self._line(self.state())
+
+    def skip(self, step: float) -> None:
+        """Move by what an earlier call has done, which says nothing of the rate."""
+        self._before += step
+        self.advance(step)
+
+    def state(self) -> str:
+        """How far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
+        total, rate = self._total, self._rate()
+        text = _amount(self._done)
+        if total:
+            text += f" of {_amount(total)} ({self._done / total:.0%})"
+        parts = [text, *filter(None, [self._rate_text()])]
+        if total and rate and self._done < total:
+            parts.append(f"{_clock((total - self._done) / rate)} left")
+        return ", ".join(parts) + (f"; {self._note}" if self._note else "")
+
+    def begin(self) -> None:
+        """Say that the work has begun."""
+        total = "" if not self._total else f": {_amount(self._total)} to do"
+        already = f", {_amount(self._before)} done before" if self._before else ""
+        self._begun = True
+        self._write(f"{self._description}{total}{already}")
+
+    def beat(self) -> None:
+        """Say how far it is where no line came for long."""
+        if monotonic() - self._last >= EVERY:
+            self._line(self.state())
+
+    def end(self, *, finished: bool) -> None:
+        """Say that the work has ended; of short work only for debugging."""
+        seconds = monotonic() - self._start
+        what = "done" if finished else "stopped"
+        rate = self._rate_text()
+        note = f"; {self._note}" if self._note else ""
+        text = f"{self._description}: {what}, {_amount(self._done)} in {_clock(seconds)}{rate and f', {rate}'}{note}"
+        self._write(text, self._level if self._begun else logging.DEBUG)
+
+    def _line(self, text: str) -> None:
+        self._last = monotonic()
+        self._begun = True
+        self._write(f"{self._description}: {text}")
+
+    def _write(self, text: str, level: int | None = None) -> None:
+        if self._level is not None:
+            log.log(self._level if level is None else level, "%s", text)
+
+    def _rate(self) -> float:
+        return (self._done - self._before) / max(monotonic() - self._start, 1e-9)
+
+    def _rate_text(self) -> str:
+        rate = self._rate()
+        return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s" if rate > 0 else ""
 
 
 @contextmanager
 def meter(description: str, total: float | None = None) -> Iterator[Meter]:
     """Show one task while the block runs; what it consists of, metered within, stays silent."""
-    with _bar() as progress:
+    hidden, terminal = _SHOWN.get(), sys.stderr.isatty()
+    level = None if hidden else logging.DEBUG if terminal else logging.INFO
+    with _bar(shown=terminal and not hidden) as progress:
         outer = _SHOWN.set(True)
+        task = Meter(progress, description, total, level)
+        finished = False
         try:
-            yield Meter(progress, description, total)
+            with _heart(task, level):
+                yield task
+            finished = True
         finally:
             _SHOWN.reset(outer)
+            task.end(finished=finished)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Show no progress while the block runs, as in all processes but the first of a distributed training."""
+    outer = _SHOWN.set(True)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(outer)
 
 
 def track(items: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
@@ -73,3 +164,44 @@ def track(items: Iterable[T], description: str, total: float | None = None) -> I
         for item in items:
             yield item
             task.advance()
+
+
+@contextmanager
+def _heart(task: Meter, level: int | None) -> Iterator[None]:
+    """Lines that come although no step ends: soon after the begin, and once a minute."""
+    if level is None or not log.isEnabledFor(level):
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        if over.wait(LONG):
+            return
+        task.begin()
+        while not over.wait(EVERY / 4):
+            task.beat()
+
+    thread = threading.Thread(target=watch, name="progress", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:  # no more threads can be started: the work goes on, with lines of its steps only
+        log.debug("no thread for the lines of progress: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+
+
+def _clock(seconds: float) -> str:
+    """``0:01:05``; of less than ten seconds ``1.2 s``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from truesource.cli.console import echo, log_handler
-from truesource.cli.verb import Verb
+from truesource.cli.console import echo
+from truesource.cli.logs import LogSettings, begin_logs
+from truesource.cli.verb import NetworkVerb, Verb
 
 #: module of each verb and its line in the list of all, in the order of the list
 VERBS = {
@@ -46,13 +47,17 @@ GROUPS = {
 }
 
 
+#: verbs that run networks
+NETWORKS = ("train", "score", "compare", "benchmark", "generate")
+
+
 def load(name: str) -> Any:
     """A verb, ready to be called; its module is imported."""
     module = import_module(VERBS[name][0])
     if hasattr(module, "verbs"):  # a group of verbs
         return typer.main.get_command(module.verbs())
     made = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    made.command(name, cls=Verb)(module.command)
+    made.command(name, cls=NetworkVerb if name in NETWORKS else Verb)(module.command)
     return typer.main.get_command(made)
 
 
@@ -82,6 +87,8 @@ app = typer.Typer(
     help="""Compare language models with the exact distribution of the language they were trained on.
 
     Start with **truesource demo**. Every verb has examples: **truesource score --help**.
+
+    The options --quiet, --verbose, --log-file and --traceback may also be given after the verb.
     """,
 )
 
@@ -96,10 +103,21 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", envvar="TRUESOURCE_QUIET", help="Show only warnings and errors.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", envvar="TRUESOURCE_VERBOSE", help="Also show debug messages.")
+    ] = False,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(envvar="TRUESOURCE_LOG_FILE", help="Append all messages to this file, with their times."),
+    ] = None,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", envvar="TRUESOURCE_TRACEBACK", help="Show the traceback of every error.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    logging.basicConfig(level=logging.WARNING, handlers=[log_handler()])
-    logging.getLogger("truesource").setLevel(logging.WARNING if quiet else logging.INFO)
+    begin_logs(LogSettings(quiet=quiet, verbose=verbose, traceback=traceback, file=log_file))

@@ -5,12 +5,11 @@ Every verb prints through `echo` and `console`. Neither takes markup: ``[bold]``
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from truesource.cli.logs import to_log_file
 from truesource.grammar.support.printable import shortened, terminal
 
 if TYPE_CHECKING:
@@ -20,8 +19,10 @@ LONGEST_WORD = 200  #: characters of a word in a table
 
 
 def echo(message: object = "", *, err: bool = False) -> None:
-    """Print lines, on standard error if ``err``."""
-    typer.echo(terminal(str(message)), err=err)
+    """Print lines, on standard error if ``err``; a log file has them too."""
+    text = terminal(str(message))
+    typer.echo(text, err=err)
+    to_log_file(text)
 
 
 def printed(text: str) -> str:
@@ -44,22 +45,3 @@ def console(width: int = 120) -> Console:
 
     found = made()
     return found if found.is_terminal else made(width=width)
-
-
-def log_handler() -> logging.Handler:
-    """Prints the log on standard error, each message with its time."""
-    from rich.console import Console
-    from rich.logging import RichHandler
-
-    class Printable(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return terminal(super().format(record))
-
-    handler = RichHandler(
-        console=Console(stderr=True, soft_wrap=not sys.stderr.isatty()),
-        show_path=False,
-        show_level=False,
-        rich_tracebacks=False,
-    )
-    handler.setFormatter(Printable("%(message)s", datefmt="%H:%M:%S"))
-    return handler

@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from truesource.cli.failures import explain
 from truesource.cli.interrupts import INTERRUPTED, STOPPED, Interrupts, say
@@ -13,6 +14,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import terminal
 
 FAILED = 2  #: exit code
+BUG = 1  #: exit code
 ExitCode = str | int | None  #: as `sys.exit` takes it
 
 
@@ -20,7 +22,8 @@ def main() -> None:
     """Run the command.
 
     Exit codes: 2 after bad input, where the machine ran out of something (disk, memory, open files, threads), or where
-    the reader of the output has gone; 130 after Ctrl-C. Any other error is a bug, and ends in a traceback.
+    the reader of the output has gone; 130 after Ctrl-C. Any other error is a bug: exit code 1, and a sentence that
+    says where the traceback is.
     """
     with Interrupts() as interrupts:
         code: ExitCode = 0
@@ -31,15 +34,15 @@ def main() -> None:
             if isinstance(stop.__context__, BrokenPipeError):  # typer has ended the command for it, in silence
                 code = _failed(stop.__context__)
         except BaseException as error:
-            if not interrupts.count and not isinstance(error, KeyboardInterrupt):
-                code = _failed(error)
-                if code is None:
-                    raise
-            else:  # an interrupted import or library may raise anything
-                code = INTERRUPTED
+            # an interrupted import or library may raise anything
+            interrupted = interrupts.count > 0 or isinstance(error, KeyboardInterrupt)
+            code = INTERRUPTED if interrupted else _failed(error)
         if code == INTERRUPTED:
             say(STOPPED)
-        sys.exit(_flushed(code))
+        code = _flushed(code)
+        if (logs := _logs()) is not None:
+            logs.end_logs(code)
+        sys.exit(code)
 
 
 def _run() -> None:
@@ -50,13 +53,35 @@ def _run() -> None:
         app(standalone_mode=True)
 
 
-def _failed(error: BaseException) -> int | None:
-    """Say what has failed; the exit code, or None after a bug."""
-    sentence = str(error) if isinstance(error, InputError) else explain(error)
+def _logs() -> Any:
+    """The module of logs, unless the call failed before it was imported; then it may be impossible to import it."""
+    return sys.modules.get("truesource.cli.logs")
+
+
+def _failed(error: BaseException) -> int:
+    """Say what has failed; the exit code."""
+    logs, sentence = _logs(), str(error) if isinstance(error, InputError) else explain(error)
     if sentence is None:
-        return None
-    say(f"truesource: {terminal(sentence)}")
+        return _bug(error)
+    if logs is not None and logs.traceback_wanted():
+        logs.show_traceback(error)
+    _say(sentence)
     return FAILED
+
+
+def _bug(error: BaseException) -> int:
+    """Say that this is no fault of the input; the exit code."""
+    from truesource.cli.logs import report_bug
+
+    _say(report_bug(error))
+    return BUG
+
+
+def _say(sentence: str) -> None:
+    text = f"truesource: {terminal(sentence)}"
+    say(text)
+    if (logs := _logs()) is not None:
+        logs.to_log_file(text)
 
 
 def _flushed(code: ExitCode) -> ExitCode:

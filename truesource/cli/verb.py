@@ -1,16 +1,29 @@
-"""A verb of the command: its help, and options under their earlier spellings."""
+"""A verb of the command: its help, options under their earlier spellings, and the options that every verb takes."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperCommand
 
+from truesource.cli.logs import add_to_logs
 from truesource.cli.renamed import earlier_spellings, with_names_of_today
+
+_HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
 
 
 class Verb(TyperCommand):
-    """A verb whose help is plain text: ``<unk>``, brackets and stars are shown, not taken for markup."""
+    """A verb whose help is plain text: ``<unk>``, brackets and stars are shown, not taken for markup.
+
+    The options of the root that concern the log may also be given after the verb.
+    """
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        self.params += _parameters(_log_options)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
@@ -23,3 +36,55 @@ class Verb(TyperCommand):
         spellings = earlier_spellings(self.name or "", self.callback)
         repeatable = frozenset(name for each in self.params if getattr(each, "multiple", False) for name in each.opts)
         return super().parse_args(ctx, with_names_of_today(args, spellings, repeatable=repeatable))
+
+
+class NetworkVerb(Verb):
+    """A verb that runs networks: it also takes the device and the precision to run them in."""
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        self.params += _parameters(_device_options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with the device and the precision that the options name."""
+        from truesource.lmtrain.device import computing
+
+        with computing(ctx.params.pop("device"), ctx.params.pop("dtype", None)):
+            return super().invoke(ctx)
+
+
+def _log_options(
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", callback=lambda on: on and add_to_logs(quiet=True), **_HIDDEN)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", callback=lambda on: on and add_to_logs(verbose=True), **_HIDDEN)
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", callback=lambda on: on and add_to_logs(show=True), **_HIDDEN)
+    ] = False,
+    log_file: Annotated[
+        Path | None, typer.Option("--log-file", callback=lambda file: file and add_to_logs(file=file), **_HIDDEN)
+    ] = None,
+) -> None:
+    """The options of the root, which describes them."""
+
+
+def _device_options(
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="auto|cpu|cuda|cuda:1|mps", envvar="TRUESOURCE_DEVICE", help="Where networks run."),
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(metavar="float32|bfloat16|float16", envvar="TRUESOURCE_DTYPE", help="Precision of networks."),
+    ] = None,
+) -> None:
+    """Of verbs that run networks."""
+
+
+def _parameters(function: Callable[..., None]) -> list[Any]:
+    """The options of a function, as typer makes them."""
+    made = typer.Typer(add_completion=False)
+    made.command()(function)
+    return [parameter for parameter in typer.main.get_command(made).params if parameter.name != "help"]

@@ -83,7 +83,7 @@ def split_merge(
         if folder is not None and (found := checkpoints.load(folder, key, table)) is not None:
             done, parameters, trainer.trace = found
             trainer.rules = SparseRules.of(parameters)
-            progress.advance(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
+            progress.skip(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
         else:
             trainer.start()
         stopped = _run_phases(trainer, config, seed, done, folder, key, on_phase)

@@ -120,4 +120,5 @@ class SplitMergeTrainer:
             }
         )
         note = "" if score.per_token is None else f"cycle {cycle} {phase} {score.per_token:.4f} nats/token"
-        self._progress.advance(0, note)
+        if note:
+            self._progress.advance(0, note)

@@ -1,0 +1,110 @@
+"""Where networks run, and in which precision: one setting for all verbs, configurations and calls.
+
+`computing` sets it for a block; what is not named in a call is taken from there. Training has a precision of its own,
+`truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import Field
+
+from truesource.grammar.support.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+AUTO = "auto"
+PATTERN = r"^(auto|cpu|mps|cuda(:\d+)?)$"
+Device = Annotated[str, Field(pattern=PATTERN)]  #: ``auto``: a GPU of CUDA if there is one, else the CPU
+Dtype = Literal["float32", "bfloat16", "float16"]
+DTYPES: tuple[str, ...] = get_args(Dtype)
+
+
+@dataclass(frozen=True)
+class Computing:
+    """A device and a precision, as they are written; None: not named."""
+
+    device: str | None = None
+    dtype: str | None = None
+
+
+_UNNAMED = Computing()
+_CURRENT: ContextVar[Computing] = ContextVar("computing", default=_UNNAMED)
+
+
+def current() -> Computing:
+    """What the running block has set."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def computing(device: str | None = None, dtype: str | None = None) -> Iterator[None]:
+    """Load and train networks on a device and in a precision while the block runs.
+
+    Args:
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``; None: as around the block.
+        dtype: of the weights of networks that are loaded: ``float32``, ``bfloat16``, ``float16``; None: as around.
+
+    Raises:
+        InputError: there is no such device or precision (codes ``no-device``, ``no-dtype``).
+    """
+    around = current()
+    now = Computing(device or around.device, dtype or around.dtype)
+    if now != around:
+        torch_device(now.device)
+        dtype_name(now.dtype)
+    token = _CURRENT.set(now)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def torch_device(device: str | None = None) -> torch.device:
+    """The device that is named, or that of the running block.
+
+    Raises:
+        InputError: there is no such device (code ``no-device``).
+    """
+    import torch
+
+    name = device or current().device or AUTO
+    if re.match(PATTERN, name) is None:
+        raise InputError(f"a device is auto, cpu, cuda, cuda:1 or mps, not {name!r}", code="no-device")
+    if name == AUTO:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    found = torch.device(name)
+    if found.type == "cuda":
+        number = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (found.index or 0) >= number:
+            there = "no CUDA device" if not number else f"only {number} CUDA device{'s' if number > 1 else ''}"
+            raise InputError(f"device {name}: this machine has {there}; use auto or cpu", code="no-device")
+    if found.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError("device mps: this machine has no Metal device; use auto or cpu", code="no-device")
+    return found
+
+
+def dtype_name(dtype: str | None = None) -> str:
+    """The precision that is named, or that of the running block, else ``float32``.
+
+    Raises:
+        InputError: there is no such precision (code ``no-dtype``).
+    """
+    name = dtype or current().dtype or "float32"
+    if name not in DTYPES:
+        raise InputError(f"a precision is {', '.join(DTYPES)}, not {name!r}", code="no-dtype")
+    return name
+
+
+def torch_dtype(dtype: str | None = None) -> Any:
+    """`dtype_name` as torch has it."""
+    import torch
+
+    return getattr(torch, dtype_name(dtype))
