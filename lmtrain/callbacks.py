@@ -137,6 +137,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         if "loss" in logs:
             loss = self._mean_loss()
             dev = self._record(state, loss, logs["learning_rate"]) if is_main_process() else None
+            self._bar.advance(0, self._note)
             self._require_finite(dev, state)
 
     def _mean_loss(self) -> float:

@@ -9,39 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
+from truesource.generator.interface.computing import current, named_computing
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     import torch
 
-AUTO = "auto"
+AUTO = "auto"  #: a GPU of CUDA if there is one, else the CPU
 PATTERN = r"^(auto|cpu|mps|cuda(:\d+)?)$"
-Device = Annotated[str, Field(pattern=PATTERN)]  #: ``auto``: a GPU of CUDA if there is one, else the CPU
-Dtype = Literal["float32", "bfloat16", "float16"]
-DTYPES: tuple[str, ...] = get_args(Dtype)
-
-
-@dataclass(frozen=True)
-class Computing:
-    """A device and a precision, as they are written; None: not named."""
-
-    device: str | None = None
-    dtype: str | None = None
-
-
-_UNNAMED = Computing()
-_CURRENT: ContextVar[Computing] = ContextVar("computing", default=_UNNAMED)
-
-
-def current() -> Computing:
-    """What the running block has set."""
-    return _CURRENT.get()
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 @contextmanager
@@ -55,16 +33,11 @@ def computing(device: str | None = None, dtype: str | None = None) -> Iterator[N
     Raises:
         InputError: there is no such device or precision (codes ``no-device``, ``no-dtype``).
     """
-    around = current()
-    now = Computing(device or around.device, dtype or around.dtype)
-    if now != around:
-        torch_device(now.device)
-        dtype_name(now.dtype)
-    token = _CURRENT.set(now)
-    try:
+    if device not in (None, AUTO, "cpu"):
+        torch_device(device)
+    dtype_name(dtype)
+    with named_computing(device, dtype):
         yield
-    finally:
-        _CURRENT.reset(token)
 
 
 def torch_device(device: str | None = None) -> torch.device:

@@ -30,6 +30,7 @@ from transformers import (
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config_json import read_config_json
+from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.integrity import require_unchanged
 from truesource.lmtrain.model_registry import architecture_of
 from truesource.lmtrain.network_size import token_count
@@ -124,7 +125,7 @@ def load_network(
         config: see `load_config`.
         tokenizer: that goes with it, see `load_tokenizer`.
         objective: of the model.
-        device: such as ``"cpu"``; None: a GPU when there is one.
+        device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.
 
     Raises:
         InputError: the weights lack a tensor, hold one that the network does not have or one of another shape (the
@@ -145,8 +146,9 @@ def load_network(
     require_tensors(info["missing_keys"], info["unexpected_keys"], info["mismatched_keys"], folder)
     require_token_numbers(tokenizer, model, folder)
     require_unchanged(folder, ["generation_config.json", *(path.name for path in folder.glob("*.safetensors"))])
-    with library_errors(f"the model cannot be put on the device {device!r}", folder):
-        model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+    place = torch_device(device)
+    with library_errors(f"the model cannot be put on the device {str(place)!r}", folder):
+        model = model.to(place).eval()
     with library_errors("the configuration makes a network that cannot be run", folder), torch.inference_mode():
         size = token_count(model)
         model(input_ids=torch.tensor([[size // 2]], device=model.device))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -20,12 +21,13 @@ from transformers import (
 
 from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.progress import meter, silent
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor, Watch
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, dev_batches
+from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.distributed import rank, world_size
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.heads import predictor
@@ -92,7 +94,7 @@ class TrainingRun:
 
     def _arguments(self, folder: Path) -> TrainingArguments:
         """Our batches are made beforehand, so the Trainer's batch is one of ours and its only epoch the whole run."""
-        c = self.training
+        c, device = self.training, torch_device()
         arguments = TrainingArguments(
             output_dir=str(folder / "checkpoints"),
             max_steps=self.batches.n_steps,
@@ -101,7 +103,7 @@ class TrainingRun:
             train_sampling_strategy="sequential",
             remove_unused_columns=False,
             dataloader_num_workers=0,
-            dataloader_pin_memory=torch.cuda.is_available(),
+            dataloader_pin_memory=device.type == "cuda",
             learning_rate=c.learning_rate,
             lr_scheduler_type=c.schedule if c.schedule != "constant" else "constant_with_warmup",
             warmup_steps=min(c.warmup_steps, self.batches.n_steps // 2),
@@ -110,7 +112,7 @@ class TrainingRun:
             adam_beta2=c.betas[1],
             max_grad_norm=c.clip,
             bf16=c.precision == "bf16",
-            use_cpu=not torch.cuda.is_available(),
+            use_cpu=device.type == "cpu",
             seed=self.seed,
             logging_strategy="no",
             eval_strategy="no",
@@ -125,6 +127,10 @@ class TrainingRun:
         )
         if arguments.n_gpu > 1:
             arguments._n_gpu = 1  # no threads over several GPUs: `torchrun` gives each a process
+        if device.index is not None and world_size() == 1:
+            torch.cuda.set_device(device)
+            arguments.__dict__["_setup_devices"] = device  # the library takes the first GPU, whatever is current
+            arguments.distributed_state.device = device
         return arguments
 
     def __call__(self, folder: Path, checkpoint: Path | None, interrupted: threading.Event) -> None:
@@ -143,6 +149,7 @@ class TrainingRun:
         if rank():
             torch.manual_seed(self.seed + rank())  # the weights are there; dropout differs between the processes
         with (
+            silent() if rank() else nullcontext(),
             predictor(self.model, self.architecture.head) as predict,
             meter(f"train {self.config.label}", self.batches.n_steps) as bar,
         ):
@@ -156,7 +163,7 @@ class TrainingRun:
 
 
 def _check_precision(training: TrainConfig) -> None:
-    if training.precision != "bf16" or not torch.cuda.is_available():
+    if training.precision != "bf16" or torch_device().type != "cuda":
         return
     if not torch.cuda.is_bf16_supported(including_emulation=False):
         raise InputError(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; set training.precision to fp32")
@@ -173,7 +180,7 @@ def _require_half_precision(network: PreTrainedModel, name: str) -> None:
     Raises:
         InputError: it cannot be run (code ``no-bf16``).
     """
-    if torch.cuda.is_available():
+    if torch_device().type == "cuda":
         return
     try:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):

@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from truesource.generator.interface.computing import precision_parts
 from truesource.generator.interface.frame import ScoringFrame
 
 #: Keys and their meanings, each with one meaning only.
@@ -30,6 +31,7 @@ KEYS: dict[str, str] = {
     "odds": "of minimal pairs: sum (ln P of sentences) or pseudo (sums of masked ln P)",
     "drawn": "length condition that minimal pairs were sampled under",
     "phenomenon": "of minimal pairs",
+    "networks": "precision of the weights of networks, where it is not float32",
     "parser": "how sentences were parsed, as its user names it",
     "brackets": "which brackets of trees count: evalb-collins",
     # scoring frame and vocabulary
@@ -172,7 +174,9 @@ def signature(parts: Mapping[str, object]) -> str:
     Raises:
         ValueError: a key is not one of `KEYS`.
     """
-    return "|".join(f"{known_key(key)}:{value}" for key, value in {**parts, "v": _version()}.items())
+    return "|".join(
+        f"{known_key(key)}:{value}" for key, value in {**parts, **precision_parts(), "v": _version()}.items()
+    )
 
 
 def parts_of(text: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from truesource.generator.interface.computing import current
 from truesource.generator.plan import Shard, plan_shards
 from truesource.generator.random_streams import random_state
 from truesource.generator.resumable import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
@@ -58,7 +59,7 @@ def make_samples(
         decoding: how to sample them.
         path: folder to make.
         seed: whole number from 0 on.
-        device: such as ``"cpu"``; None: a GPU when there is one.
+        device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.
         workers: processes; 1 on a GPU.
         share: of a job that samples only some of the shards; the last job to end makes the folder. None: all.
         shard_size: sentences per file; another size gives another text.
@@ -71,7 +72,7 @@ def make_samples(
         InputError: the model is not one to draw text from, ``decoding`` asks for more than it gives, ``path`` is
             occupied, the disk is full, or another run is at work on ``path``.
     """
-    path = Path(path)
+    path, device = Path(path), device or current().device
     _check_call(n, decoding, path, seed, shard_size)
     if share is None:
         refuse_occupied(path, force, WHAT)

@@ -12,6 +12,7 @@ from torch.nn.parameter import UninitializedParameter
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
+from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find
 from truesource.lmtrain.own.network import HEAD, OwnConfig, OwnNetwork, random_tokens
@@ -94,7 +95,7 @@ def network_of_code(factory: Factory, settings: OwnSettings, size: int, special:
         **special,
     )
     network = OwnNetwork(config, module, factory.code.source)
-    moved: OwnNetwork = network.to("cuda" if torch.cuda.is_available() else "cpu")
+    moved: OwnNetwork = network.to(torch_device())
     if any(isinstance(parameter, UninitializedParameter) for parameter in module.parameters()):
         moved.eval()(input_ids=random_tokens(size, 1, 2).to(moved.device))  # lazy modules get their shapes
         moved.train()

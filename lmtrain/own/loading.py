@@ -16,6 +16,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record
 from truesource.lmtrain.code import Code
 from truesource.lmtrain.config_json import read_config_json
+from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.integrity import require_unchanged
 from truesource.lmtrain.loading import library_errors, load_tokenizer, require_tensors, require_token_numbers
 from truesource.lmtrain.own.architecture import network_of_code
@@ -51,7 +52,7 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
     Args:
         folder: trained here.
         code: that the person names; what the folder says of its code is compared with it, and never run.
-        device: such as ``"cpu"``; None: a GPU when there is one.
+        device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.
 
     Raises:
         InputError: the folder holds no such model (code ``other-model``), the code does not take its settings or makes
@@ -75,8 +76,9 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
         _load_weights(network, folder)
         require_token_numbers(tokenizer, network, folder)
         require_unchanged(folder, ["generation_config.json", WEIGHTS])
-        with library_errors(f"the model cannot be put on the device {device!r}", folder):
-            network = network.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+        place = torch_device(device)
+        with library_errors(f"the model cannot be put on the device {str(place)!r}", folder):
+            network = network.to(place).eval()
         check_reading(network)
     return network, tokenizer
 

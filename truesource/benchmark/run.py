@@ -17,12 +17,14 @@ from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read
 from truesource.benchmark.corpora import corpus_of, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Suite
+from truesource.generator.interface.computing import current
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.locks import BusyError, exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
 from truesource.grammar.support.records import holds
+from truesource.lmtrain.device import computing
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.report.words import duration
 
@@ -113,7 +115,7 @@ def _make(
     """Make these cells, those that other processes are at work on last; those that fail, with the reasons."""
     progress = _Progress(cells, len(numbers))
     busy, failures = [], []
-    for number, reason in run_each(partial(_one, suite, folder, cells), numbers, workers):
+    for number, reason in run_each(partial(_one, suite, folder, cells, device=current().device), numbers, workers):
         if reason == BUSY:
             busy.append(number)
             continue
@@ -129,11 +131,18 @@ def _make(
 
 
 def _one(
-    suite: Suite, folder: Path, cells: Sequence[AskedCell], number: int, *, wait: bool = False
+    suite: Suite,
+    folder: Path,
+    cells: Sequence[AskedCell],
+    number: int,
+    *,
+    device: str | None = None,
+    wait: bool = False,
 ) -> tuple[int, str | None]:
     """Number of a cell, and None, the reason of its failure, or `BUSY`."""
     try:
-        make_cell(suite, folder, cells[number], wait=wait)
+        with computing(device):  # a worker does not know that of the call
+            make_cell(suite, folder, cells[number], wait=wait)
     except BusyError:
         return number, BUSY
     except InputError as error:

@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from truesource.cli.console import echo
 from truesource.cli.logs import LogSettings, begin_logs
-from truesource.cli.verb import NetworkVerb, Verb
+from truesource.cli.verb import DeviceVerb, NetworkVerb, Verb
 
 #: module of each verb and its line in the list of all, in the order of the list
 VERBS = {
@@ -48,7 +48,13 @@ GROUPS = {
 
 
 #: verbs that run networks
-NETWORKS = ("train", "score", "compare", "benchmark", "generate")
+NETWORKS = {
+    "train": DeviceVerb,
+    "generate": DeviceVerb,
+    "benchmark": DeviceVerb,
+    "score": NetworkVerb,
+    "compare": NetworkVerb,
+}
 
 
 def load(name: str) -> Any:
@@ -57,7 +63,7 @@ def load(name: str) -> Any:
     if hasattr(module, "verbs"):  # a group of verbs
         return typer.main.get_command(module.verbs())
     made = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    made.command(name, cls=NetworkVerb if name in NETWORKS else Verb)(module.command)
+    made.command(name, cls=NETWORKS.get(name, Verb))(module.command)
     return typer.main.get_command(made)
 
 
@@ -88,7 +94,7 @@ app = typer.Typer(
 
     Start with **truesource demo**. Every verb has examples: **truesource score --help**.
 
-    The options --quiet, --verbose, --log-file and --traceback may also be given after the verb.
+    The first four options may also stand after the verb, or in the environment (TRUESOURCE_LOG_FILE).
     """,
 )
 
@@ -104,17 +110,28 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", envvar="TRUESOURCE_QUIET", help="Show only warnings and errors.")
+        bool,
+        typer.Option(
+            "--quiet", "-q", envvar="TRUESOURCE_QUIET", show_envvar=False, help="Show only warnings and errors."
+        ),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", envvar="TRUESOURCE_VERBOSE", help="Also show debug messages.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", envvar="TRUESOURCE_VERBOSE", show_envvar=False, help="Also show debug messages."
+        ),
     ] = False,
     log_file: Annotated[
         Path | None,
-        typer.Option(envvar="TRUESOURCE_LOG_FILE", help="Append all messages to this file, with their times."),
+        typer.Option(
+            envvar="TRUESOURCE_LOG_FILE", show_envvar=False, help="Append all messages to this file, with their times."
+        ),
     ] = None,
     traceback: Annotated[
-        bool, typer.Option("--traceback", envvar="TRUESOURCE_TRACEBACK", help="Show the traceback of every error.")
+        bool,
+        typer.Option(
+            "--traceback", envvar="TRUESOURCE_TRACEBACK", show_envvar=False, help="Show the traceback of every error."
+        ),
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")

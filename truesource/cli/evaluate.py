@@ -7,9 +7,11 @@ from collections.abc import Callable
 import typer
 
 import truesource.evaluators
-from truesource.cli.verb import Verb
+from truesource.cli.verb import NetworkVerb, Verb
 from truesource.evaluators.tokenisation import lattice_command as lattice
 from truesource.sweep import command as scaling
+
+_WITHOUT_NETWORKS = ("naturalness", "tendencies")
 
 
 def commands() -> dict[str, Callable[..., None]]:
@@ -22,7 +24,11 @@ def verbs() -> typer.Typer:
     """All verbs."""
     made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
     for evaluator in truesource.evaluators.EVALUATORS:
-        made.command(evaluator.name, cls=Verb, short_help=evaluator.summary)(evaluator.command)
+        made.command(
+            evaluator.name,
+            cls=Verb if evaluator.name in _WITHOUT_NETWORKS else NetworkVerb,
+            short_help=evaluator.summary,
+        )(evaluator.command)
         if evaluator.formerly is not None:
             made.command(evaluator.formerly, cls=Verb, hidden=True)(evaluator.command)
     for module in (lattice, scaling):

@@ -38,12 +38,12 @@ class Verb(TyperCommand):
         return super().parse_args(ctx, with_names_of_today(args, spellings, repeatable=repeatable))
 
 
-class NetworkVerb(Verb):
-    """A verb that runs networks: it also takes the device and the precision to run them in."""
+class DeviceVerb(Verb):
+    """A verb that runs networks: it also takes the device to run them on."""
 
     def __init__(self, name: str | None, **given: Any) -> None:
         super().__init__(name, **given)
-        self.params += _parameters(_device_options)
+        self.params += _parameters(_device_option)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, with the device and the precision that the options name."""
@@ -51,6 +51,14 @@ class NetworkVerb(Verb):
 
         with computing(ctx.params.pop("device"), ctx.params.pop("dtype", None)):
             return super().invoke(ctx)
+
+
+class NetworkVerb(DeviceVerb):
+    """A verb that measures networks: it also takes their precision."""
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        self.params += _parameters(_dtype_option)
 
 
 def _log_options(
@@ -70,17 +78,32 @@ def _log_options(
     """The options of the root, which describes them."""
 
 
-def _device_options(
+def _device_option(
     device: Annotated[
         str | None,
-        typer.Option(metavar="auto|cpu|cuda|cuda:1|mps", envvar="TRUESOURCE_DEVICE", help="Where networks run."),
-    ] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(metavar="float32|bfloat16|float16", envvar="TRUESOURCE_DTYPE", help="Precision of networks."),
+        typer.Option(
+            metavar="auto|cpu|cuda|cuda:1|mps",
+            envvar="TRUESOURCE_DEVICE",
+            show_envvar=False,
+            help="Where networks run.",
+        ),
     ] = None,
 ) -> None:
     """Of verbs that run networks."""
+
+
+def _dtype_option(
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            metavar="float32|bfloat16|float16",
+            envvar="TRUESOURCE_DTYPE",
+            show_envvar=False,
+            help="Precision of networks.",
+        ),
+    ] = None,
+) -> None:
+    """Of verbs that measure networks."""
 
 
 def _parameters(function: Callable[..., None]) -> list[Any]:
