@@ -62,7 +62,7 @@ def load_model(
     Args:
         reference: as above.
         base: folder that relative paths start from; None: the working folder.
-        device: of networks in folders, such as ``"cpu"``; None: see `truesource.lmtrain.device`, also for the precision.
+        device: of networks in folders, such as ``"cpu"``; None: see `truesource.lmtrain.device`.
 
     Raises:
         InputError: there is no such model, or it cannot be used; see the functions above.
