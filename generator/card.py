@@ -105,8 +105,9 @@ corpus = Corpus.load("path/to/this/folder")
 from datasets import load_dataset
 dataset = load_dataset("path/to/this/folder")
 
+from pathlib import Path
 import pandas
-frame = pandas.read_parquet("path/to/this/folder/data")
+frame = pandas.read_parquet(sorted(Path("path/to/this/folder/data").glob("{next(iter(splits))}-*.parquet")))
 ```
 """
     )

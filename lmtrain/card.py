@@ -70,15 +70,17 @@ def model_card(record: dict[str, Any]) -> str:
     parts = training["accumulation"] * record["processes"]
     batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
     loading = _with_code(record) if "code_digest" in model else _with_transformers(model["architecture"], causal)
-    library = "truesource" if "code_digest" in model else "transformers"
+    own = "code_digest" in model  # which nothing but truesource opens
+    library = "truesource" if own else "transformers"
+    task = "" if own else f"pipeline_tag: {'text-generation' if causal else 'fill-mask'}\n"
+    custom = "- custom_code\n" if not own and _needs_code(model["architecture"]) else ""
     kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
     return f"""---
 library_name: {library}
-pipeline_tag: {"text-generation" if causal else "fill-mask"}
-tags:
+{task}tags:
 - truesource
 - synthetic
----
+{custom}---
 
 # {markdown(record["name"])}
 
@@ -102,10 +104,11 @@ The words are those of a grammar, not of people; the model knows nothing else an
 def _with_transformers(name: str, causal: bool) -> str:
     """How `transformers` reads the folder."""
     auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
-    return f"""{_registration(name)}from transformers import {auto}, AutoTokenizer
+    code = ", trust_remote_code=True" if _needs_code(name) else ""  # which lies in the folder
+    return f"""from transformers import {auto}, AutoTokenizer
 
-model = {auto}.from_pretrained("path/to/this/folder")
-tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")"""
+model = {auto}.from_pretrained("path/to/this/folder"{code})
+tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
 
 
 def _with_code(record: dict[str, Any]) -> str:
@@ -117,8 +120,6 @@ from truesource.lmtrain.models import load_model
 model = load_model({model["architecture"] + "@path/to/this/folder"!r})"""
 
 
-def _registration(name: str) -> str:
-    """The import that an architecture needs which `transformers` does not have."""
-    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES:
-        return ""
-    return f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"
+def _needs_code(name: str) -> bool:
+    """Whether `transformers` does not have an architecture."""
+    return (settings_class(name).model_type or name) not in CONFIG_MAPPING_NAMES

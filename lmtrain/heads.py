@@ -9,16 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
+from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.data import Batch
-
-
-class TargetHead(nn.Module):
-    """An output layer that can score given tokens without making the logits of all.
-
-    ``forward(hidden, targets=None)``: from hidden states (..., D) logits (..., V); with ``targets`` (T,), from
-    hidden states (T, D), their log probabilities (T,) in nats. In a distributed run every weight takes part in those
-    of every batch, with gradient zero where it changes nothing, or the processes could not add their gradients.
-    """
 
 
 class Predictor:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, decoders
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
@@ -99,7 +99,7 @@ def build_tokenizer(
 
     Numbers 0 to 4 are ``<pad> <unk> <bos> <eos> <mask>``; words follow, frequent ones first, ties in
     code point order. Calling the tokeniser puts ``<bos>`` before a text, and ``<eos>`` after it for a
-    masked model.
+    masked model. What it decodes has a space before every word, so that it can follow a prompt.
 
     Args:
         sentences: the tokens of each sentence.
@@ -117,6 +117,8 @@ def build_tokenizer(
     ids = {word: i for i, word in enumerate((*SPECIALS, *words))}
     backend = Tokenizer(WordLevel(ids, unk_token=UNK))
     backend.pre_tokenizer = WhitespaceSplit()
+    # a space before every word, the first one too: what is generated follows its prompt without a gap
+    backend.decoder = decoders.Sequence([decoders.Replace(Regex(f"^(?!{BOS}$)"), " "), decoders.Fuse()])
     return with_specials(backend, objective)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from truesource.grammar.languages.shared.language import Language, LanguageSettings
     from truesource.grammar.rules import GrammarRules
 
+LICENCE = "apache-2.0"  #: of all these grammars, as the hub writes it; corpora of them are under it too
+
 
 @cache
 def languages() -> dict[str, Language]:
@@ -75,7 +77,7 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
         )
     built = languages()[title].build(chosen)
     record = {"name": title, "reference": reference(title, chosen), "digest": built.digest}
-    return built.with_meta(language=record | {"citation": languages()[title].citation})
+    return built.with_meta(language=record | {"citation": languages()[title].citation}, license=LICENCE)
 
 
 def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, LanguageSettings]:

@@ -24,3 +24,7 @@ class RecurrentStates:
         """Keep the rows ``indices`` (int64 or bool mask), in that order; a number may be repeated."""
         rows = indices.nonzero()[:, 0] if indices.dtype == torch.bool else indices
         self.tensors = [tensor.index_select(self.dim, rows) for tensor in self.tensors]
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """The same by the name that beam search of `transformers` calls it by."""
+        self.batch_select_indices(beam_idx)

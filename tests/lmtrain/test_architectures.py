@@ -18,9 +18,10 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures import names
 from truesource.lmtrain.architectures.adaptive.model import usual_cutoffs
 from truesource.lmtrain.architectures.states import RecurrentStates
+from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import causal_batch, masked_batch
-from truesource.lmtrain.heads import TargetHead, predictor
+from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.model_registry import (
     model_settings,
     network_architecture,

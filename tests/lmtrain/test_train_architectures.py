@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
@@ -90,9 +92,8 @@ def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path,
 @pytest.mark.parametrize("name", network_names())
 def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     code = (trained(name)[0] / "README.md").read_text().split("```python\n")[1].split("```")[0]
-    assert code.startswith(
-        f"import truesource.lmtrain.architectures.{name}.model " if name in OURS else "from transformers import Auto"
-    )
+    assert code.startswith("from transformers import Auto")
+    assert ("trust_remote_code=True" in code) == (name in OURS)
     found: dict[str, Any] = {}
     exec(code.replace("path/to/this/folder", str(trained(name)[0])), found)
     assert found["model"].config.model_type == (settings_class(name).model_type or name)
@@ -129,9 +130,9 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 found = {}
 for folder, causal, text in json.loads(sys.argv[1]):
     auto = AutoModelForCausalLM if causal else AutoModelForMaskedLM
-    network, report = auto.from_pretrained(folder, output_loading_info=True)
+    network, report = auto.from_pretrained(folder, output_loading_info=True, trust_remote_code=True)
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), (folder, report)
-    inputs = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    inputs = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)(text, return_tensors="pt")
     with torch.no_grad():
         table = network(**inputs).logits[0].double().log_softmax(-1).tolist()
     found[folder] = [inputs["input_ids"][0].tolist(), table]
@@ -140,22 +141,21 @@ print(json.dumps(found))
 """
 
 
-def test_transformers_loads_theirs_without_us(trained: Callable[[str], tuple[Path, Any]], tmp_path: Path) -> None:
+def test_transformers_loads_them_without_us(trained: Callable[[str], tuple[Path, Any]], tmp_path: Path) -> None:
     """Scores of ours are what a reader of the folder computes: of "a b c" word by word, of one masked word."""
-    theirs = [name for name in network_names() if name not in OURS]
-    causal = {name: network_architecture(name).objective == "causal" for name in theirs}
-    wanted = [[str(trained(n)[0]), causal[n], "a b c" if causal[n] else "a b <mask> d ."] for n in theirs]
+    causal = {name: network_architecture(name).objective == "causal" for name in network_names()}
+    wanted = [[str(trained(n)[0]), causal[n], "a b c" if causal[n] else "a b <mask> d ."] for n in causal]
     done = subprocess.run(
         [sys.executable, "-c", LOADER, json.dumps(wanted)],
         cwd=tmp_path,
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    for name in theirs:
+    for name in causal:
         folder = trained(name)[0]
         model = load_model(folder, device="cpu")
         ids, table = found[str(folder)]
@@ -167,3 +167,42 @@ def test_transformers_loads_theirs_without_us(trained: Callable[[str], tuple[Pat
             word = model.tokenizer.convert_tokens_to_ids("c")
             score = model.score([["a", "b", "c", "d", "."]], ScoringFrame()).log_prob[2]
             assert score == pytest.approx(table[3][word], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in network_names() if network_architecture(name).objective == "causal"])
+def test_generate_goes_on_as_if_it_read_all_again(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
+    """Greedy, sampled and by beams, for prompts of different lengths, padded on the left."""
+    model = load_model(trained(name)[0], device="cpu")
+    tokenizer = copy.deepcopy(model.tokenizer)
+    tokenizer.padding_side = "left"
+    batch = tokenizer(["a b", "c d c d a", ""], padding=True, return_tensors="pt")
+    for options in ({"do_sample": False}, {"do_sample": True}, {"do_sample": False, "num_beams": 3}):
+        found = []
+        for cached in (True, False):
+            torch.manual_seed(3)
+            found.append(model.model.generate(**batch, **options, use_cache=cached, max_new_tokens=9).tolist())
+        assert found[0] == found[1]
+    alone = model.model.generate(**tokenizer("a b", return_tensors="pt"), do_sample=False, max_new_tokens=9)[0].tolist()
+    together = model.model.generate(**batch, do_sample=False, max_new_tokens=9)[0].tolist()
+    assert [i for i in together if i != tokenizer.pad_token_id] == [i for i in alone if i != tokenizer.pad_token_id]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_padding_on_the_left_changes_nothing(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
+    network = load_model(trained(name)[0], device="cpu").model
+    ids = torch.tensor([[2, 5, 6, 7], [0, 0, 2, 7], [2, 6, 6, 8]])
+    mask = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]])
+    more = {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)} if name == "adaptive" else {}
+    with torch.no_grad():
+        found = network(input_ids=ids, attention_mask=mask, output_hidden_states=True, **more)
+        alone = network(input_ids=ids[1:2, 2:], output_hidden_states=True)
+    assert found.logits[1, 2:].numpy() == pytest.approx(alone.logits[0].numpy(), abs=1e-5)
+    assert len(found.hidden_states) == len(alone.hidden_states)
+    for together, single in zip(found.hidden_states, alone.hidden_states, strict=True):
+        assert together[1, 2:].numpy() == pytest.approx(single[0].numpy(), abs=1e-5)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights are those of POSIX")
+def test_colleagues_can_read_the_weights(trained: Callable[[str], tuple[Path, Any]]) -> None:
+    folder = trained("lstm")[0]
+    assert {path.stat().st_mode for path in folder.glob("*.*")} == {(folder / "config.json").stat().st_mode}
