@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from truesource.lmtrain.architectures.states import RecurrentStates
 
 
-def begins_with_padding(mask: Tensor | None) -> bool:
+def begins_with_padding(mask: Tensor | None) -> TypeGuard[Tensor]:
     """Whether a mask (B, L) hides the first token of a text."""
     return mask is not None and mask.dim() == 2 and not bool(mask[:, 0].all())
 
@@ -28,7 +29,7 @@ def without_padding(
     """
     padding = (mask.cumsum(1) == 0).sum(1).clamp(max=input_ids.shape[1] - 1)
     order, found = [], []
-    for width in padding.unique().tolist():
+    for width in sorted(set(padding.tolist())):
         rows = (padding == width).nonzero()[:, 0]
         order.append(rows)
         found.append(read(input_ids[rows, width:]))

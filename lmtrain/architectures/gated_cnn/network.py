@@ -105,8 +105,8 @@ class GatedCNNForCausalLM(PreTrainedModel, GenerationMixin):  # type: ignore[mis
         that of the last one after the layer norm.
         """
         if past_key_values is None and begins_with_padding(attention_mask):
-            options = {"use_cache": use_cache, "output_hidden_states": output_hidden_states}
-            return without_padding(partial(self.forward, **options), input_ids, attention_mask)
+            read = partial(self.forward, use_cache=use_cache, output_hidden_states=output_hidden_states)
+            return without_padding(read, input_ids, attention_mask)
         hidden = self.dropout(self.embed_tokens(input_ids))
         nothing = hidden.new_zeros(len(hidden), self.config.kernel_size - 1, hidden.shape[2])
         before = [nothing] * len(self.blocks) if past_key_values is None else past_key_values.tensors

@@ -95,8 +95,8 @@ class LSTMForCausalLM(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         ``hidden_states``, where asked for: the word vectors as they enter, then the output of each layer, (B, L, D).
         """
         if past_key_values is None and begins_with_padding(attention_mask):
-            options = {"use_cache": use_cache, "output_hidden_states": output_hidden_states}
-            return without_padding(partial(self.forward, **options), input_ids, attention_mask)
+            read = partial(self.forward, use_cache=use_cache, output_hidden_states=output_hidden_states)
+            return without_padding(read, input_ids, attention_mask)
         before = None if past_key_values is None else tuple(past_key_values.tensors)
         words = self.dropout(self.embed_tokens(input_ids) * self.config.hidden_size**0.5)
         states = None
