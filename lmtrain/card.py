@@ -11,6 +11,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from truesource.grammar.support.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
+from truesource.lmtrain.model_code import code_travels
 from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
@@ -73,7 +74,7 @@ def model_card(record: dict[str, Any]) -> str:
     own = "code_digest" in model  # which nothing but truesource opens
     library = "truesource" if own else "transformers"
     task = "" if own else f"pipeline_tag: {'text-generation' if causal else 'fill-mask'}\n"
-    custom = "- custom_code\n" if not own and _needs_code(model["architecture"]) else ""
+    custom = "- custom_code\n" if not own and code_travels(model["architecture"]) else ""
     kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
     return f"""---
 library_name: {library}
@@ -104,8 +105,8 @@ The words are those of a grammar, not of people; the model knows nothing else an
 def _with_transformers(name: str, causal: bool) -> str:
     """How `transformers` reads the folder."""
     auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
-    code = ", trust_remote_code=True" if _needs_code(name) else ""  # which lies in the folder
-    return f"""from transformers import {auto}, AutoTokenizer
+    code = ", trust_remote_code=True" if code_travels(name) else ""  # which lies in the folder
+    return f"""{_registration(name)}from transformers import {auto}, AutoTokenizer
 
 model = {auto}.from_pretrained("path/to/this/folder"{code})
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
@@ -120,6 +121,8 @@ from truesource.lmtrain.models import load_model
 model = load_model({model["architecture"] + "@path/to/this/folder"!r})"""
 
 
-def _needs_code(name: str) -> bool:
-    """Whether `transformers` does not have an architecture."""
-    return (settings_class(name).model_type or name) not in CONFIG_MAPPING_NAMES
+def _registration(name: str) -> str:
+    """The import of an architecture that neither `transformers` nor the folder has."""
+    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES or code_travels(name):
+        return ""
+    return f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"

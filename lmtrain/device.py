@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from truesource.generator.interface.computing import current, named_computing
 from truesource.grammar.support.errors import InputError
@@ -76,8 +76,16 @@ def dtype_name(dtype: str | None = None) -> str:
     return name
 
 
-def torch_dtype(dtype: str | None = None) -> Any:
-    """`dtype_name` as torch has it."""
+def set_precision(network: torch.nn.Module) -> None:
+    """Give the weights of a network the precision that the running block names; without one, they stay as they are.
+
+    Complex and whole numbers stay as they are.
+    """
     import torch
 
-    return getattr(torch, dtype_name(dtype))
+    if current().dtype is None:
+        return
+    dtype = getattr(torch, dtype_name())
+    for values in (*network.parameters(), *network.buffers()):
+        if values.is_floating_point():
+            values.data = values.data.to(dtype)

@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,11 @@ def write_code(folder: Path, model: PreTrainedModel) -> None:
                 waiting.append(files[name])
     for name, module in files.items():
         write_text(folder / f"{name}.py", _HEAD + _IMPORT.sub(r"from .\1 import", inspect.getsource(module)))
+
+
+def code_travels(name: str) -> bool:
+    """Whether the folders of an architecture of ours hold its code: it has a module ``network``."""
+    return find_spec(f"{_PACKAGE}.{name}.network") is not None
 
 
 def _travels(model: PreTrainedModel) -> bool:

@@ -14,7 +14,7 @@ from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.device import torch_dtype
+from truesource.lmtrain.device import set_precision
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
 from truesource.lmtrain.model_registry import architecture_of, network_of
 from truesource.lmtrain.own.factory import code_for
@@ -109,11 +109,11 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
             encoder = whole_words(tokenizer, architecture.objective)
     if architecture is None or encoder is None:
         pieces = load_checkpoint(folder, config, tokenizer, model_name(folder), device=device)
-        pieces.model.to(torch_dtype())
+        set_precision(pieces.model)
         return pieces
     network = load_network(folder, config, tokenizer, architecture.objective, device)
     kind = CausalModel if architecture.objective == "causal" else MaskedModel
-    network.to(torch_dtype())  # after all checks, which are of the weights as they are
+    set_precision(network)  # after all checks, which are of the weights as they are
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
 
 
@@ -135,5 +135,5 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
         InputError: see `truesource.lmtrain.own.loading.load_own`.
     """
     network, tokenizer = load_own(folder, code, device=device)
-    network.to(torch_dtype())
+    set_precision(network)
     return as_language_model(network, tokenizer, model_name(folder))

@@ -23,7 +23,7 @@ def test_keys_that_are_not_listed_are_refused() -> None:
 def test_every_key_is_written_somewhere_and_has_a_meaning_of_its_own() -> None:
     code = "".join(
         path.read_text(encoding="utf-8")
-        for package in ("evaluation", "truesource")
+        for package in ("generator", "evaluation", "truesource")
         for path in (PACKAGES / package).rglob("*.py")
         if path.name != "signature.py"
     )

@@ -170,8 +170,11 @@ BAD = [
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["config.json"]),
-    ("run missing.yaml", ["the configuration cannot be read: there is no such file", "missing.yaml"]),
-    ("run folder", ["Is a directory", "folder"]),
+    (
+        "run missing.yaml",
+        ["there is no such configuration; configurations that come with truesource: ", "missing.yaml"],
+    ),
+    ("run folder", ["this is a folder, not a configuration", "folder"]),
     ("run text.txt", ["must be a mapping", "text.txt"]),
 ]
 

@@ -54,7 +54,7 @@ def test_help_reads_well(verb: str, command: Command, monkeypatch: pytest.Monkey
     text = " ".join(out.replace("│", " ").split())
     wanted = {
         "convert": ["--from", "--to", "--start", "--normalise", "berkeley, earleyx, nltk, npz, text", "NAME.lexicon"],
-        "inspect": ["[text]", "--lengths", "--split", "unknown words, impossible sentences", "is a problem"],
+        "inspect": ["[TEXT]", "--lengths", "--split", "unknown words, impossible sentences", "is a problem"],
     }[verb]
     for part in wanted:
         assert part in text
