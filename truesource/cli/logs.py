@@ -112,7 +112,7 @@ def traceback_wanted() -> bool:
 
 def show_traceback(error: BaseException) -> None:
     """Print the traceback of an error, and write it to the log file, if there is one."""
-    text = "".join(traceback.format_exception(error)).rstrip()
+    text = _traceback(error)
     say(terminal(text))
     to_log_file(text)
 
@@ -127,7 +127,7 @@ def report_bug(error: BaseException) -> str:
         show_traceback(error)
         where = "above"
     elif _CallLog.written is not None:
-        to_log_file("".join(traceback.format_exception(error)).rstrip())
+        to_log_file(_traceback(error))
         where = f"in {_CallLog.written.baseFilename}"
     else:
         where = _kept(error)
@@ -136,12 +136,16 @@ def report_bug(error: BaseException) -> str:
     return f"this is a bug in truesource, not in your input ({said}); report it with the traceback, which is {where}"
 
 
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
 def _kept(error: BaseException) -> str:
     """Where the traceback is: in a file of its own; where none can be made, it is printed."""
     try:
         number, path = tempfile.mkstemp(prefix="truesource-bug-", suffix=".txt")
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(f"truesource {shlex.join(sys.argv[1:])}\n{''.join(traceback.format_exception(error))}")
+            file.write(f"truesource {shlex.join(sys.argv[1:])}\n{_traceback(error)}\n")
     except OSError:
         show_traceback(error)
         return "above"
