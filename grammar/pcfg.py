@@ -12,6 +12,8 @@ from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
+    import nltk
+
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.inference.exact import Exact, NextToken
     from truesource.grammar.tree import Tree
@@ -42,6 +44,24 @@ class PCFG(GrammarRules):
         from truesource.grammar.formats.text import format_text
 
         return format_text(self)
+
+    @classmethod
+    def from_nltk(cls, grammar: nltk.PCFG, *, normalise: bool = False) -> Self:
+        """The grammar of an `nltk.PCFG`; arguments and errors are those of `truesource.grammar.formats.nltk.from_nltk`.
+
+        >>> import nltk
+        >>> PCFG.from_nltk(nltk.PCFG.fromstring("S -> S S [0.3] | 'a' [0.7]"))
+        PCFG(1 symbols, 1 words, 1 binary, 0 unary, 1 lexical rules)
+        """
+        from truesource.grammar.formats.nltk import from_nltk
+
+        return cls.of(from_nltk(grammar, normalise=normalise))
+
+    def to_nltk(self) -> nltk.PCFG:
+        """The grammar as an `nltk.PCFG`; `from_nltk` reads the same rules back, each its own label."""
+        from truesource.grammar.formats.nltk import to_nltk
+
+        return to_nltk(self)
 
     @classmethod
     def load(

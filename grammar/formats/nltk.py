@@ -3,13 +3,17 @@
 Quotes make a word, and nothing escapes inside them; any other name is a symbol. NLTK's symbols are made of
 letters, digits and ``_ / ^ < > -`` (not the last four in front), so the export writes others with ``^24^`` for
 a ``$``, and keeps the real names and the labels in a comment that the import reads.
+
+`from_nltk` and `to_nltk` take and give grammars in memory, where any name may stand as it is.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import with_config
@@ -20,6 +24,9 @@ from truesource.grammar.formats.text import NLTK_HEADING, TextRules, add_alterna
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, decode_record
+
+if TYPE_CHECKING:
+    import nltk
 
 HEAD = "# NLTK PCFG written by truesource "
 _TOKEN = re.compile(
@@ -145,6 +152,76 @@ def _quoted(word: str) -> str:
             + " in it, and nothing escapes there"
         )
     return f"{quote}{word}{quote}"
+
+
+def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False) -> GrammarRules:
+    """The rules of an `nltk.PCFG`, whose strings are words and whose nonterminals are symbols.
+
+    Three or more children become binary rules, as in `truesource.grammar.formats.text`. Every symbol is its own label.
+
+    Args:
+        grammar: what `nltk.PCFG.fromstring` or `nltk.induce_pcfg` gives.
+        normalise: divide the probabilities of each symbol by their sum; NLTK lets that be off by 0.01.
+
+    Raises:
+        InputError: it is no `nltk.PCFG`, a rule has no children or no probability above 0, a word is not a string, two
+            symbols have the same name, or the probabilities of a symbol do not sum to one.
+    """
+    import nltk
+
+    if not isinstance(grammar, nltk.PCFG):
+        raise InputError(f"expecting an nltk.PCFG, got {type(grammar).__name__}")
+    name = _names_of_symbols()
+    read = TextRules(start=name(grammar.start()))
+    for number, rule in enumerate(grammar.productions(), start=1):
+        children = [_child(child, name, number) for child in rule.rhs()]
+        if not children or not rule.prob() > 0.0:
+            what = "no children" if not children else f"the probability {rule.prob()}"
+            raise InputError(f"rule {number} of the grammar has {what}; remove it first")
+        read.rules.append((name(rule.lhs()), children, rule.prob(), number))
+    if not read.rules:
+        raise InputError("the grammar has no rules")
+    return build(read, normalise=normalise)
+
+
+def _names_of_symbols() -> Callable[[Any], str]:
+    """Names of nonterminals, whose symbols may be any objects."""
+    names: dict[str, Any] = {}
+
+    def name(nonterminal: Any) -> str:
+        symbol = nonterminal.symbol()
+        written = str(symbol)
+        if names.setdefault(written, symbol) != symbol:
+            raise InputError(f"two symbols of the grammar are called {written!r}; rename one")
+        return written
+
+    return name
+
+
+def _child(child: Any, name: Callable[[Any], str], number: int) -> tuple[str, str]:
+    from nltk import Nonterminal
+
+    if isinstance(child, Nonterminal):
+        return name(child), "symbol"
+    if not isinstance(child, str):
+        raise InputError(f"rule {number} of the grammar has {child!r} for a word; words are strings")
+    return child, "word"
+
+
+def to_nltk(pcfg: GrammarRules) -> nltk.PCFG:
+    """The grammar as an `nltk.PCFG`, symbols and words under their own names; labels are left out."""
+    import nltk
+
+    symbols = [nltk.Nonterminal(symbol) for symbol in pcfg.symbols]
+    rules: list[list[nltk.ProbabilisticProduction]] = [[] for _ in symbols]
+    for table, logp, below in (
+        (pcfg.binary, pcfg.binary_logp, symbols),
+        (pcfg.unary, pcfg.unary_logp, symbols),
+        (pcfg.lexical, pcfg.lexical_logp, pcfg.terminals),
+    ):
+        for (left, *children), p in zip(table.tolist(), np.exp(logp).tolist(), strict=True):
+            rules[left].append(nltk.ProbabilisticProduction(symbols[left], [below[i] for i in children], prob=p))
+    return nltk.PCFG(symbols[pcfg.start], [rule for of_symbol in rules for rule in of_symbol])
 
 
 def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
