@@ -90,7 +90,7 @@ class OddEven(Transform):
     """Every second word, then the others."""
 
     name = "odd-even"
-    first: Literal["odd", "even"] = "odd"  #: places are counted from 1
+    first: Literal["odd", "even"] = Field("odd", description="Which words come first; they are counted from 1.")
 
     def permutation(self, n: int) -> IntArray:
         """As `Transform.permutation`."""
@@ -104,8 +104,8 @@ class BlockShuffle(Transform):
     """One random order inside each block of ``size`` words; a last, shorter block has another one."""
 
     name = "block-shuffle"
-    size: int = Field(3, ge=2)
-    seed: int = Field(0, ge=0)
+    size: int = Field(3, ge=2, description="Number of words in a block.")
+    seed: int = Field(0, ge=0, description="Random seed of the order in a block.")
 
     def permutation(self, n: int) -> IntArray:
         """As `Transform.permutation`."""
@@ -120,7 +120,7 @@ class LengthShuffle(Transform):
     """One random order of all words for each sentence length."""
 
     name = "length-shuffle"
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="Random seed of the order for each sentence length.")
 
     def permutation(self, n: int) -> IntArray:
         """As `Transform.permutation`."""

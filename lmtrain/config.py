@@ -38,6 +38,9 @@ RECORDED: Mapping[str, Any] = {
 }
 
 
+ARCHITECTURE = "Architecture of the model, or code of your own as file.py:name."
+
+
 class ModelConfig(BaseModel):
     """A model and its vocabulary: what all architectures take, and what is known of one without its network.
 
@@ -54,11 +57,17 @@ class ModelConfig(BaseModel):
     #: by name of a preset: where the architecture differs from the others, see `truesource.lmtrain.presets`
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
-    architecture: str  #: name of its folder in `truesource.lmtrain.architectures`
-    name: str | None = Field(None, min_length=1)  #: what tables call it; None: architecture and size
-    tokenizer: Literal["word", "bpe", "unigram"] = "word"  #: whole words or pieces, see `truesource.lmtrain.subwords`
-    vocab_size: int | None = Field(None, ge=8)  #: bpe, unigram: number of tokens, the 5 special ones included
-    min_count: int = Field(1, ge=1)  #: word: words seen less often in the train split become <unk>
+    architecture: str = Field(description=ARCHITECTURE)
+    name: str | None = Field(None, min_length=1, description="Name in tables (default: architecture and size).")
+    tokenizer: Literal["word", "bpe", "unigram"] = Field(
+        "word", description="Tokens: whole words, or pieces of words by byte-pair encoding (bpe) or a unigram model."
+    )
+    vocab_size: int | None = Field(
+        None, ge=8, description="Tokenizers bpe and unigram: number of tokens, the 5 special ones included."
+    )
+    min_count: int = Field(
+        1, ge=1, description="Tokenizer word: words that occur less often in the train split become <unk>."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -111,33 +120,58 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: float | None = Field(None, gt=0.0)  #: passes over the train split; give this or ``max_steps``
-    max_steps: int | None = Field(None, ge=1)  #: optimiser steps; give this or ``epochs``
+    epochs: float | None = Field(None, gt=0.0, description="Passes over the train split; give this or max_steps.")
+    max_steps: int | None = Field(None, ge=1, description="Number of optimiser steps; give this or epochs.")
     max_seconds: float | None = Field(
-        None, gt=0.0
-    )  #: stop early after this long; such a run cannot be repeated exactly
+        None, gt=0.0, description="Stop early after this many seconds; such a run cannot be repeated exactly."
+    )
     batch_tokens: int = Field(
-        1024, ge=1
-    )  #: predicted positions and padding of a batch, about; per process and micro-batch
-    batch_sentences: int | None = Field(None, ge=1)  #: sentences of a batch, in place of ``batch_tokens``
-    accumulation: int = Field(1, ge=1)  #: micro-batches of one optimiser step, in each process
-    learning_rate: float = Field(1e-3, gt=0.0)
-    schedule: Literal["cosine", "linear", "constant"] = "cosine"
-    warmup_steps: int = Field(50, ge=0)
-    weight_decay: float = Field(0.1, ge=0.0)
-    betas: tuple[float, float] = (0.9, 0.999)
-    clip: float = Field(1.0, ge=0.0)  #: largest gradient norm; 0: no clipping
-    mask_probability: float = Field(0.3, gt=0.0, le=1.0)  #: share of the words masked; masked models only
-    mask_probability_end: float | None = Field(None, gt=0.0, le=1.0)  #: linearly reached at the end; None: the same
-    eval_every: int = Field(100, ge=1)  #: steps between lines of metrics.jsonl, and between losses on the dev split
-    eval_sentences: int = Field(1000, ge=1)  #: how much of the dev split such a loss reads, at most
-    checkpoint_every: int = Field(500, ge=1)  #: steps; the last two are kept, to go on from, until the run is finished
-    snapshots: Literal["none", "linear", "log"] = "none"  #: models kept for good, see `truesource.lmtrain.snapshots`
-    snapshot_every: int = Field(1000, ge=1)  #: linear snapshots only: steps between them
+        1024,
+        ge=1,
+        description="Approximate number of predicted tokens and padding in a batch, per process and micro-batch.",
+    )
+    batch_sentences: int | None = Field(
+        None, ge=1, description="Number of sentences in a batch, in place of batch_tokens."
+    )
+    accumulation: int = Field(1, ge=1, description="Micro-batches of one optimiser step, in each process.")
+    learning_rate: float = Field(1e-3, gt=0.0, description="Peak learning rate of AdamW, reached after the warm-up.")
+    schedule: Literal["cosine", "linear", "constant"] = Field(
+        "cosine", description="Decay of the learning rate after the warm-up."
+    )
+    warmup_steps: int = Field(
+        50, ge=0, description="Steps in which the learning rate rises from 0; no more than half of all."
+    )
+    weight_decay: float = Field(0.1, ge=0.0, description="Weight decay of AdamW.")
+    betas: tuple[float, float] = Field(
+        (0.9, 0.999), description="Decay rates of the two moment estimates of AdamW, from 0 to below 1."
+    )
+    clip: float = Field(1.0, ge=0.0, description="Maximum norm of the gradient; 0: no clipping.")
+    mask_probability: float = Field(
+        0.3, gt=0.0, le=1.0, description="Masked models: probability that a word is masked, at the start."
+    )
+    mask_probability_end: float | None = Field(
+        None,
+        gt=0.0,
+        le=1.0,
+        description="Masked models: mask_probability at the end, reached linearly (default: as at the start).",
+    )
+    eval_every: int = Field(
+        100, ge=1, description="Steps between lines of metrics.jsonl, each with the loss on the dev split."
+    )
+    eval_sentences: int = Field(1000, ge=1, description="Maximum number of dev sentences that a loss is computed on.")
+    checkpoint_every: int = Field(
+        500, ge=1, description="Steps between checkpoints, which an interrupted training continues from."
+    )
+    snapshots: Literal["none", "linear", "log"] = Field(
+        "none", description="Models kept during training, at equal (linear) or exponential (log) distances."
+    )
+    snapshot_every: int = Field(1000, ge=1, description="Snapshots linear: steps between them.")
     snapshots_per_doubling: int = Field(
-        1, ge=1
-    )  #: log snapshots only: 1 is steps 1, 2, 4, 8, ..., 2 also 3, 6, 11, ...
-    precision: Literal["fp32", "bf16"] = "fp32"  #: bf16: mixed; on a CPU correct, but slow without bf16 arithmetic
+        1, ge=1, description="Snapshots log: 1 keeps steps 1, 2, 4, 8, ..., and 2 also 3, 6, 11, ..."
+    )
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="Arithmetic of training; bf16: mixed precision, slow on CPUs without bf16 arithmetic."
+    )
 
     @model_validator(mode="after")
     def _one_duration(self) -> Self:

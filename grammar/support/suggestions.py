@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import is_dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel
+from truesource.grammar.support.fields import fields_of
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -30,13 +29,6 @@ def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:
     for part in where:
         kinds = [inner for kind in kinds for inner in _inside(kind, part)]
     return tuple(key for kind in kinds for key in fields_of(kind))
-
-
-def fields_of(kind: Any) -> dict[str, Any]:
-    """Fields by name, of a pydantic model or dataclass; no others have any."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return dict(kind.model_fields)
-    return dict(getattr(kind, "__pydantic_fields__", {})) if is_dataclass(kind) else {}
 
 
 def members(annotation: Any) -> list[Any]:

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import is_
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from truesource.grammar.bracketing import is_word_label
+from truesource.grammar.support.checked_fields import check_fields
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.heads import head_index
@@ -55,17 +58,19 @@ class Binarisation:
         InputError: an unknown direction, ``horizontal`` below 0 or ``vertical`` below 1.
     """
 
-    direction: Literal["left", "right", "head"] = "right"  #: side (or head) that the chains are built from
-    horizontal: int | None = 0  #: siblings remembered in an intermediate label; None is all of them
-    vertical: int = 1  #: labels on the path upwards that a label names, itself included
+    direction: Annotated[
+        Literal["left", "right", "head"],
+        Field(description="Children that are split off first: the first (left), the last (right), or around the head."),
+    ] = "right"
+    horizontal: Annotated[
+        int | None, Field(ge=0, description="Number of siblings that an intermediate label names; none: all of them.")
+    ] = 0
+    vertical: Annotated[
+        int, Field(ge=1, description="Number of labels upwards that a label names, itself included; 1: no parent.")
+    ] = 1
 
     def __post_init__(self) -> None:
-        if self.direction not in ("left", "right", "head"):
-            raise InputError(f"a binarisation goes left, right or head, not {self.direction!r}")
-        if self.horizontal is not None and self.horizontal < 0:
-            raise InputError(f"the horizontal order is 0 or more, or None for all siblings, not {self.horizontal}")
-        if self.vertical < 1:
-            raise InputError(f"the vertical order is 1 (no parent) or more, not {self.vertical}")
+        check_fields(self, "binarisation")
 
     def binarise(self, tree: Tree) -> Tree:
         """The tree with at most two children a node; ``unbinarise`` gives ``tree`` back.

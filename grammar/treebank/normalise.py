@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from truesource.grammar.bracketing import is_word_label
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.conventions import CONVENTIONS, NAMES, Ledger, Name, generalised
+from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, generalised
+from truesource.grammar.support.checked_fields import check_fields
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.traverse import fold
@@ -47,43 +50,59 @@ class Normalisation:
 
     Always, other white space inside a word (a no-break space, say) becomes ``_``: corpora are text with
     spaces between words. Applying a normalisation twice changes nothing more (rare words
-    apart: they are counted anew).
+    apart: they are counted anew). A category ends, in Penn's convention, at the first ``-`` or ``=``, but a first
+    character stays (``-LRB-``); quoted words that label themselves (``'x-a'``) stay in every convention. Collapsed
+    chains keep the root and the preterminals too. Classes of rare words: `signature`; conventions:
+    `truesource.grammar.conventions`.
 
     Raises:
         InputError: an unknown option, or ``rare_below`` and ``unknown`` that contradict each other.
     """
 
-    strip_empty: bool = True
-    """Remove what the convention says is no word, such as traces (``-NONE-``), and every node that becomes empty."""
-    strip_functions: bool = True
-    """Cut labels to the category, as the convention says: Penn's at the first ``-`` or ``=`` (``NP-SBJ=2``: ``NP``),
-    but a first character stays (``-LRB-``). Quoted words that label themselves (``'x-a'``) stay in every convention."""
-    root: str | None = "ROOT"
-    """Label of the top of every tree, put above a top with another one; None leaves tops as they are."""
-    root_aliases: tuple[str, ...] = ("", "TOP", "S1", "VROOT")
-    """Top labels that are replaced by ``root`` instead of being put below it."""
-    unaries: Literal["keep", "same", "collapse"] = "same"
-    """``same``: an X whose only child is an X goes. ``collapse``: of every chain of phrases with one child
-    each the top label alone stays; the root and preterminals stay too. ``keep``: nothing is done."""
-    lowercase: bool = False
-    """Lower-case the words (not ``-LRB-`` and its like)."""
-    lengths: LengthRange | None = None
-    """Trees with another number of words are refused."""
-    rare_below: int = 0
-    """Words seen fewer times than this, in the trees that are kept, are replaced as ``unknown`` says."""
-    unknown: Literal["keep", "unk", "signature"] = "keep"
-    """What rare words become: ``<unk>``, or a class by form (`signature`), such as ``<unk-ing>``."""
-    convention: Name = "penn"
-    """How the treebank is annotated (`truesource.grammar.conventions`): which words are none, what of a label is the
-    category, which lines between trees are skipped. ``plain`` takes words and labels as they are."""
+    strip_empty: Annotated[
+        bool,
+        Field(description="Remove traces (-NONE-) and the like, and nodes that become empty."),
+    ] = True
+    strip_functions: Annotated[
+        bool, Field(description="Cut labels to the category, as the convention says: NP-SBJ=2 becomes NP.")
+    ] = True
+    root: Annotated[
+        str | None,
+        Field(description="Label put above every tree that has another at its top; none: leave tops as they are."),
+    ] = "ROOT"
+    root_aliases: Annotated[
+        tuple[str, ...], Field(description="Top labels that root replaces, instead of being put above them.")
+    ] = ("", "TOP", "S1", "VROOT")
+    unaries: Annotated[
+        Literal["keep", "same", "collapse"],
+        Field(
+            description="Phrases with one child: keep all, drop an X above an X (same), keep the top one (collapse)."
+        ),
+    ] = "same"
+    lowercase: Annotated[bool, Field(description="Lower-case the words, but not -LRB- and its like.")] = False
+    lengths: Annotated[
+        LengthRange | None, Field(description="Numbers of words that trees may have, such as 1..60; none: all lengths.")
+    ] = None
+    rare_below: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Replace words that occur less often, in the trees that are kept, as unknown says; 0: none.",
+        ),
+    ] = 0
+    unknown: Annotated[
+        Literal["keep", "unk", "signature"],
+        Field(
+            description="What rare words become: <unk> (unk), or a class by their form such as <unk-ing> (signature)."
+        ),
+    ] = "keep"
+    convention: Annotated[
+        Name,
+        Field(description="Annotation of the treebank: what is not a word, what of a label is its category."),
+    ] = "penn"
 
     def __post_init__(self) -> None:
-        if self.unaries not in ("keep", "same", "collapse"):
-            raise InputError(f"unaries are kept by 'keep', 'same' or 'collapse', not {self.unaries!r}")
-        if self.unknown not in ("keep", "unk", "signature"):
-            raise InputError(f"rare words become 'unk' or 'signature' (or 'keep'), not {self.unknown!r}")
-        if self.convention not in NAMES:
-            raise InputError(f"there is no convention {self.convention!r}; choose one of {', '.join(NAMES)}")
+        check_fields(self, "normalisation")
         if self.root == "":
             raise InputError("the root label cannot be empty; give a label, or None to leave tops as they are")
         if (self.rare_below > 1) != (self.unknown != "keep"):

@@ -16,10 +16,14 @@ class NetworkSettings(ModelConfig):
     """Of a network of equal layers."""
 
     objective: ClassVar[Objective] = "causal"
-    layers: int = Field(2, ge=1)
-    dim: int = Field(128, ge=1)  #: width of the hidden states and word vectors
-    dropout: float = Field(0.1, ge=0.0, lt=1.0)
-    init_std: float = Field(0.02, gt=0.0)  #: of the initial weights; small models learn faster from dim ** -0.5
+    layers: int = Field(2, ge=1, description="Number of layers.")
+    dim: int = Field(128, ge=1, description="Width of hidden states and word vectors.")
+    dropout: float = Field(0.1, ge=0.0, lt=1.0, description="Probability that a hidden unit is dropped in training.")
+    init_std: float = Field(
+        0.02,
+        gt=0.0,
+        description="Standard deviation of the initial weights; small models learn faster from dim ** -0.5.",
+    )
 
     @property
     def size(self) -> str:
@@ -30,9 +34,11 @@ class NetworkSettings(ModelConfig):
 class TransformerSettings(NetworkSettings):
     """Of a transformer."""
 
-    heads: int | None = Field(None, ge=1)  #: attention heads; None: 4
-    ffn_dim: int | None = Field(None, ge=1)  #: inner width of the feed-forward layers; None: 4 * dim
-    max_positions: int = Field(128, ge=3)  #: longest input in tokens, <bos> (and <eos> of masked models) included
+    heads: int | None = Field(None, ge=1, description="Number of attention heads (default: 4).")
+    ffn_dim: int | None = Field(None, ge=1, description="Inner width of the feed-forward layers (default: 4 * dim).")
+    max_positions: int = Field(
+        128, ge=3, description="Maximum number of tokens of an input, <bos> (masked models: and <eos>) included."
+    )
 
     @model_validator(mode="after")
     def _heads_divide_dim(self) -> Self:
@@ -64,4 +70,6 @@ class EncoderSettings(TransformerSettings):
     """Of a masked transformer."""
 
     objective: ClassVar[Objective] = "masked"
-    local_start: bool = False  #: first-layer heads start by looking at the neighbouring words
+    local_start: bool = Field(
+        False, description="Start with attention heads of the first layer that look at the neighbouring words."
+    )

@@ -24,10 +24,18 @@ class OwnSettings(ModelConfig):
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, JsonValue]
 
-    objective: Literal["causal", "masked"] = "causal"  # type: ignore[misc]
-    max_positions: int | None = Field(None, ge=3)  #: longest input in tokens, <bos> (and <eos>) included; None: any
-    code_digest: str | None = None  #: SHA-256 of the file of the code; None: the code has not been looked at
-    code_base: Path | None = Field(None, exclude=True)  #: where relative files start; None: here
+    objective: Literal["causal", "masked"] = Field(  # type: ignore[misc]
+        "causal", description="Whether the code predicts a word from those before it, or from all others."
+    )
+    max_positions: int | None = Field(
+        None, ge=3, description="Maximum number of tokens of an input, <bos> (and <eos>) included (default: any)."
+    )
+    code_digest: str | None = Field(
+        None, description="SHA-256 of the file of the code; filled in when the code is imported."
+    )
+    code_base: Path | None = Field(
+        None, exclude=True, description="Folder that a relative file of code starts from (default: the working folder)."
+    )
 
     @model_validator(mode="before")
     @classmethod

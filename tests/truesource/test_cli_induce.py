@@ -286,7 +286,7 @@ def test_too_many_cycles_stop_and_say_so(here: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ("--lexicon magic", ["lexicon modes 'parse' and 'generate' only, got 'magic'"]),
+        ("--lexicon magic", ["split_merge.lexicon: expected one of 'generate' or 'parse', not 'magic'"]),
         ("--method magic", ["is not one of"]),
         ("--held-out absent.mrg", ["no such file", "absent.mrg"]),
         ("--cycles -1", ["greater than or equal to 0"]),

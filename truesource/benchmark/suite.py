@@ -8,12 +8,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from truesource.chain.models.config import ModelEntry
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.fields import field_description
 from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import explain
 from truesource.grammar.support.settings import Settings
+from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.reading import read_settings
 
 FOLDER = "benchmark"  #: of the suites, in the data that come with truesource
@@ -23,11 +26,11 @@ DIGITS = 12  #: of the digest of a suite
 class SuiteLanguage(Settings):
     """A language of a suite, and the lengths of its strings."""
 
-    language: str  #: reference, such as ``dyck:k=8,depth=5``
-    kind: str  #: of the language, in a few words
-    tests: str  #: what a model must be able to do, in a sentence without its full stop
-    lengths: str  #: of the strings of training and test, such as ``1..40``
-    longer: str | None = None  #: of strings longer than those of training; None: the language has none
+    language: str = Field(description="Language with its settings, such as dyck:k=8,depth=5.")
+    kind: str = Field(description="Kind of the language, in a few words.")
+    tests: str = Field(description="What a model must be able to do, in a sentence without its full stop.")
+    lengths: str = Field(description="Lengths of the strings of training and test, in words, such as 1..40.")
+    longer: str | None = Field(None, description="Lengths of strings longer than those of training, if there are any.")
 
     @property
     def range(self) -> LengthRange:
@@ -62,35 +65,41 @@ def _range(written: str) -> LengthRange:
 class TestSizes(Settings):
     """What models are measured on, of each language."""
 
-    dev: int = Field(ge=10)  #: strings on which the learning curve is measured
-    test: int = Field(ge=20)  #: strings
-    longer: int = Field(ge=20)  #: strings longer than those of training
-    blocks: int = Field(ge=10)  #: groups of test strings, whose sums a file of results holds
+    dev: int = Field(ge=10, description="Number of strings on which the learning curve is measured.")
+    test: int = Field(ge=20, description="Number of test strings.")
+    longer: int = Field(ge=20, description="Number of test strings that are longer than those of training.")
+    blocks: int = Field(ge=10, description="Groups of test strings, whose sums a file of results holds.")
 
 
 class SuiteTraining(Settings):
     """The budget of every model, and what it may choose."""
 
-    tokens: int = Field(ge=1000)  #: of the train split, ends of strings included, about; it is read once
-    batch_tokens: int = Field(ge=1)
-    points: int = Field(ge=2)  #: of the learning curve
-    parameters: int = Field(ge=1)  #: at most, without word and position vectors
-    preset: str = "tiny"  #: settings that a model starts from, see `truesource.lmtrain.presets`
-    min_count: int = Field(1, ge=1)  #: words seen less often in the train split become <unk>
-    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)  #: of weights and batches
+    tokens: int = Field(
+        ge=1000, description="Approximate number of training tokens, ends of strings included; each is read once."
+    )
+    batch_tokens: int = Field(ge=1, description=field_description(TrainConfig, "batch_tokens"))
+    points: int = Field(ge=2, description="Number of points of the learning curve.")
+    parameters: int = Field(ge=1, description="Maximum number of parameters, without word and position vectors.")
+    preset: str = Field("tiny", description=field_description(ModelEntry, "preset"))
+    min_count: int = Field(1, ge=1, description=field_description(ModelConfig, "min_count"))
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        min_length=1, description="Random seeds of weights and batches."
+    )
 
 
 class Suite(Settings):
     """Languages, budget and measures that all models share."""
 
-    name: str = Field(pattern=r"^[a-z0-9-]+$")
-    version: int = Field(ge=1)  #: rises whenever results of models change
-    title: str
-    seed: int = Field(ge=0, lt=2**32)  #: of the corpora
-    languages: dict[str, SuiteLanguage] = Field(min_length=1)
-    training: SuiteTraining
-    sizes: TestSizes
-    baselines: dict[str, dict[str, Any]] = {}  #: models that are compared with: a model entry of ``truesource run``
+    name: str = Field(pattern=r"^[a-z0-9-]+$", description="Name of the suite.")
+    version: int = Field(ge=1, description="Version of the suite; it rises whenever results of models change.")
+    title: str = Field(description="Title of the table.")
+    seed: int = Field(ge=0, lt=2**32, description="Random seed of the corpora.")
+    languages: dict[str, SuiteLanguage] = Field(min_length=1, description="Languages by name.")
+    training: SuiteTraining = Field(description="The budget of every model.")
+    sizes: TestSizes = Field(description="What models are measured on, of each language.")
+    baselines: dict[str, dict[str, Any]] = Field(
+        {}, description="Models to compare with, by name: entries of models as in truesource run."
+    )
 
     @field_validator("languages")
     @classmethod

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from truesource.chain.corpus.config import SampleSettings
+from pydantic.fields import FieldInfo
+
+from truesource.chain.corpus.config import CorpusConfig, SampleSettings
+from truesource.chain.grammar.config import GrammarConfig
+from truesource.chain.models.config import ModelEntry
+from truesource.chain.treebank.config import DatasetSource, TreebankConfig
 from truesource.cli.bound import BoundSettings
 from truesource.cli.console import echo
 from truesource.cli.convert import ConversionSettings
 from truesource.cli.renamed import option_name
 from truesource.evaluators import EVALUATORS
+from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.support.fields import fields_of
 from truesource.grammar.support.settings import Settings
+from truesource.grammar.treebank.binarise import Binarisation
+from truesource.grammar.treebank.normalise import Normalisation
+from truesource.lmtrain.architectures import names
+from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.model_registry import settings_class
+from truesource.run.config import EvaluationConfig, RunConfig
 
 HEAD = """\
 # Settings and their defaults
@@ -30,10 +43,26 @@ OTHERS: dict[str, tuple[type[Settings], str]] = {
     "convert": (ConversionSettings, ", for grammars"),
 }
 
+#: parts of a configuration, and what they hold
+KEYS: dict[str, type] = {
+    "top level": RunConfig,
+    "treebank": TreebankConfig,
+    "treebank: dataset": DatasetSource,
+    "treebank: normalise": Normalisation,
+    "grammar": GrammarConfig,
+    "grammar: binarise": Binarisation,
+    "grammar: split_merge": SplitMerge,
+    "corpus": CorpusConfig,
+    "evaluation": EvaluationConfig,
+    "models": ModelEntry,
+    "models: training": TrainConfig,
+    "models: model": ModelConfig,
+}
+
 
 def page() -> str:
     """The page, in Markdown."""
-    parts = [HEAD]
+    parts = [HEAD, *_configuration()]
     for evaluator in EVALUATORS:
         parts.append(f"## evaluate {evaluator.name}\n\n{evaluator.summary}\n\n{table(evaluator.settings)}")
     for verb, (kind, text) in OTHERS.items():
@@ -42,17 +71,41 @@ def page() -> str:
 
 
 def table(kind: type[Settings]) -> str:
-    """A line for each setting."""
-    lines = ["| key | option | default | meaning |", "| --- | --- | --- | --- |"]
-    return "\n".join([*lines, *_rows(kind)]) + "\n"
+    """A line for each setting that a verb and a configuration share."""
+    options = {name: "" if name in kind.yaml_only else f"`{option_name(name)}`" for name in kind.model_fields}
+    return _table(("key", "option", "default", "meaning"), fields_of(kind), options)
 
 
-def _rows(kind: type[Settings]) -> Iterator[str]:
-    for name, field in kind.model_fields.items():
-        default = field.get_default(call_default_factory=True)
-        option = "" if name in kind.yaml_only else f"`{option_name(name)}`"
-        meaning = (field.description or "").replace("|", "\\|")
-        yield f"| `{name}` | {option} | {_shown(default)} | {meaning} |"
+def keys_table(kind: type, names: Collection[str]) -> str:
+    """A line for each of these settings, of a configuration alone."""
+    return _table(("key", "default", "meaning"), {k: v for k, v in fields_of(kind).items() if k in names}, {})
+
+
+def _table(columns: tuple[str, ...], settings: Mapping[str, FieldInfo], options: Mapping[str, str]) -> str:
+    rows = [columns, ("---",) * len(columns)]
+    for name, field in settings.items():
+        more = (options[name],) if options else ()
+        meaning = (field.description or "").replace("|", "\\|").replace("<", "&lt;")
+        rows.append((f"`{name}`", *more, _default(field), meaning))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "needed"
+    default = field.get_default(call_default_factory=True)
+    return "see below" if fields_of(type(default)) else _shown(default)
+
+
+def _configuration() -> Iterator[str]:
+    """What a configuration has besides evaluators."""
+    yield "## Configuration\n\nThe keys of a file for `truesource run`, from the top down.\n"
+    for key, kind in KEYS.items():
+        yield f"### {key}\n\n{keys_table(kind, fields_of(kind))}"
+    for name in names():
+        kind = settings_class(name)
+        own = [key for key in kind.model_fields if key not in ModelConfig.model_fields]
+        yield f"### models: model, architecture: {name}\n\n{keys_table(kind, own)}"
 
 
 def _shown(default: Any) -> str:
@@ -64,7 +117,7 @@ def _shown(default: Any) -> str:
         return ", ".join(map(_shown, default))
     if isinstance(default, dict):
         return "`" + ", ".join(f"{key}={value}" for key, value in default.items()) + "`"
-    return f"`{default}`"
+    return f"`{default}`" if default != "" else "empty"
 
 
 if __name__ == "__main__":

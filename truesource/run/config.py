@@ -28,9 +28,11 @@ TAKEN = ("oracle", "oracle-causal", "oracle-masked")  #: names of the truth in t
 class EvaluationConfig(Settings):
     """What is measured; the keys of the evaluators are those of `truesource.evaluators`."""
 
-    split: str = "eval"
-    sentences: int | None = Field(None, ge=1)  #: the first so many of the split; None: all
-    frame: Literal["default", "paper"] = "default"
+    split: str = Field("eval", description="Split of the corpus that models are compared with the truth on.")
+    sentences: int | None = Field(None, ge=1, description="Number of sentences to use, from the first (default: all).")
+    frame: Literal["default", "paper"] = Field(
+        "default", description="Positions that count: all (default), or those of Jumelet and Zuidema (paper)."
+    )
 
     def find(self, kind: type[S]) -> S | None:
         """The settings of an evaluator; None where it is not asked for."""
@@ -48,15 +50,23 @@ class RunConfig(Settings):
     """A whole experiment."""
 
     later = frozenset({"seeds"})
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    title: str | None = None  #: of the report
-    seed: Seed = 1
-    seeds: list[Seed] | None = Field(None, min_length=1)  #: each network is trained with each, not with ``seed``
-    treebank: TreebankConfig | None = None
-    grammar: GrammarConfig = GrammarConfig()
-    corpus: CorpusConfig = CorpusConfig()
-    models: list[ModelEntry] = []
-    evaluation: EvaluationConfig = EvaluationConfig()
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the run, and of its folder in runs/."
+    )
+    title: str | None = Field(None, description="Title of the report.")
+    seed: Seed = Field(1, description="Random seed of everything but networks with seeds of their own.")
+    seeds: list[Seed] | None = Field(
+        None, min_length=1, description="Train each network once with each of these seeds, in place of seed."
+    )
+    treebank: TreebankConfig | None = Field(None, description="Trees to induce the grammar from.")
+    grammar: GrammarConfig = Field(
+        GrammarConfig(), description="Grammar, the exact truth: induced, read from a file, or a known language."
+    )
+    corpus: CorpusConfig = Field(CorpusConfig(), description="Text to sample from the grammar.")
+    models: list[ModelEntry] = Field([], description="Language models to train on the corpus, or to load.")
+    evaluation: EvaluationConfig = Field(
+        EvaluationConfig(), description="What to measure; a key for each evaluator, true for its defaults."
+    )
 
     @property
     def entries(self) -> list[ModelEntry]:

@@ -11,9 +11,11 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.models.config import ModelEntry
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.fields import field_description
 from truesource.grammar.support.records import explain, mistake
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.run.config import EvaluationConfig
 from truesource.run.named_grammar import LANGUAGE, reference_of
 from truesource.run.reading import read_settings
 
@@ -23,15 +25,15 @@ ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all 
 class EmbeddedGrammar(Settings):
     """A grammar that comes with truesource."""
 
-    embedded: Literal["english"]
+    embedded: Literal["english"] = Field(description="The embedded English grammar.")
 
 
 class BaseModelEntry(Settings):
     """What all cells have in common, as in `truesource run`: a preset and what differs from it."""
 
-    preset: str | None = None
-    model: dict[str, Any] = Field(default_factory=dict)
-    training: dict[str, Any] = Field(default_factory=dict)
+    preset: str | None = Field(None, description=field_description(ModelEntry, "preset"))
+    model: dict[str, Any] = Field(default_factory=dict, description=field_description(ModelEntry, "model"))
+    training: dict[str, Any] = Field(default_factory=dict, description=field_description(ModelEntry, "training"))
 
     @model_validator(mode="after")
     def _steps_are_given(self) -> Self:
@@ -67,10 +69,18 @@ class BaseModelEntry(Settings):
 class AxesConfig(Settings):
     """What is varied; every combination is a cell."""
 
-    sentences: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)  #: the first so many of the train split
-    model: list[dict[str, Any]] | None = Field(None, min_length=1)  #: settings that differ from those of the base
-    layers: list[Annotated[int, Field(ge=1)]] | None = Field(None, min_length=1)  #: short for model: [{layers: ...}]
-    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field([1], min_length=1)  #: replicates
+    sentences: list[Annotated[int, Field(ge=1)]] = Field(
+        min_length=1, description="Numbers of training sentences, from the first of the train split."
+    )
+    model: list[dict[str, Any]] | None = Field(
+        None, min_length=1, description="Settings of each model that differ from those of base, such as {dim: 64}."
+    )
+    layers: list[Annotated[int, Field(ge=1)]] | None = Field(
+        None, min_length=1, description="Numbers of layers; short for model: [{layers: 1}, ...]."
+    )
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        [1], min_length=1, description="Random seeds; each model is trained once with each."
+    )
 
     @field_validator("sentences", "layers", "seeds", "model")
     @classmethod
@@ -102,26 +112,34 @@ class AxesConfig(Settings):
 class SweepEvaluation(Settings):
     """What the cells are compared with the truth on."""
 
-    split: str = "eval"
-    sentences: int | None = Field(None, ge=2)  #: the first so many of the split; None: all
-    frame: Literal["default", "paper"] = "default"
-    replicates: int = Field(1000, ge=100)  #: of the bootstrap over seeds and sentences
+    split: str = Field("eval", description=field_description(EvaluationConfig, "split"))
+    sentences: int | None = Field(None, ge=2, description=field_description(EvaluationConfig, "sentences"))
+    frame: Literal["default", "paper"] = Field("default", description=field_description(EvaluationConfig, "frame"))
+    replicates: int = Field(1000, ge=100, description="Number of bootstrap samples of seeds and sentences.")
 
 
 class SweepConfig(Settings):
     """A whole sweep."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    title: str | None = None  #: of the report
-    seed: int = Field(1, ge=0, lt=2**32)  #: of the corpus, if it is sampled here, and of the bootstrap
-    grammar: str | EmbeddedGrammar  #: what the corpus was drawn from: a file, or a language as in a run
-    corpus: str | CorpusConfig  #: a corpus folder, relative to the configuration; or what to sample, as in a run
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the sweep, and of its folder in runs/."
+    )
+    title: str | None = Field(None, description="Title of the report.")
+    seed: int = Field(
+        1, ge=0, lt=2**32, description="Random seed of the corpus, if it is sampled here, and of the bootstrap."
+    )
+    grammar: str | EmbeddedGrammar = Field(
+        description="Grammar of the corpus: a file relative to the configuration, or a language such as dyck:k=2."
+    )
+    corpus: str | CorpusConfig = Field(
+        description="Corpus folder relative to the configuration, or what to sample, as in truesource run."
+    )
     vocabulary_sentences: int | None = Field(
-        None, ge=1
-    )  #: train sentences that it is made from; None: the most of axes
-    base: BaseModelEntry
-    axes: AxesConfig
-    evaluation: SweepEvaluation = SweepEvaluation()
+        None, ge=1, description="Number of train sentences for the vocabulary (default: the most of axes.sentences)."
+    )
+    base: BaseModelEntry = Field(description="What all models have in common.")
+    axes: AxesConfig = Field(description="What is varied; every combination is trained.")
+    evaluation: SweepEvaluation = Field(SweepEvaluation(), description="What models are compared with the truth on.")
 
     @field_validator("grammar", mode="before")
     @classmethod

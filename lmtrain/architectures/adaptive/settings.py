@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from truesource.lmtrain.architectures.settings import TransformerSettings
+from truesource.lmtrain.config import ARCHITECTURE
 
 
 class AdaptiveSettings(TransformerSettings):
     """A GPT-2 with an adaptive softmax."""
 
-    architecture: Literal["adaptive"] = "adaptive"
+    architecture: Literal["adaptive"] = Field("adaptive", description=ARCHITECTURE)
     presets = {"tiny": {"heads": 4}, "paper": {"heads": 8, "ffn_dim": 1024}}
 
-    cutoffs: tuple[int, ...] | None = None  #: token numbers at which the clusters after the first begin
+    cutoffs: tuple[int, ...] | None = Field(
+        None, description="Rising token numbers, from 1 on, at which the clusters after the first begin."
+    )
 
     @model_validator(mode="after")
     def _cutoffs_rise(self) -> Self:

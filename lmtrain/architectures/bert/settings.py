@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from truesource.lmtrain.architectures.settings import EncoderSettings
+from truesource.lmtrain.config import ARCHITECTURE
 
 
 class BERTSettings(EncoderSettings):
     """A BERT."""
 
-    architecture: Literal["bert"] = "bert"
+    architecture: Literal["bert"] = Field("bert", description=ARCHITECTURE)
     presets = {
         "tiny": {"heads": 4, "local_start": True},
         "paper": {"heads": 8, "ffn_dim": 256, "max_positions": 512},

@@ -7,19 +7,22 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from truesource.lmtrain.architectures.settings import TransformerSettings
+from truesource.lmtrain.config import ARCHITECTURE
 
 
 class LlamaSettings(TransformerSettings):
     """A Llama."""
 
-    architecture: Literal["llama"] = "llama"
+    architecture: Literal["llama"] = Field("llama", description=ARCHITECTURE)
     presets = {
         "tiny": {"heads": 4, "ffn_dim": 344},
         "paper": {"heads": 8, "ffn_dim": 683, "tie_words": True},
     }
 
-    kv_heads: int | None = Field(None, ge=1)  #: heads of keys and values; None: as many as ``heads``
-    tie_words: bool | None = None  #: output weights are the word vectors; None: no
+    kv_heads: int | None = Field(
+        None, ge=1, description="Number of heads of keys and values; a divisor of heads (default: heads)."
+    )
+    tie_words: bool | None = Field(None, description="Use the word vectors as output weights (default: no).")
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:

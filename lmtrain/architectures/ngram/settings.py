@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.config import ARCHITECTURE, ModelConfig
 
 if TYPE_CHECKING:
     from truesource.generator.interface.language_model import Objective
@@ -17,11 +17,13 @@ class NgramSettings(ModelConfig):
 
     objective: ClassVar[Objective] = "causal"
     counts = True
-    architecture: Literal["ngram"] = "ngram"
+    architecture: Literal["ngram"] = Field("ngram", description=ARCHITECTURE)
     presets = {"tiny": {"order": 3}, "paper": {"order": 3, "smoothing": "mle"}}
 
-    order: int = Field(3, ge=1)  #: tokens of the longest n-grams
-    smoothing: Literal["mle", "kneser_ney"] = "kneser_ney"  #: see `truesource.lmtrain.architectures.ngram.smoothing`
+    order: int = Field(3, ge=1, description="Number of tokens of the longest n-grams.")
+    smoothing: Literal["mle", "kneser_ney"] = Field(
+        "kneser_ney", description="Modified Kneser-Ney smoothing, or relative frequencies (mle)."
+    )
 
     @property
     def size(self) -> str:

@@ -36,9 +36,13 @@ class CorpusSettings(Settings):
 class CorpusConfig(CorpusSettings):
     """The corpus of a configuration."""
 
-    lengths: Lengths = None
-    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = SPLITS
-    workers: int = Field(1, ge=1)
+    lengths: Lengths = Field(
+        None, description="Numbers of words that sentences may have, such as 6..25; none: all that the grammar makes."
+    )
+    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = Field(
+        SPLITS, description="Splits by name, and the number of sentences of each."
+    )
+    workers: int = Field(1, ge=1, description="Number of processes that sample; the text is the same for any number.")
 
 
 class SampleSettings(CorpusSettings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass as checked
 
 from truesource.grammar.estimate.split_merge.config import SplitMerge
@@ -29,11 +29,20 @@ class _Binarisation(Binarisation):
 class GrammarConfig(Settings):
     """How the grammar is made: induced from the treebank, read from ``file``, or that of a ``language``."""
 
-    method: Literal["split_merge", "relative_frequency", "file", "language"] = "split_merge"
-    file: str | None = None  #: a grammar in any format `truesource convert` reads; relative to the configuration
-    language: str | None = None  #: of `truesource languages`, with its settings as keys beside it or as a reference
-    binarise: _Binarisation = _Binarisation()
-    split_merge: _SplitMerge = _SplitMerge()
+    method: Literal["split_merge", "relative_frequency", "file", "language"] = Field(
+        "split_merge", description="Estimator of rules from the treebank; file or language: take a grammar as it is."
+    )
+    file: str | None = Field(
+        None, description="Grammar file in a format that truesource convert reads, relative to the configuration."
+    )
+    language: str | None = Field(
+        None,
+        description="A language of truesource languages; its settings are keys beside this one, or as in dyck:k=2.",
+    )
+    binarise: _Binarisation = Field(
+        _Binarisation(), description="How nodes with more than two children become binary rules."
+    )
+    split_merge: _SplitMerge = Field(_SplitMerge(), description="Settings of the method split_merge.")
 
     @model_validator(mode="before")
     @classmethod

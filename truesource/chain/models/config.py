@@ -45,13 +45,25 @@ class ModelEntry(Settings):
 
     later = frozenset({"load"})
     renamed = {"probe": "oracle_monitor", "probe_sentences": "oracle_monitor_sentences"}
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    load: str | None = Field(None, min_length=1)  #: a reference to a model
-    preset: str | None = None
-    model: dict[str, Any] = {}
-    training: dict[str, Any] = {}
-    oracle_monitor: bool = False  #: compare it with the grammar during training, at every line of metrics.jsonl
-    oracle_monitor_sentences: int = Field(200, ge=1)  #: number of sentences of the split dev to compare on
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name in tables and figures, and of the model's folder."
+    )
+    load: str | None = Field(
+        None,
+        min_length=1,
+        description="Use a model that exists: a folder that transformers loads, or code as file.py:name.",
+    )
+    preset: str | None = Field(
+        None, description="Settings to start from: tiny (minutes on a CPU), or paper (Jumelet and Zuidema 2023)."
+    )
+    model: dict[str, Any] = Field({}, description="Architecture, size and vocabulary; overrides the preset.")
+    training: dict[str, Any] = Field({}, description="Duration, optimiser and batches; overrides the preset.")
+    oracle_monitor: bool = Field(
+        False, description="Compare the model with the grammar during training, at each line of metrics.jsonl."
+    )
+    oracle_monitor_sentences: int = Field(
+        200, ge=1, description="Number of sentences of the split dev that the oracle monitor uses."
+    )
 
     @model_validator(mode="after")
     def _settings_are_known(self) -> Self:
@@ -158,5 +170,5 @@ class ModelEntry(Settings):
 class Replicate(ModelEntry):
     """A model of a configuration with ``seeds``, trained with one of them; no configuration holds it."""
 
-    seed: int
-    replicate_of: str  #: name of the model in the configuration
+    seed: int = Field(description="Random seed of its training.")
+    replicate_of: str = Field(description="Name of the model in the configuration.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass as checked
 
 from truesource.chain.lengths import Lengths
+from truesource.grammar.support.fields import field_description
 from truesource.grammar.support.settings import Settings
 from truesource.grammar.treebank.normalise import Normalisation
 
@@ -18,31 +19,37 @@ STRICT = ConfigDict(extra="forbid")
 class _Normalisation(Normalisation):
     """Its fields, checked; the length range is written as text."""
 
-    lengths: Lengths = None
+    lengths: Annotated[Lengths, Field(description=field_description(Normalisation, "lengths"))] = None
 
 
 class DatasetSource(Settings):
     """Trees in a column of a dataset that `datasets` can load from disk."""
 
-    path: str
-    column: str = "tree"
-    split: str | None = None
+    path: str = Field(description="Folder of the dataset, relative to the configuration.")
+    column: str = Field("tree", description="Column with a Penn bracketing in each row.")
+    split: str | None = Field(None, description="Split to read, where the dataset has several.")
 
 
 class TreebankConfig(Settings):
     """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
 
-    embedded: Literal["english"] | None = None
-    sentences: int = Field(4000, ge=1)  #: trees to sample from the embedded grammar, held-out ones included
-    files: str | list[str] | None = (
-        None  #: Penn bracketings: file, folder, glob, or a list; relative to the configuration
+    embedded: Literal["english"] | None = Field(None, description="Sample trees from the embedded English grammar.")
+    sentences: int = Field(
+        4000, ge=1, description="Number of trees to sample from the embedded grammar, held-out ones included."
     )
-    nltk: str | None = None  #: a corpus that NLTK has installed
-    dataset: DatasetSource | None = None
-    held_out_files: str | list[str] | None = None  #: trees for held-out likelihood; default: a share of the treebank
-    held_out: float = Field(0.05, ge=0.0, lt=0.9)  #: that share, taken at random
-    limit: int | None = Field(None, ge=1)  #: use no more trees than this
-    normalise: _Normalisation = _Normalisation()
+    files: str | list[str] | None = Field(
+        None, description="Penn bracketings: a file, folder, glob, or a list of these; relative to the configuration."
+    )
+    nltk: str | None = Field(None, description="Treebank that NLTK has installed, such as treebank.")
+    dataset: DatasetSource | None = Field(None, description="Trees in a column of a dataset on disk.")
+    held_out_files: str | list[str] | None = Field(
+        None, description="Trees for the held-out likelihood, as files (default: the share held_out of the treebank)."
+    )
+    held_out: float = Field(
+        0.05, ge=0.0, lt=0.9, description="Share of the trees to hold out, chosen at random, if there are no files."
+    )
+    limit: int | None = Field(None, ge=1, description="Maximum number of trees to use.")
+    normalise: _Normalisation = Field(_Normalisation(), description="What is changed in every tree before use.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
