@@ -47,6 +47,17 @@ def test_examples_of_the_guides_import_what_is_there() -> None:
     assert checked > 5
 
 
+def test_the_guides_import_public_names_only() -> None:
+    imported: dict[str, set[str]] = {}
+    for code in (code for page in PAGES for code in blocks(page)):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("truesource."):
+                imported.setdefault(node.module or "", set()).update(each.name for each in node.names)
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(truesource[\w.]+)` \| (.*) \|$", page, re.MULTILINE)
+    assert imported == {module: set(re.findall(r"`(\w+)`", names)) for module, names in rows}
+
+
 def test_the_index_of_the_guides_links_every_page() -> None:
     linked = re.findall(r"\]\(([a-z_-]+\.md)\)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
     assert sorted(linked) == sorted(page.name for page in PAGES if page.name != "README.md")

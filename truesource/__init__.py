@@ -17,34 +17,43 @@ if TYPE_CHECKING:
     from truesource.comparing.language_models import compare_models
     from truesource.embedded import english
     from truesource.evaluation.core.comparison import Comparison, compare
+    from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.oracle import Oracle
     from truesource.evaluation.core.score import Score
     from truesource.generator.corpus import Corpus
     from truesource.generator.interface.frame import ScoringFrame
     from truesource.generator.interface.language_model import LanguageModel, TokenScores, assemble_scores
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.estimate.split_merge import SplitMerge, split_merge
     from truesource.grammar.pcfg import PCFG, language
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.tree import Tree
     from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
+    from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.lmtrain.function_model import FunctionModel
+    from truesource.lmtrain.model_registry import model_settings
     from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.presets import preset
     from truesource.lmtrain.training import train
 
 _HOMES = {
     "Binarisation": "truesource.grammar.treebank",
     "Comparison": "truesource.evaluation.core.comparison",
     "Corpus": "truesource.generator.corpus",
+    "Exclusion": "truesource.evaluation.core.exclusion",
     "FunctionModel": "truesource.lmtrain.function_model",
     "InputError": "truesource.grammar.support.errors",
     "LanguageModel": "truesource.generator.interface.language_model",
     "LengthRange": "truesource.grammar.conditioning",
+    "ModelConfig": "truesource.lmtrain.config",
     "Normalisation": "truesource.grammar.treebank",
     "Oracle": "truesource.evaluation.core.oracle",
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
     "ScoringFrame": "truesource.generator.interface.frame",
+    "SplitMerge": "truesource.grammar.estimate.split_merge",
     "TokenScores": "truesource.generator.interface.language_model",
+    "TrainConfig": "truesource.lmtrain.config",
     "Tree": "truesource.grammar.tree",
     "Treebank": "truesource.grammar.treebank",
     "assemble_scores": "truesource.generator.interface.language_model",
@@ -53,6 +62,9 @@ _HOMES = {
     "english": "truesource.embedded",
     "language": "truesource.grammar.pcfg",
     "load_model": "truesource.lmtrain.models",
+    "model_settings": "truesource.lmtrain.model_registry",
+    "preset": "truesource.lmtrain.presets",
+    "split_merge": "truesource.grammar.estimate.split_merge",
     "train": "truesource.lmtrain.training",
 }
 
@@ -61,15 +73,19 @@ __all__ = [
     "Binarisation",
     "Comparison",
     "Corpus",
+    "Exclusion",
     "FunctionModel",
     "InputError",
     "LanguageModel",
     "LengthRange",
+    "ModelConfig",
     "Normalisation",
     "Oracle",
     "Score",
     "ScoringFrame",
+    "SplitMerge",
     "TokenScores",
+    "TrainConfig",
     "Tree",
     "Treebank",
     "__version__",
@@ -79,6 +95,9 @@ __all__ = [
     "english",
     "language",
     "load_model",
+    "model_settings",
+    "preset",
+    "split_merge",
     "train",
 ]
 

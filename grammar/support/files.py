@@ -182,7 +182,7 @@ def _remove(path: Path) -> None:
 def write_text(target: str | Path, text: str) -> None:
     """Write UTF-8 text atomically."""
     with atomic_path(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(target: str | Path, value: Any) -> None:
@@ -192,7 +192,7 @@ def write_json(target: str | Path, value: Any) -> None:
 
 def write_json_lines(target: str | Path, values: Iterable[Any]) -> None:
     """Write a JSON value a line, atomically; NaN and infinities are refused (`ValueError`)."""
-    with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         for value in values:
             file.write(f"{json.dumps(value, allow_nan=False, ensure_ascii=False)}\n")
 

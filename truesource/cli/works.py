@@ -18,17 +18,21 @@ class Work:
     venue: str
     year: int
     kind: str = "inproceedings"  #: of the BibTeX entry; an article's venue is its journal
+    volume: str = ""  #: of the journal
+    number: str = ""  #: of the issue in the volume
 
     def __str__(self) -> str:
         names = [name.partition(",")[0] for name in self.authors.split(" and ")]
         short = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-        return f"{short} ({self.year}), {self.title}, {self.venue}"
+        issue = (f" {self.volume}" if self.volume else "") + (f"({self.number})" if self.number else "")
+        return f"{short} ({self.year}), {self.title}, {self.venue}{issue}"
 
     def bibtex(self) -> str:
         """The BibTeX entry."""
         venue = "journal" if self.kind == "article" else "booktitle"
         fields = {"author": self.authors, "title": f"{{{self.title}}}", venue: self.venue, "year": str(self.year)}
-        lines = [f"  {name} = {{{value.replace('&', chr(92) + '&')}}}," for name, value in fields.items()]
+        fields |= {"volume": self.volume, "number": self.number}
+        lines = [f"  {name} = {{{value.replace('&', chr(92) + '&')}}}," for name, value in fields.items() if value]
         return "\n".join([f"@{self.kind}{{{self.key},", *lines, "}"])
 
 
@@ -66,17 +70,21 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "jelinek-lafferty-1991",
                 "Jelinek, Frederick and Lafferty, John D.",
                 "Computation of the Probability of Initial Substring Generation by Stochastic Context-Free Grammars",
-                "Computational Linguistics 17(3)",
+                "Computational Linguistics",
                 1991,
                 "article",
+                "17",
+                "3",
             ),
             Work(
                 "stolcke-1995",
                 "Stolcke, Andreas",
                 "An Efficient Probabilistic Context-Free Parsing Algorithm that Computes Prefix Probabilities",
-                "Computational Linguistics 21(2)",
+                "Computational Linguistics",
                 1995,
                 "article",
+                "21",
+                "2",
             ),
         ),
     ),
@@ -112,9 +120,10 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "piantadosi-2014",
                 "Piantadosi, Steven T.",
                 "Zipf's word frequency law in natural language: A critical review and future directions",
-                "Psychonomic Bulletin & Review 21",
+                "Psychonomic Bulletin & Review",
                 2014,
                 "article",
+                "21",
             ),
         ),
     ),
@@ -137,9 +146,11 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "chen-goodman-1999",
                 "Chen, Stanley F. and Goodman, Joshua",
                 "An empirical study of smoothing techniques for language modeling",
-                "Computer Speech & Language 13(4)",
+                "Computer Speech & Language",
                 1999,
                 "article",
+                "13",
+                "4",
             ),
         ),
     ),
@@ -191,9 +202,10 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "fearnhead-clifford-2003",
                 "Fearnhead, Paul and Clifford, Peter",
                 "On-line inference for hidden Markov models via particle filters",
-                "JRSS B 65",
+                "Journal of the Royal Statistical Society: Series B",
                 2003,
                 "article",
+                "65",
             ),
             Work(
                 "geh-etal-2024",
@@ -230,9 +242,10 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "meister-etal-2023",
                 "Meister, Clara and Pimentel, Tiago and Wiher, Gian and Cotterell, Ryan",
                 "Locally Typical Sampling",
-                "TACL 11",
+                "Transactions of the Association for Computational Linguistics",
                 2023,
                 "article",
+                "11",
             ),
             Work(
                 "hewitt-etal-2022",
@@ -250,9 +263,10 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "linzen-etal-2016",
                 "Linzen, Tal and Dupoux, Emmanuel and Goldberg, Yoav",
                 "Assessing the Ability of LSTMs to Learn Syntax-Sensitive Dependencies",
-                "TACL 4",
+                "Transactions of the Association for Computational Linguistics",
                 2016,
                 "article",
+                "4",
             ),
             Work(
                 "marvin-linzen-2018",
@@ -266,9 +280,10 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "Warstadt, Alex and Parrish, Alicia and Liu, Haokun and Mohananey, Anhad and Peng, Wei and "
                 "Wang, Sheng-Fu and Bowman, Samuel R.",
                 "BLiMP: The Benchmark of Linguistic Minimal Pairs for English",
-                "TACL 8",
+                "Transactions of the Association for Computational Linguistics",
                 2020,
                 "article",
+                "8",
             ),
         ),
     ),
