@@ -24,6 +24,7 @@ from pydantic import Field, ValidationError
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class BlockShuffle(Transform):
 
     name = "block-shuffle"
     size: int = Field(3, ge=2, description="Number of words in a block.")
-    seed: int = Field(0, ge=0, description="Random seed of the order in a block.")
+    seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order in a block.")
 
     def permutation(self, n: int) -> IntArray:
         """As `Transform.permutation`."""
@@ -120,7 +121,7 @@ class LengthShuffle(Transform):
     """One random order of all words for each sentence length."""
 
     name = "length-shuffle"
-    seed: int = Field(0, ge=0, description="Random seed of the order for each sentence length.")
+    seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order for each sentence length.")
 
     def permutation(self, n: int) -> IntArray:
         """As `Transform.permutation`."""

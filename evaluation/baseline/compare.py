@@ -30,6 +30,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 GRAMMAR = "grammar"  #: in place of the name of a model
 REFERENCE, BOUND = "reference_ppl", "bound"  #: perplexity of the grammar on real and on sampled text
@@ -96,7 +97,7 @@ def score_on_text(
     kind: Kind,
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
     left_out: Mapping[str, int] | None = None,
 ) -> TextScores:

@@ -16,6 +16,7 @@ from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 
@@ -66,7 +67,9 @@ class ModelComparison:
     n_sentences: int  #: given
 
 
-def compare_models(models: Sequence[ModelScores], *, baseline: str | None = None, seed: int = 0) -> ModelComparison:
+def compare_models(
+    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int = DEFAULT_SEED
+) -> ModelComparison:
     """Compare models of one group, see `truesource.evaluation.comparing.models.grouped`.
 
     Args:
@@ -112,7 +115,7 @@ def compare_models(models: Sequence[ModelScores], *, baseline: str | None = None
     )
 
 
-def model_row(model: ModelScores, *, seed: int = 0) -> ModelRow:
+def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
     """The measures of one model: of one seed those that its scores have, of several their means.
 
     Args:

@@ -26,6 +26,7 @@ from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_ratio
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class SeedPart(NamedTuple):
     degrees: int  #: of freedom that it is observed with
 
 
-def mean_over_seeds(model: SeedSums, *, seed: int = 0) -> Contrast:
+def mean_over_seeds(model: SeedSums, *, seed: int = DEFAULT_SEED) -> Contrast:
     """The mean over the seeds of one model.
 
     Args:
@@ -84,7 +85,7 @@ def mean_over_seeds(model: SeedSums, *, seed: int = 0) -> Contrast:
     return _contrast([(1.0, model)], seed)
 
 
-def difference(model: SeedSums, baseline: SeedSums, *, seed: int = 0) -> Contrast:
+def difference(model: SeedSums, baseline: SeedSums, *, seed: int = DEFAULT_SEED) -> Contrast:
     """The mean over the seeds of one model less that over the seeds of another.
 
     Args:
@@ -95,7 +96,7 @@ def difference(model: SeedSums, baseline: SeedSums, *, seed: int = 0) -> Contras
     return _contrast([(1.0, model), (-1.0, baseline)], seed)
 
 
-def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: int = 0) -> Contrast:
+def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: int = DEFAULT_SEED) -> Contrast:
     """The unweighted mean, over several texts, of what models or differences of two have there.
 
     The texts are fixed: the interval is about other sentences of the same texts and other training seeds. Texts are

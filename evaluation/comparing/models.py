@@ -12,6 +12,7 @@ from truesource.evaluation.comparing.contrast import SeedSums
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 #: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
 #: them do not compare
@@ -25,7 +26,7 @@ class SeedScores:
     label: str  #: what this very model is called: its reference, or its name in a run
     paired: Paired
     parts: Mapping[str, object]  #: of the signature of its scores
-    resampling: int = 0  #: seed of the intervals of these scores
+    resampling: int = DEFAULT_SEED  #: seed of the intervals of these scores
     seed: int | None = None  #: that it was trained with, where that is known
     exact: Score | None = None  #: from full distributions: ``kl``, nats a token, or ``kl_infinite``, a share
 

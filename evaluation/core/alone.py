@@ -16,6 +16,7 @@ from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LanguageModel, TokenScores, check_sentences
 from truesource.generator.interface.model_checks import checked_scores
 from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def score_alone(
     sentences: Sequence[Sequence[str]],
     frame: ScoringFrame | None = None,
     *,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     left_out: Mapping[str, int] | None = None,
 ) -> ScoredAlone:
     """Score sentences with a model, and compare with nothing.

@@ -24,6 +24,7 @@ from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def compare(
     *,
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
     left_out: Mapping[str, int] | None = None,
     transform: Transform | None = None,
@@ -195,7 +196,7 @@ def score_both(
     *,
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
     truth: TokenScores | None = None,
     left_out: Mapping[str, int] | None = None,

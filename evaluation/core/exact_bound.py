@@ -25,6 +25,7 @@ from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 
@@ -137,7 +138,7 @@ def bound_records(
     records: Sequence[dict[str, Any]],
     *,
     lengths: LengthRange | None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
     frame: str = "default",
     vocabulary: Collection[str] | None = None,

@@ -25,6 +25,7 @@ from truesource.generator.text import split_words
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import decode_record
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.unpacking import read_bytes
 
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
@@ -120,7 +121,7 @@ def read_words(path: str | Path) -> frozenset[str]:
 
 
 def published_bound(
-    scores: PublishedScores, *, frame: ScoringFrame, vocabulary: Collection[str] | None, seed: int = 0
+    scores: PublishedScores, *, frame: ScoringFrame, vocabulary: Collection[str] | None, seed: int = DEFAULT_SEED
 ) -> Score:
     """``causal_bound`` or ``masked_bound`` of published scores: their perplexity over the positions of a frame.
 

@@ -29,6 +29,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
 
@@ -70,7 +71,7 @@ def compare_distributions(
     top: int = 10,
     by: Sequence[By] = (),
     classes: TagClasses = PENN,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     truth: CachedTruth | None = None,
     signed: Mapping[str, object] | None = None,
     excluded: Exclusion | None = None,

@@ -22,6 +22,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 def reverse_divergence(
@@ -30,7 +31,7 @@ def reverse_divergence(
     samples: Sequence[Sequence[str]],
     *,
     lengths: LengthRange | None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> dict[str, Score]:
     """Compare model and truth in the contexts that the model itself makes.
 

@@ -44,6 +44,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.progress import meter
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 
@@ -69,7 +70,7 @@ def learning_dynamics(
     classes: TagClasses = PENN,
     trees: Sequence[Tree] | None = None,
     frame: str = "default",
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure every checkpoint of one model against the exact truth, which is computed once; one model is in memory.

@@ -13,6 +13,7 @@ from scipy.stats import t as student
 from truesource.evaluation.measures.bootstrap import FEWEST, LARGE, TAILS, Interval, ends, resampled_measures
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
 NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off
@@ -48,7 +49,7 @@ CORRELATIONS = {
 }
 
 
-def correlations(paired: Paired, seed: int = 0) -> dict[str, Interval]:
+def correlations(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
     """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with intervals, that of rho without resampling."""
     model, oracle = paired.model, paired.oracle
     intervals = {"rho": spearman_ends(model, oracle, paired.sentence), **_r2_ends(paired, seed)}

@@ -19,6 +19,7 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.repetitions import DRAWS
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 AT_ONCE = 2**22  #: most numbers held for draws
 
@@ -35,7 +36,7 @@ class MeanDifference:
 
 
 def against_exact(
-    counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = 0
+    counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> Mapping[str, ChanceTest]:
     """Distances of a sample from a known distribution: ``ks``, ``tv``, ``linf``, and ``chi_square`` where it is finite.
 
@@ -68,7 +69,9 @@ def against_exact(
     return {name: judged(found, null[name]) for name, found in value.items()}
 
 
-def between(counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = 0) -> Mapping[str, ChanceTest]:
+def between(
+    counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
+) -> Mapping[str, ChanceTest]:
     """Distances between two samples: ``ks``, ``tv``, ``linf``, ``chi_square`` (homogeneity).
 
     Args:
@@ -108,7 +111,7 @@ def cramers_v(chi_square: float, n: int, values: int) -> float:
 
 
 def mean_difference(
-    values: FloatArray, counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = 0
+    values: FloatArray, counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> MeanDifference:
     """Difference of the means of two samples, with Welch's interval; the test deals sentences out anew.
 
@@ -153,7 +156,7 @@ def mean_difference(
 
 
 def mean_against_exact(
-    values: FloatArray, counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = 0
+    values: FloatArray, counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = DEFAULT_SEED
 ) -> MeanDifference:
     """Difference of a sample's mean from that of a known distribution, with a t interval.
 

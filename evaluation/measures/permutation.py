@@ -18,6 +18,7 @@ from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 RANKS = 10_000  #: most frequent words that rank-frequency distributions are taken over, by default
 STATISTICS = ("tv", "linf", "rank_ks")
@@ -42,7 +43,7 @@ def compare_words(of: Encoded, others: Encoded, *, ranks: int = RANKS) -> dict[s
 
 
 def permuted_words(
-    of: Encoded, others: Encoded, *, ranks: int = RANKS, draws: int = PERMUTATIONS, seed: int = 0
+    of: Encoded, others: Encoded, *, ranks: int = RANKS, draws: int = PERMUTATIONS, seed: int = DEFAULT_SEED
 ) -> dict[str, FloatArray]:
     """The distances of `compare_words` for random deals of all sentences to two samples of these sizes, (draws,) each.
 
@@ -75,7 +76,7 @@ def permutation_tests(
     *,
     ranks: int = RANKS,
     draws: int = PERMUTATIONS,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     tail: Tail = "upper",
 ) -> Mapping[str, ChanceTest]:
     """ChanceTest the distances of `compare_words`.

@@ -8,6 +8,7 @@ from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_r
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.interface.language_model import TokenScores
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 def perplexity(log_prob: FloatArray) -> float:
@@ -18,7 +19,7 @@ def perplexity(log_prob: FloatArray) -> float:
     return float(np.exp(-np.mean(log_prob)))
 
 
-def perplexity_interval(scores: TokenScores, seed: int = 0) -> Interval:
+def perplexity_interval(scores: TokenScores, seed: int = DEFAULT_SEED) -> Interval:
     """The perplexity of all scored positions, at least one; sentences are resampled.
 
     Args:
@@ -32,7 +33,7 @@ def perplexity_interval(scores: TokenScores, seed: int = 0) -> Interval:
         return Interval(perplexity(scores.log_prob), *ends(*np.exp(np.maximum(found, 0.0))))
 
 
-def perplexities(paired: Paired, seed: int = 0) -> dict[str, Interval]:
+def perplexities(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
     """``ppl`` of the model, ``bound`` of the oracle, their ratio ``relative_ppl``, and ``kl``, each with its interval.
 
     ``kl = ln relative_ppl = mean(ln P - ln Q)`` is an unbiased estimate of the divergence KL(P || Q) in nats per

@@ -21,6 +21,7 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfF
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in
 
@@ -55,7 +56,7 @@ def compare_naturalness(
     exact: Mapping[str, FloatArray] | None = None,
     variant: Variant = "default",
     splits: int = SPLITS,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> Naturalness:
     """Compare corpora with a reference, such as the held-out part of a treebank.
 

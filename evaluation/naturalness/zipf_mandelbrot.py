@@ -19,6 +19,7 @@ from truesource.evaluation.measures.zipf_law import LEAST_TYPES, Law, fit_law, l
 from truesource.evaluation.naturalness.zipf_ranks import EstimatedRankFit, Missing, TrueLaw, true_law
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)
 RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta
@@ -50,7 +51,7 @@ class ReleasedFit:
     types: int  #: words that took part
 
 
-def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int = 0) -> ZipfFit:
+def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int = DEFAULT_SEED) -> ZipfFit:
     """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
     The law that is fitted is that of the estimated ranks; `evaluation.naturalness.zipf_ranks.true_law` finds the one
@@ -76,7 +77,7 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int
     return ZipfFit(law, truth, counts, 1.0 - float(ranked.mean()))
 
 
-def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = 0) -> ReleasedFit:
+def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> ReleasedFit:
     """The published recipe: `released_objective` over the words of the ranking half that the other half has twice.
 
     As rank 0 is among the ranks, the objective grows without bound when beta nears 0, though for a treebank only below

@@ -23,6 +23,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
@@ -167,7 +168,7 @@ def evaluate_pairs(
     pcfg: PCFG,
     *,
     lengths: LengthRange | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> PairEvaluation:
     """Set a model's log odds beside those of the truth.
 

@@ -24,6 +24,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.progress import meter
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.surface import surface
 
 REGISTRY: dict[str, Phenomenon] = {
@@ -49,7 +50,7 @@ class _Found:
 
 
 def make_pairs(
-    pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings | None = None, *, seed: int = 1
+    pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings | None = None, *, seed: int = DEFAULT_SEED
 ) -> GeneratedPairs:
     """Sample sentences, and change one thing in each.
 

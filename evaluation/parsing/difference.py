@@ -25,6 +25,7 @@ from truesource.evaluation.parsing.lengths import BANDS, SHORT, LengthBand
 from truesource.evaluation.parsing.scores import treebank_parts
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 
@@ -90,7 +91,7 @@ def compare_parses(
     gold: Sequence[Tree] | None = None,
     *,
     names: tuple[str, str] = ("parser", "baseline"),
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     draws: int = PERMUTATIONS,
 ) -> ParseDifference:
     """Compare two parses of the same sentences, and their labelled F1 where there is a treebank.
@@ -133,7 +134,7 @@ def compare_parses(
 
 
 def f1_difference(
-    parser: BracketScores, baseline: BracketScores, *, seed: int = 0, draws: int = PERMUTATIONS
+    parser: BracketScores, baseline: BracketScores, *, seed: int = DEFAULT_SEED, draws: int = PERMUTATIONS
 ) -> F1Difference | None:
     """Labelled F1 of a parser less that of another on the same treebank; None where the treebank has no brackets.
 

@@ -20,6 +20,7 @@ from truesource.evaluation.measures.proportions import proportion
 from truesource.evaluation.measures.tree_brackets import tagged_words
 from truesource.evaluation.parsing.lengths import BANDS, SHORT
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 #: measures that are ratios of sums over sentences, and those that are shares of sentences
@@ -82,7 +83,12 @@ class ParseScores:
 
 
 def score_parses(
-    gold: Sequence[Tree], parsed: Sequence[Tree | None], *, parser: str = "parser", grammar: str = "none", seed: int = 0
+    gold: Sequence[Tree],
+    parsed: Sequence[Tree | None],
+    *,
+    parser: str = "parser",
+    grammar: str = "none",
+    seed: int = DEFAULT_SEED,
 ) -> ParseScores:
     """Compare parses with a treebank, as `truesource.evaluation.measures.brackets.compare_brackets` does.
 

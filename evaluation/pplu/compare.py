@@ -32,6 +32,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)
@@ -91,7 +92,7 @@ def compare_pplu(
     unigram: UnigramSource = "oracle",
     text: Iterable[Sequence[str]] = (),
     smoothing: float | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
     transform: Transform | None = None,
 ) -> UnigramPerplexity:

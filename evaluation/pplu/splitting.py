@@ -21,6 +21,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 Knowledge = Literal["true", "counts"]
 MARK = "/"  #: between a word and its sense
@@ -43,7 +44,7 @@ def random_split(
     words: Collection[str],
     beta: float,
     *,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     model: Knowledge = "true",
     unigram: Knowledge = "true",
 ) -> SplitPerplexities:
@@ -125,7 +126,7 @@ def sense_grammar(pcfg: PCFG) -> tuple[PCFG, dict[str, str]]:
     return replace(pcfg, terminals=tuple(spelling), lexical=lexical), spelling
 
 
-def sense_split(pcfg: PCFG, n: int, *, lengths: LengthRange | None, seed: int = 0) -> SenseSplit:
+def sense_split(pcfg: PCFG, n: int, *, lengths: LengthRange | None, seed: int = DEFAULT_SEED) -> SenseSplit:
     """Draw sentences whose words carry their tags, and score the truth on them with the tags and without.
 
     Args:

@@ -24,6 +24,7 @@ from truesource.evaluation.probing.splits import ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
 from truesource.evaluation.probing.trainer import Probe, ProbeTrainer, Vectors
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 class WordValues(NamedTuple):
@@ -59,7 +60,9 @@ class Experiment:
         InputError: there are too few word types, or sentences, to divide.
     """
 
-    def __init__(self, targets: Targets, trainer: ProbeTrainer, settings: ProbeSettings, seed: int = 1) -> None:
+    def __init__(
+        self, targets: Targets, trainer: ProbeTrainer, settings: ProbeSettings, seed: int = DEFAULT_SEED
+    ) -> None:
         self.targets, self.settings, self.seed = targets, settings, seed
         self._trainer = trainer
         self.split = self._split(settings.split_by)

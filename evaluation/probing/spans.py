@@ -14,6 +14,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.progress import meter
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 
@@ -22,7 +23,7 @@ Span = tuple[int, int]
 
 
 def span_targets(
-    oracle: Oracle, sentences: Sequence[Sequence[str]], *, truth: Truth = "argmax", seed: int = 0
+    oracle: Oracle, sentences: Sequence[Sequence[str]], *, truth: Truth = "argmax", seed: int = DEFAULT_SEED
 ) -> Targets:
     """For some spans of two words or more the exact posterior of the phrase label, `NONE` among them.
 

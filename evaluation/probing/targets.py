@@ -16,6 +16,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.progress import meter
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none
@@ -60,7 +61,7 @@ def word_targets(
     kind: Kind = "tag",
     given: Given = "sentence",
     truth: Truth = "argmax",
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> Targets:
     """For every word the exact posterior of its preterminal, coarse (its treebank tag) or fine (the symbol itself).
 

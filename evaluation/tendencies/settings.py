@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from truesource.evaluation.measures.repetitions import DRAWS, PERMUTATIONS
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @dataclass(frozen=True)
@@ -19,4 +20,4 @@ class TendencySettings:
     permutations: int = PERMUTATIONS  #: of sentences, against another text
     draws: int = DRAWS  #: of lengths and shares
     variant: Literal["default", "paper"] = "default"  #: ``paper``: published definitions, and algorithm 1 as printed
-    seed: int = 0
+    seed: int = DEFAULT_SEED

@@ -8,6 +8,7 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.repetitions import PERMUTATIONS
 from truesource.evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:
@@ -21,7 +22,7 @@ def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:
 
 
 def type_tests(
-    first: TypeCounts, second: TypeCounts, *, draws: int = PERMUTATIONS, seed: int = 0
+    first: TypeCounts, second: TypeCounts, *, draws: int = PERMUTATIONS, seed: int = DEFAULT_SEED
 ) -> dict[str, tuple[float, ChanceTest]] | None:
     """Differences, first minus second, of Heaps' exponents and of types at equal lengths, with their tests.
 

@@ -24,6 +24,7 @@ from truesource.generator.interface.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import track
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 Words = Literal["all", "multi-token"]
 Case = Literal["first", "same", "other"]
@@ -71,7 +72,7 @@ def caching(
     builder: LatticeBuilder,
     settings: EstimatorSettings,
     *,
-    bootstrap: int = 0,
+    bootstrap: int = DEFAULT_SEED,
 ) -> Caching:
     """Loss of repeated words by how they were segmented before (Cao & Rimell 2021, section 4.3 and table 2).
 

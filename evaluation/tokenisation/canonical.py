@@ -21,6 +21,7 @@ from truesource.generator.interface.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import track
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 LISTED = 5  #: segmentations that a record lists
 BEYOND = 10.0  #: times the usual rounding, which none is
@@ -42,7 +43,7 @@ class CanonicalMass:
         return [{**head, **score.as_record()} for score in self.scores.values()]
 
 
-def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> CanonicalMass:
+def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED) -> CanonicalMass:
     """Share of the canonical tokenisation in the sum over all segmentations (Vieira et al. 2025; Chirkova et al. 2023).
 
     Scores: ``canonical_mass``, the mean over documents of P(T*)/P(D), which shrinks with the length of documents;
@@ -91,7 +92,12 @@ class LocalCanonicality:
 
 
 def local_canonicality(
-    model: TokenisedModel, documents: Documents, builder: LatticeBuilder, *, candidates: int = 64, seed: int = 0
+    model: TokenisedModel,
+    documents: Documents,
+    builder: LatticeBuilder,
+    *,
+    candidates: int = 64,
+    seed: int = DEFAULT_SEED,
 ) -> LocalCanonicality:
     """Whether the most likely segmentation of each word, given the canonical text before it, is the canonical one.
 

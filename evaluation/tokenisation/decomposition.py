@@ -24,6 +24,7 @@ from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 By = Literal["length", "rarest-word"]
 RAREST = -7  #: power of ten; rarer words are in one band
@@ -94,7 +95,7 @@ class Decomposition:
         """(M,) sentences of each document."""
         return np.array([len(sentences) for sentences in self.sentences], dtype=np.float64)
 
-    def scores(self, seed: int = 0) -> dict[str, Score]:
+    def scores(self, seed: int = DEFAULT_SEED) -> dict[str, Score]:
         """The NLLs, the gaps and their sum, for a sentence and for a word, nats, and shares of the sum.
 
         ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means of
@@ -128,7 +129,7 @@ class Decomposition:
             found["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
         return found
 
-    def table(self, by: By, seed: int = 0) -> list[Band]:
+    def table(self, by: By, seed: int = DEFAULT_SEED) -> list[Band]:
         """Gaps and their sum for a word, by band of what a document is: shortest, or most frequent, first.
 
         ``length`` is the mean number of words of its sentences; ``rarest-word`` the least exact probability, among
@@ -155,7 +156,7 @@ class Decomposition:
             bands.append(Band(name, int(at.sum()), scores))
         return bands
 
-    def records(self, seed: int = 0, by: Sequence[By] = ()) -> list[dict[str, Any]]:
+    def records(self, seed: int = DEFAULT_SEED, by: Sequence[By] = ()) -> list[dict[str, Any]]:
         """One record a score, for JSON; those of tables have ``by``, ``group`` and ``documents`` as well."""
         head = {"model": self.model, "run": self.run}
         found = [{**head, **score.as_record()} for score in self.scores(seed).values()]

@@ -18,6 +18,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.variants.spec import parse_variant
 
 IN_DOMAIN = "in-domain"
@@ -101,7 +102,7 @@ def compare_sets(
     training: PCFG,
     training_lengths: LengthRange | None,
     *,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> list[SetResult]:
     """Decompose each set with the truth it was drawn from, and compare it with the first.
 

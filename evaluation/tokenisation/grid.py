@@ -15,6 +15,7 @@ from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
 Consistency = Literal["consistent", "inconsistent"]
@@ -63,7 +64,7 @@ def perplexity_grid(
     settings: EstimatorSettings,
     *,
     samples: Sequence[int] = (128,),
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> Grid:
     """Perplexity per word with {consistent, inconsistent} segmentations by {wr, wor, wor1, nbest}, and with T*.
 
@@ -93,7 +94,7 @@ def perplexity_grid(
     return _grid(evaluate_runs(model, documents, runs), places, seed)
 
 
-def pooled_grid(grids: Mapping[str, Grid], *, seed: int = 0) -> Grid:
+def pooled_grid(grids: Mapping[str, Grid], *, seed: int = DEFAULT_SEED) -> Grid:
     """The table of the documents of several sets together.
 
     Args:

@@ -15,6 +15,7 @@ from truesource.evaluation.tokenisation.marginal import entropy
 from truesource.evaluation.tokenisation.pooling import pool
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +48,9 @@ class MarginalGaps:
         ]
 
 
-def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float = 1.0, seed: int = 0) -> MarginalGaps:
+def marginal_gaps(
+    evaluations: Mapping[str, Evaluation], run: str, *, b: float = 1.0, seed: int = DEFAULT_SEED
+) -> MarginalGaps:
     """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
 
     Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of |T*|,

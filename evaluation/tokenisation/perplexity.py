@@ -11,12 +11,13 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float
 
 
-def perplexities(evaluation: Evaluation, seed: int = 0) -> dict[str, dict[str, Score]]:
+def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, dict[str, Score]]:
     """How well each run predicts the documents (Cao & Rimell 2021, section 4.1).
 
     By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from truesource.grammar.support.seeds import DEFAULT_SEED
+
 Proposal = Literal["own", "fitted", "uniform"]
 
 
@@ -18,7 +20,7 @@ class EstimatorSettings:
 
     samples: int = 128  #: segmentations scored by path estimators
     b: float = 1.0  #: inverse temperature of the proposal; the model is never tempered
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     candidates: int = 8  #: segmentations of each word that guided estimators consider
     particles: int = 16  #: of the discrete particle filter; samples of block importance sampling; width of the beam
     tail: bool = True  #: whether block and dpf also sample segmentations of a word that are not on its list

@@ -25,6 +25,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.progress import track
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,7 +73,7 @@ def word_surprisals(
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
     excluded: Exclusion | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> WordTable:
     """Surprisal of every word given those before it (Pimentel & Meister 2024; Oh & Schuler 2024).
 

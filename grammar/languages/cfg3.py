@@ -14,6 +14,7 @@ from truesource.grammar.languages.shared.build import grammar_of
 from truesource.grammar.languages.shared.language import Language, LanguageSettings, Numbers
 from truesource.grammar.languages.shared.random import LARGEST_SEED, generator
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of the longest string
 #: rules of the published grammars; 1, 2 and 3 are words
@@ -157,7 +158,7 @@ class Cfg3Settings(LanguageSettings):
     degree: Numbers = Field((2,), description="Rules of a symbol: 1 to 100, or several to choose from (2+3).")
     lengths: Numbers = Field((2, 3), description="Children of a rule: 2 to 10, or several to choose from (2+3).")
     distinct: bool = Field(False, description="Whether the children of a rule are all different.")
-    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the rules.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the rules.")
 
     @field_validator("degree")
     @classmethod

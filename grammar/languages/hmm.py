@@ -9,6 +9,7 @@ from truesource.grammar.languages.shared.language import Language, LanguageSetti
 from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 class HmmSettings(LanguageSettings):
@@ -20,7 +21,7 @@ class HmmSettings(LanguageSettings):
     transition: float = Field(0.3, ge=0.05, le=1000.0, description="Dirichlet concentration of the next state.")
     emission: float = Field(0.1, ge=0.05, le=1000.0, description="Dirichlet concentration of a state's words.")
     mean_length: float = Field(20.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
-    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the random model.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random model.")
 
     def n_rules(self) -> int:
         """One for each first state, end, pair of states, and word of a state."""

@@ -12,6 +12,7 @@ from truesource.grammar.languages.shared.language import Language, LanguageSetti
 from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 class RandomNgramSettings(LanguageSettings):
@@ -23,7 +24,7 @@ class RandomNgramSettings(LanguageSettings):
         0.3, ge=0.05, le=1000.0, description="Dirichlet concentration of the next word after each context."
     )
     mean_length: float = Field(20.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
-    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the random probabilities.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random probabilities.")
 
     def n_contexts(self) -> int:
         """Contexts of 0 to order - 1 words; those of fewer than order - 1 are at the beginning of a string."""

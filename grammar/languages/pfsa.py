@@ -12,6 +12,7 @@ from truesource.grammar.languages.shared.language import Language, LanguageSetti
 from truesource.grammar.languages.shared.random import LARGEST_SEED, generator, softmax
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 class PfsaSettings(LanguageSettings):
@@ -35,7 +36,7 @@ class PfsaSettings(LanguageSettings):
         1.0, ge=0.1, le=1000.0, description="Of the softmax of logits: low gives few probable words, high equal ones."
     )
     mean_length: float = Field(20.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
-    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the random automaton.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random automaton.")
 
     @property
     def outgoing(self) -> int:

@@ -11,6 +11,7 @@ from truesource.grammar.languages.shared.build import grammar_of
 from truesource.grammar.languages.shared.language import Language, LanguageSettings
 from truesource.grammar.languages.shared.random import LARGEST_SEED, generator
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of a string
 
@@ -22,7 +23,7 @@ class RandomHierarchySettings(LanguageSettings):
     symbols: int = Field(8, ge=1, le=10**6, description="Symbols of each level, v; as many words.")
     productions: int = Field(4, ge=1, le=10**6, description="Productions of a symbol, m.")
     children: int = Field(2, ge=2, le=10, description="Children of a production, s.")
-    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the productions.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the productions.")
 
     @model_validator(mode="after")
     def _check_productions_exist(self) -> Self:

@@ -12,6 +12,7 @@ from truesource.grammar.languages.shared.language import Language, LanguageSetti
 from truesource.grammar.languages.shared.lexicon import Rule, zipf
 from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 class ZipfPcfgSettings(LanguageSettings):
@@ -26,7 +27,7 @@ class ZipfPcfgSettings(LanguageSettings):
     right: float = Field(0.7, ge=0.0, le=1.0, description="Share of the other ones whose phrase is on the right.")
     zipf: float = Field(1.0, ge=0.0, le=5.0, description="Exponent of word frequencies by rank in each class.")
     mean_length: float = Field(10.0, ge=1.5, le=1000.0, description="Mean number of words of a string.")
-    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the random grammar.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the random grammar.")
 
     @model_validator(mode="after")
     def _every_class_has_a_word(self) -> Self:

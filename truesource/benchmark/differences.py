@@ -12,6 +12,7 @@ from truesource.comparing.tables import p_cell
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.report.table import ReportTable, TableRow, score_cell
 
 
@@ -61,7 +62,7 @@ def difference_tables(
 
 
 def share_differences(
-    results: BenchmarkResults, found: Standings, baseline: str, *, seed: int = 0
+    results: BenchmarkResults, found: Standings, baseline: str, *, seed: int = DEFAULT_SEED
 ) -> list[ShareDifference]:
     """The shares of all other ranked models less that of a baseline, in the order of the standings.
 

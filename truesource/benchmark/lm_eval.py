@@ -19,6 +19,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import all_at_once, refuse_existing, round_floats, write_json_lines, write_text
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 PAIRS = 200  #: of each language
 END = "<eos>"  #: how the tokenisers of models that truesource trains write the end of a string
@@ -77,7 +78,7 @@ def export_lm_eval(
     folder: str | Path,
     *,
     pairs: int = PAIRS,
-    seed: int = 1,
+    seed: int = DEFAULT_SEED,
     languages: Sequence[str] | None = None,
     force: bool = False,
 ) -> HarnessExport:

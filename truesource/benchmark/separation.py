@@ -15,6 +15,7 @@ from truesource.benchmark.standings import cells_of, share_sums
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 SIGNIFICANT = 0.05  #: adjusted p-values below separate two models
 
@@ -84,7 +85,7 @@ class Separation:
 
 
 def separation(
-    results: BenchmarkResults, languages: Sequence[str], objective: Objective, *, seed: int = 0
+    results: BenchmarkResults, languages: Sequence[str], objective: Objective, *, seed: int = DEFAULT_SEED
 ) -> list[Separation]:
     """What the headline and each language tell apart, the headline first.
 

@@ -13,6 +13,7 @@ from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, Benchmar
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
 
@@ -69,7 +70,7 @@ class Standings:
     rows: Sequence[Standing]
 
 
-def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = 0) -> list[Standings]:
+def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:
     """Tables of the models of some results, joined: causal models, then masked ones.
 
     Args:
@@ -87,7 +88,9 @@ def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int 
     return found
 
 
-def standing(results: BenchmarkResults, model: BenchmarkModel, languages: Sequence[str], *, seed: int = 0) -> Standing:
+def standing(
+    results: BenchmarkResults, model: BenchmarkModel, languages: Sequence[str], *, seed: int = DEFAULT_SEED
+) -> Standing:
     """One model on the languages of a suite."""
     measured = {name: _on_language(results, model, name, seed) for name in languages if cells_of(model, name)}
     sums = [share_sums(results, model, name) for name in measured]

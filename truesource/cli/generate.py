@@ -10,6 +10,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Model, Number, Seed, Shard, Workers
 from truesource.cli.settings import with_options
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.decoding.settings import Decoding
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def command(
     *,
     number: Number = 10_000,
     settings: Decoding,
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     workers: Workers = 1,
     shard: Shard = None,
     force: Force = False,

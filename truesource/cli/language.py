@@ -11,6 +11,7 @@ import typer
 from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Overrides
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.grammar.languages.shared.language import LanguageSettings
@@ -30,7 +31,9 @@ def command(
         Path | None, typer.Option("-o", "--output", help="Also write the grammar to this file (.npz, or text).")
     ] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample strings.")] = 5,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")
+    ] = DEFAULT_SEED,
     force: Force = False,
 ) -> None:
     """Describe a language: what it is, what to cite, parameters, exact mean length and entropy, sample strings.

@@ -9,6 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Csv, Figure, Force, Json, Latex, Longest
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 Models = Annotated[
     list[str],
@@ -32,7 +33,10 @@ Exact = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed", min=0, max=2**32 - 1, help="Random seed of the intervals (default: that of the runs, else 0)."
+        "--seed",
+        min=0,
+        max=2**32 - 1,
+        help=f"Random seed of the intervals (default: that of the runs, else {DEFAULT_SEED}).",
     ),
 ]
 Columns = Annotated[
@@ -89,7 +93,7 @@ def command(
             lengths=lengths,
             longest=longest,
             exact=exact,
-            seed=seed or 0,
+            seed=DEFAULT_SEED if seed is None else seed,
             baseline=baseline,
         )
     found, said = comparisons(scored, baseline=baseline, seed=seed)

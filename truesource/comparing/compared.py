@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
 from truesource.evaluation.comparing.models import SAME, ModelScores, grouped
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.report.words import listed
 
 #: why models are set apart, by the first part of their signatures that differs
@@ -27,7 +28,7 @@ def comparisons(
     Args:
         models: of one call or of some runs.
         baseline: name of a model; in groups that lack it, and where it is None, it is the first model.
-        seed: of the resampling; None: that of the scores where all have the same, else 0.
+        seed: of the resampling; None: that of the scores where all have the same, else the default.
 
     Raises:
         InputError: there are fewer than two models, no two of them compare, or none is called ``baseline``.
@@ -56,7 +57,7 @@ def comparisons(
 
 def _seed_of_scores(models: Sequence[ModelScores]) -> int:
     drawn = {scores.resampling for model in models for scores in model.seeds}
-    return drawn.pop() if len(drawn) == 1 else 0
+    return drawn.pop() if len(drawn) == 1 else DEFAULT_SEED
 
 
 def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:

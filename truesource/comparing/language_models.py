@@ -11,6 +11,7 @@ from truesource.evaluation.comparing.models import ModelScores
 from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 def compare_models(
@@ -21,7 +22,7 @@ def compare_models(
     lengths: LengthRange | None,
     frame: str = "default",
     baseline: str | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     exact: int | None = None,
 ) -> list[ModelComparison]:
     """Compare several models with the truth and with each other, as `truesource compare` does.

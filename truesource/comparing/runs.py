@@ -19,6 +19,7 @@ from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.records import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.report.finished_run import Record, read_results
 from truesource.report.records import REMEDY
 
@@ -116,7 +117,7 @@ def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores:
         label=label,
         paired=_paired(folder / "scores" / f"{row['model']}.parquet", row),
         parts={"objective": row["objective"], **parts},
-        resampling=0 if ci is None else int(ci[1]),
+        resampling=DEFAULT_SEED if ci is None else int(ci[1]),
         seed=row.get("seed"),
         exact=_exact(folder / "divergence" / f"{row['model']}.json"),
     )

@@ -21,6 +21,7 @@ from truesource.generator.interface.language_model import LanguageModel, TokenSc
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 log = logging.getLogger("truesource")
 
@@ -33,7 +34,7 @@ class SharedText:
     sentences: Sequence[Sequence[str]]
     lengths: LengthRange | None
     frame: str = "default"  #: name of a preset
-    seed: int = 0  #: of intervals
+    seed: int = DEFAULT_SEED  #: of intervals
     excluded: Exclusion | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)  #: parts of signatures
     transform: Transform | None = None

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from truesource.generator.raw_text import Splitting
 from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 
 SHARD_SIZE = 1000  #: sentences
@@ -45,7 +46,7 @@ class ParseSettings(Settings):
     samples: int | None = Field(
         None, ge=1, le=1000, description="Also write N trees sampled from the posterior, as JSON lines."
     )
-    seed: int = Field(1, ge=0, le=2**32 - 1, description="Random seed of --samples.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=2**32 - 1, description="Random seed of --samples.")
     keep_missing: bool = Field(False, description="In a folder, write () for a sentence without a tree.")
 
     @model_validator(mode="after")

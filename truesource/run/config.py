@@ -16,6 +16,7 @@ from truesource.chain.models.config import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 from truesource.run.reading import read_settings
 
@@ -54,7 +55,7 @@ class RunConfig(Settings):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the run, and of its folder in runs/."
     )
     title: str | None = Field(None, description="Title of the report.")
-    seed: Seed = Field(1, description="Random seed of everything but networks with seeds of their own.")
+    seed: Seed = Field(DEFAULT_SEED, description="Random seed of everything but networks with seeds of their own.")
     seeds: list[Seed] | None = Field(
         None, min_length=1, description="Train each network once with each of these seeds, in place of seed."
     )

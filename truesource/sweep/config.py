@@ -13,6 +13,7 @@ from truesource.chain.models.config import ModelEntry
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.fields import field_description
 from truesource.grammar.support.records import explain, mistake
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.config import EvaluationConfig
@@ -79,7 +80,7 @@ class AxesConfig(Settings):
         None, min_length=1, description="Numbers of layers; short for model: [{layers: 1}, ...]."
     )
     seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
-        [1], min_length=1, description="Random seeds; each model is trained once with each."
+        [DEFAULT_SEED], min_length=1, description="Random seeds; each model is trained once with each."
     )
 
     @field_validator("sentences", "layers", "seeds", "model")
@@ -126,7 +127,10 @@ class SweepConfig(Settings):
     )
     title: str | None = Field(None, description="Title of the report.")
     seed: int = Field(
-        1, ge=0, lt=2**32, description="Random seed of the corpus, if it is sampled here, and of the bootstrap."
+        DEFAULT_SEED,
+        ge=0,
+        lt=2**32,
+        description="Random seed of the corpus, if it is sampled here, and of the bootstrap.",
     )
     grammar: str | EmbeddedGrammar = Field(
         description="Grammar of the corpus: a file relative to the configuration, or a language such as dyck:k=2."

@@ -12,6 +12,7 @@ from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Heads, Lengths, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
@@ -34,7 +35,7 @@ def command(
     split: Annotated[
         str, typer.Option("--shares", help="Share of the sentences that each split has.")
     ] = "train=.96,dev=.01,test=.01,eval=.02",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     settings: SampleSettings,
     variant: Annotated[
         list[str] | None, typer.Option("--variant", help="Also sample a changed grammar, as in truesource vary.")

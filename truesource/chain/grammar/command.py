@@ -14,6 +14,7 @@ from truesource.cli.console import echo
 from truesource.cli.inputs import show_reading
 from truesource.cli.options import Convention, Force, Overrides, Seed
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig
@@ -61,7 +62,7 @@ def command(
     set_: Overrides = None,
     held_out: HeldOut = None,
     convention: Convention = "penn",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     unbracketed: Unbracketed = None,
     brackets: Brackets = None,
     start_from: StartFrom = None,

@@ -9,6 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Overrides, Seed
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
 
@@ -43,7 +44,7 @@ def command(
         Path | None, typer.Option(help="Model folder whose tokeniser to use, so that perplexities compare.")
     ] = None,
     oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     force: Force = False,
 ) -> None:
     """Train a language model on a corpus. After Ctrl-C the same command continues.

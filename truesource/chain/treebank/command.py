@@ -9,6 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Convention, Force, Lengths, Seed
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.treebank.text import TreebankText
@@ -27,7 +28,7 @@ def command(
         bool, typer.Option("--disjoint", help="Leave out held-out sentences that the training text has too.")
     ] = False,
     convention: Convention = "penn",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     force: Force = False,
 ) -> None:
     """Split a treebank by tree, and write its sentences as text: train.txt, held_out.txt.

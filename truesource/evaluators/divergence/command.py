@@ -12,6 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.divergence.settings import DivergenceSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.compare import ModelDivergence
@@ -29,7 +30,7 @@ def command(
         typer.Option("--model-samples", help="Sentences sampled from the model (folder or text), for KL(Q‖P)."),
     ] = None,
     lengths: Condition = None,
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

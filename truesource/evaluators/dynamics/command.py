@@ -20,6 +20,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.evaluators.dynamics.settings import DynamicsSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.dynamics.table import Dynamics
@@ -34,7 +35,7 @@ def command(
     split: SplitName = "eval",
     frame: FrameName = "default",
     lengths: Condition = None,
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

@@ -11,6 +11,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Convention, Figure, Force, Json, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.naturalness.settings import NaturalnessSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.cli.sources import Source
@@ -41,7 +42,7 @@ def command(
     ] = None,
     convention: Convention = "penn",
     split: SplitName = "train",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

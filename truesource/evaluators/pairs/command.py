@@ -11,6 +11,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Figure, Force, Json, Seed
 from truesource.cli.settings import with_options
 from truesource.evaluation.pairs.settings import PairSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @with_options(PairSettings)
@@ -25,7 +26,7 @@ def command(
         str | None,
         typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as MODEL records them)."),
     ] = None,
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

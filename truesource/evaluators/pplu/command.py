@@ -23,6 +23,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.evaluators.pplu.settings import PpluSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluators.pplu.measure import PpluResult
@@ -40,7 +41,7 @@ def command(
     sentences: FirstSentences = None,
     frame: FrameName = "default",
     lengths: Condition = None,
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

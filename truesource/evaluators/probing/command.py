@@ -7,6 +7,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.probing.settings import ProbingSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
 @with_options(ProbingSettings)
@@ -17,7 +18,7 @@ def command(
     settings: ProbingSettings,
     split: SplitName = "eval",
     lengths: Condition = None,
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

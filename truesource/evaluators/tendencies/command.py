@@ -11,6 +11,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Figure, Force, Json, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.tendencies.settings import TendenciesSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ def command(
         typer.Option("--vocabulary", help="With --oracle: model of the samples; words unknown to it are <unk>."),
     ] = None,
     split: SplitName = "test",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,

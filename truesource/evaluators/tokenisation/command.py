@@ -12,6 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluators.tokenisation.measure import Measurement
@@ -37,7 +38,7 @@ def command(
     ] = None,
     lengths: Condition = None,
     split: SplitName = "eval",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     table: Table = None,
     words: Words = None,

@@ -12,6 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, FrameName, Json, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.baseline.compare import Kind
@@ -34,7 +35,7 @@ def command(
     sentences: Annotated[int | None, typer.Option(min=1, help="Number of sampled sentences, from the first.")] = None,
     lengths: Condition = None,
     frame: FrameName = "default",
-    seed: Seed = 1,
+    seed: Seed = DEFAULT_SEED,
     json: Json = None,
     force: Force = False,
 ) -> None:
