@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.comparing.contrast import Contrast, difference, mean_over_seeds
 from truesource.evaluation.comparing.models import ModelScores
-from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part, ends
+from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
@@ -141,7 +141,7 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
         measures |= {"relative_ppl": _of_log(found["kl"], least=-math.inf), "kl": found["kl"].interval}
         tokens = [int(scores.table[2, made].sum()) for scores in model.seeds]
         parts |= {"seeds": k, "sentences": n, "excluded": len(made) - n, "tokens": _both(*tokens)}
-        parts["ci"] = _ci(n, seed, with_seeds=True)
+        parts["ci"] = ci_part(n, seed, with_seeds=True)
     return ModelRow(
         model=model,
         measures=measures,
@@ -207,7 +207,7 @@ def _difference_parts(
         "sentences": n,
         "excluded": len(common) - n,
         "tokens": _both(*tokens),
-        "ci": _ci(n, seed, with_seeds=max(counts) > 1),
+        "ci": ci_part(n, seed, with_seeds=max(counts) > 1),
         "adjusted": f"holm/{tests}",
     }
 
@@ -215,8 +215,3 @@ def _difference_parts(
 def _both(*values: object) -> object:
     """The one value, or all where they differ."""
     return values[0] if len(set(values)) == 1 else "/".join(map(str, values))
-
-
-def _ci(sentences: int, seed: int, *, with_seeds: bool) -> str:
-    of_sentences = ci_part(sentences, seed)
-    return of_sentences if sentences < FEWEST or not with_seeds else f"{of_sentences}+seeds-satterthwaite"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from truesource.evaluation.comparing.contrast import SeedSums
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.seeds import DEFAULT_SEED
@@ -34,6 +35,11 @@ class SeedScores:
     def table(self) -> FloatArray:
         """`Paired.table`."""
         return self.paired.table()
+
+    def resampled(self, seed: int) -> SeedScores:
+        """The same scores with intervals by another seed."""
+        made = self.paired.n_sentences - len(self.paired.excluded)
+        return replace(self, resampling=seed, parts={**self.parts, "ci": ci_part(made, seed)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +70,10 @@ class ModelScores:
     def made(self) -> BoolArray:
         """Sentences in which all seeds and the oracle count a position, (N,)."""
         return np.asarray(np.all([seed.table[2] > 0.0 for seed in self.seeds], axis=0))
+
+    def resampled(self, seed: int) -> ModelScores:
+        """The same scores with intervals by another seed."""
+        return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
 
     def sums(self, measure: str, sentences: BoolArray) -> SeedSums:
         """What the ratio of a measure is made of, on some of the sentences.

@@ -53,7 +53,12 @@ class Draws(NamedTuple):
 
 
 def ci_part(
-    sentences: int, seed: int, unit: str = "sentence", *, method: Literal["t", "percentile", "jackknife"] = "t"
+    sentences: int,
+    seed: int,
+    unit: str = "sentence",
+    *,
+    method: Literal["t", "percentile", "jackknife"] = "t",
+    with_seeds: bool = False,
 ) -> str:
     """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none.
 
@@ -63,10 +68,13 @@ def ci_part(
         unit: what is resampled.
         method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians,
             ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random.
+        with_seeds: whether the interval is over training seeds too, see `truesource.evaluation.comparing.contrast`.
     """
     if sentences < FEWEST:
         return f"none/fewer-than-{FEWEST}-{unit}s"
-    return f"{unit}-jackknife-t95" if method == "jackknife" else f"{unit}-bootstrap-{method}95/seed{seed}"
+    if method == "jackknife":
+        return f"{unit}-jackknife-t95"
+    return f"{unit}-bootstrap-{method}95/seed{seed}{'+seeds-satterthwaite' if with_seeds else ''}"
 
 
 def ends(low: float, high: float) -> tuple[float, float] | tuple[None, None]:

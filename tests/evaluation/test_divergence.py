@@ -403,7 +403,7 @@ def test_signatures_differ_with_every_choice() -> None:
         compare_distributions(MODEL, other, sentences, lengths=SHORT),
         compare_distributions(MODEL, TAGGED, sentences, lengths=None),
         compare_distributions(MODEL, TAGGED, sentences[1:], lengths=SHORT),
-        compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT, seed=1),
+        compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT, seed=2),
         compare_distributions(replace(MODEL, vocabulary=("a",)), TAGGED, sentences, lengths=SHORT),
         compare_distributions(MASKED, TAGGED, sentences, lengths=SHORT),
     ]

@@ -434,7 +434,7 @@ def test_a_source_beside_itself() -> None:
 def test_one_seed_gives_one_table_and_another_another() -> None:
     sources = {"bank": zipfian(200, 1), "other": zipfian(150, 2)}
     assert compare_naturalness(sources, "bank").records() == compare_naturalness(sources, "bank").records()
-    assert compare_naturalness(sources, "bank").records() != compare_naturalness(sources, "bank", seed=1).records()
+    assert compare_naturalness(sources, "bank").records() != compare_naturalness(sources, "bank", seed=2).records()
 
 
 def test_sizes_are_equal_and_said() -> None:
@@ -459,7 +459,7 @@ def test_the_law_tells_an_equal_source_from_another() -> None:
         "bank",
     )
     rho = {name: row["ngram_spearman_1"].value for name, row in found.scores.items()}
-    assert rho["equal"] == pytest.approx(rho["bank"], abs=0.05)
+    assert rho["equal"] == pytest.approx(rho["bank"], abs=0.08)  # 0.01 to 0.06 over 12 seeds
     assert rho["flat"] < rho["bank"] - 0.1
     alpha = {name: row["zipf_alpha"] for name, row in found.scores.items()}
     assert alpha["flat"].value < alpha["bank"].value

@@ -72,7 +72,7 @@ def test_orders_are_those_of_their_names() -> None:
 def test_seeds_make_the_same_order_on_every_machine() -> None:
     assert LengthShuffle(seed=7).permutation(10).tolist() == [4, 6, 2, 9, 7, 0, 3, 5, 8, 1]
     assert LengthShuffle(seed=7).permutation(7).tolist() == [1, 2, 5, 3, 4, 0, 6]
-    assert LengthShuffle().permutation(10).tolist() == [5, 8, 1, 7, 3, 9, 4, 6, 2, 0]
+    assert LengthShuffle(seed=0).permutation(10).tolist() == [5, 8, 1, 7, 3, 9, 4, 6, 2, 0]
     assert BlockShuffle(size=3, seed=7).permutation(10).tolist() == [2, 1, 0, 5, 4, 3, 8, 7, 6, 9]
 
 

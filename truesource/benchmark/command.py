@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Csv, Force, Overrides, Scheduler, Shard
+from truesource.cli.options import Csv, Force, IntervalSeed, Overrides, Scheduler, Shard
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.benchmark.results import BenchmarkResults
@@ -66,6 +67,7 @@ def command(
     plan: Plan = False,
     flops_per_second: Peak = None,
     export_lm_eval: Export = None,
+    seed: IntervalSeed = DEFAULT_SEED,
     csv: Csv = None,
     force: Force = False,
 ) -> None:
@@ -113,7 +115,7 @@ def command(
                 raise InputError("name a folder for the results with -o", code="no-output")
             share = Share() if shard is None else Share.parse(shard)
             own = _measure(asked, output, _workers(workers, scheduler), share)
-        _show(chosen, own, join or [], baseline, output, files)
+        _show(chosen, own, join or [], baseline, output, files, seed)
 
 
 def listed(text: str | None) -> list[str] | None:
@@ -174,6 +176,7 @@ def _show(
     baseline: str | None,
     output: Path | None,
     outputs: OutputFiles,
+    seed: int,
 ) -> None:
     """Print the tables of all models, and write the page where there is a folder."""
     from truesource.benchmark.differences import difference_tables
@@ -184,7 +187,7 @@ def _show(
     from truesource.cli.output import csv_of, show
 
     results, mine = beside_baselines(suite, own, files)
-    found = with_models(standings(results, list(suite.languages)))
+    found = with_models(standings(results, list(suite.languages), seed=seed))
     tables = [headline_table(each, suite, own=mine) for each in found]
     differences = difference_tables(results, found, own=mine, baseline=baseline)
     for table in [*tables, *differences]:

@@ -12,7 +12,6 @@ from truesource.comparing.tables import p_cell
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.report.table import ReportTable, TableRow, score_cell
 
 
@@ -61,16 +60,13 @@ def difference_tables(
     return tables
 
 
-def share_differences(
-    results: BenchmarkResults, found: Standings, baseline: str, *, seed: int = DEFAULT_SEED
-) -> list[ShareDifference]:
-    """The shares of all other ranked models less that of a baseline, in the order of the standings.
+def share_differences(results: BenchmarkResults, found: Standings, baseline: str) -> list[ShareDifference]:
+    """The shares of all other ranked models less that of a baseline, in the order of the standings; their seed too.
 
     Args:
         results: that they are from.
         found: models of one objective.
         baseline: name of a model that was measured on all languages.
-        seed: of the resampling.
 
     Raises:
         KeyError: there is no such model.
@@ -78,7 +74,9 @@ def share_differences(
     models = {row.name: row.model for row in found.rows if row.share is not None and not is_reference(row)}
     against = models.pop(baseline)
     contrasts = {
-        name: _negated(mean_over_texts([_pair(results, model, against, each) for each in found.languages], seed=seed))
+        name: _negated(
+            mean_over_texts([_pair(results, model, against, each) for each in found.languages], seed=found.seed)
+        )
         for name, model in models.items()
     }
     adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))

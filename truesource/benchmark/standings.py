@@ -68,6 +68,7 @@ class Standings:
     objective: Objective
     languages: Sequence[str]  #: of the suite
     rows: Sequence[Standing]
+    seed: int = DEFAULT_SEED  #: of intervals
 
 
 def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:
@@ -84,7 +85,7 @@ def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int 
         if models:
             rows = [standing(results, model, languages, seed=seed) for model in models]
             rows.sort(key=lambda row: -math.inf if row.share is None else row.share.value, reverse=True)
-            found.append(Standings(objective=objective, languages=list(languages), rows=rows))
+            found.append(Standings(objective=objective, languages=list(languages), rows=rows, seed=seed))
     return found
 
 

@@ -264,7 +264,7 @@ def _signature(row: Standing, standings: Standings, suite: Suite) -> str:
         "objective": standings.objective,
         "suite": f"{suite.label}/{suite.digest}",
         "seeds": "-".join(map(str, seeds)) or 0,
-        "ci": ci_part(suite.sizes.blocks, 0, "block"),
+        "ci": _ci(standings, suite),
     }
     return signature(parts)
 
@@ -307,6 +307,12 @@ def suite_signature(standings: Standings, suite: Suite) -> str:
         {
             "objective": standings.objective,
             "suite": f"{suite.label}/{suite.digest}",
-            "ci": ci_part(suite.sizes.blocks, 0, "block"),
+            "ci": _ci(standings, suite),
         }
     )
+
+
+def _ci(standings: Standings, suite: Suite) -> str:
+    """What signatures say of intervals."""
+    several = any(found.seeds > 1 for row in standings.rows for found in row.languages.values())
+    return ci_part(suite.sizes.blocks, standings.seed, "block", with_seeds=several)

@@ -11,9 +11,10 @@ from pydantic import Field, model_validator
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, Json, Longest, Scheduler, Shard, SplitName, Workers
+from truesource.cli.options import Condition, Force, IntervalSeed, Json, Longest, Scheduler, Shard, SplitName, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def command(
     shard: Shard = None,
     workers: Workers = 1,
     scheduler: Scheduler = None,
+    seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -92,7 +94,7 @@ def command(
     if settings.token_scores is not None:
         if grammar is not None or corpus is not None:
             raise InputError("--token-scores replaces the grammar and the corpus; remove those arguments")
-        _published(settings.token_scores, settings.frame, words, files)
+        _published(settings.token_scores, settings.frame, words, seed, files)
         return
     if grammar is None or corpus is None:
         raise InputError("name a grammar and a corpus; truesource bound --help shows how")
@@ -101,7 +103,7 @@ def command(
     if settings.next and output is not None:
         raise InputError("--next is for small inputs, which need no -o; remove -o")
     score = _scoring(settings, output, shard, workers, scheduler)
-    records = _bounds(grammar, corpus, settings, words, score, lengths, longest, split)
+    records = _bounds(grammar, corpus, settings, words, score, lengths, longest, split, seed)
     if records is None:
         echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
         return
@@ -117,6 +119,7 @@ def _bounds(
     lengths: str | None,
     longest: int | None,
     split: str,
+    seed: int,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
     from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of
@@ -143,6 +146,7 @@ def _bounds(
         pcfg,
         records,
         lengths=condition,
+        seed=seed,
         excluded=excluded,
         frame=settings.frame,
         vocabulary=vocabulary,
@@ -204,13 +208,13 @@ def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: Le
         )
 
 
-def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, files: OutputFiles) -> None:
+def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
     from truesource.cli.output import json_of
     from truesource.evaluation.core.published import published_bound, read_published
     from truesource.generator.interface.frame import preset_frame
 
     scores = read_published(path)
-    bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary)
+    bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary, seed=seed)
     echo(str(bound))
     files.finish("truesource cite", json=json_of({"summary": [bound.as_record()]}))

@@ -11,6 +11,7 @@ from truesource.grammar.conventions import Name
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
+IntervalSeed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the intervals.")]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Number of sentences to sample.")]
 Grammar = Annotated[Path, typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.")]
 Lengths = Annotated[

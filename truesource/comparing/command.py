@@ -83,7 +83,7 @@ def command(
     check_columns(chosen or ["kl"])
     if oracle is None:
         given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest, "--exact-kl": exact}
-        scored = scores_of_runs(models, [option for option, value in given.items() if value is not None])
+        scored = scores_of_runs(models, [option for option, value in given.items() if value is not None], seed)
     else:
         scored = scores_of_models(
             models,

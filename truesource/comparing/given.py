@@ -16,12 +16,13 @@ from truesource.grammar.support.errors import InputError
 from truesource.report.words import listed
 
 
-def scores_of_runs(texts: Sequence[str], unusable: Sequence[str]) -> list[ModelScores]:
+def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> list[ModelScores]:
     """The models of run folders.
 
     Args:
         texts: the folders.
         unusable: options of the call that are for models only.
+        seed: of all intervals; None: of each model that of its run.
 
     Raises:
         InputError: there is such an option, an argument is no run folder or there twice, or as `read_runs`.
@@ -39,7 +40,7 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str]) -> list[ModelS
     found = read_runs(folders)
     for sentence in found.left_out:
         echo(sentence, err=True)
-    return found.models
+    return found.models if seed is None else [model.resampled(seed) for model in found.models]
 
 
 def scores_of_models(

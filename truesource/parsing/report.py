@@ -56,7 +56,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
             found.append(parse)
             numbers.append(row.number)
     parser = f"{parsing.settings.method}{', exact' if parsing.settings.exact else ''}"
-    scores = score_parses(wanted, found, parser=parser, grammar=parsing.pcfg.digest)
+    scores = score_parses(wanted, found, parser=parser, grammar=parsing.pcfg.digest, seed=parsing.settings.seed)
     records = scores.records(by_sentence=True)
     for sentence, number in zip(records["sentences"], numbers, strict=True):
         sentence["number"] = number

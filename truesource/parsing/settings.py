@@ -46,7 +46,7 @@ class ParseSettings(Settings):
     samples: int | None = Field(
         None, ge=1, le=1000, description="Also write N trees sampled from the posterior, as JSON lines."
     )
-    seed: int = Field(DEFAULT_SEED, ge=0, le=2**32 - 1, description="Random seed of --samples.")
+    seed: int = Field(DEFAULT_SEED, ge=0, le=2**32 - 1, description="Random seed of --samples and of intervals.")
     keep_missing: bool = Field(False, description="In a folder, write () for a sentence without a tree.")
 
     @model_validator(mode="after")

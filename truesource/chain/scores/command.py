@@ -15,12 +15,14 @@ from truesource.cli.options import (
     Condition,
     FirstSentences,
     Force,
+    IntervalSeed,
     Json,
     Longest,
     Model,
     SplitName,
     TextOrCorpus,
 )
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -46,6 +48,7 @@ def command(
     before: Before = None,
     lengths: Condition = None,
     longest: Longest = None,
+    seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -72,11 +75,11 @@ def command(
     trained = with_marks(load_model(model), before, True)
     positions = preset_frame(frame, trained.objective)
     if truth is None:
-        records = _alone(trained, text, positions)
+        records = _alone(trained, text, positions, seed)
     elif text.real:
-        records = _with_reference(trained, text, truth, positions)
+        records = _with_reference(trained, text, truth, positions, seed)
     else:
-        records = _compare(trained, text, truth, positions)
+        records = _compare(trained, text, truth, positions, seed)
     wrote = "Nothing written; --json FILE keeps these numbers"
     if json is not None:
         write_json(json, records)
@@ -141,13 +144,13 @@ class _TruthOfText:
         return cls(pcfg, transform, excluded)
 
 
-def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame) -> list[dict[str, Any]]:
+def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame, seed: int) -> list[dict[str, Any]]:
     """The perplexity of the model, printed."""
     from truesource.cli.inputs import say_left_out
     from truesource.cli.table import print_alone
     from truesource.evaluation.core.alone import score_alone
 
-    found = score_alone(trained, text.sentences, frame, left_out=text.longer)
+    found = score_alone(trained, text.sentences, frame, seed=seed, left_out=text.longer)
     say_left_out(text.sentences, None, found.scores.impossible.tolist(), ())
     print_alone(found)
     echo(found.signature)
@@ -155,7 +158,7 @@ def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame) -> l
 
 
 def _with_reference(
-    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame
+    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int
 ) -> list[dict[str, Any]]:
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
     from truesource.cli.lengths import announce_long
@@ -171,6 +174,7 @@ def _with_reference(
         kind="real",
         lengths=text.condition,
         frame=frame,
+        seed=seed,
         left_out=text.longer,
     )
     show(baseline_table({"": found.records}, title=f"{trained.name} ({trained.objective})"))
@@ -180,7 +184,7 @@ def _with_reference(
 
 
 def _compare(
-    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame
+    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int
 ) -> list[dict[str, Any]]:
     """The model compared with the truth, printed."""
     from truesource.cli.inputs import say_left_out
@@ -196,6 +200,7 @@ def _compare(
         text.sentences,
         lengths=text.condition,
         frame=frame,
+        seed=seed,
         excluded=truth.excluded,
         left_out=text.longer,
         transform=truth.transform,
