@@ -16,6 +16,8 @@ from tiny_run import BANK, prepare, run
 
 from truesource.comparing.runs import read_runs
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.signature import parts_of
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 NETWORK = "{name: net, preset: tiny, model: {dim: 8, heads: 1, layers: 1}, training: {max_steps: 4, batch_tokens: 64}}"
@@ -133,6 +135,47 @@ def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, mon
     kl = [np.log(rows[f"net-seed{seed}"]["relative_ppl"]) for seed in (3, 4, 5)]
     assert of["net", "kl"]["value"] == pytest.approx(np.mean(kl), abs=1e-9)
     assert of["net", "kl"]["sd"] == pytest.approx(np.std(kl, ddof=1), abs=1e-9)
+
+
+def test_one_number_has_one_interval_in_run_score_bound_and_compare(here: Path, command: Command) -> None:
+    """Value, ends and signature, of the run's seed and of another."""
+    (row,) = (row for row in json.loads(Path("toy/results.json").read_text("utf-8")) if row["model"] == "counts_2")
+    page = Path("toy/report.html").read_text("utf-8")
+    found = {}
+    for seed in (3, 8):
+        at = ("--seed", seed, "--json")
+        assert command("score", "toy/models/counts_2", *ON, *at, f"score{seed}.json").code == 0
+        assert command("compare", "toy", *at, f"run{seed}.json").code == 0
+        assert command("compare", "toy/models/counts_2", "own.py:table", *ON, *at, f"models{seed}.json").code == 0
+        assert (
+            command("bound", "toy/grammar/grammar.npz", "toy/corpus", "--no-masked", *at, f"bound{seed}.json").code == 0
+        )
+        every = [numbers(f"{name}{seed}.json") for name in ("score", "run", "models")]
+        for name in ("ppl", "bound", "relative_ppl"):
+            kept = [[of["counts_2", name][key] for key in ("value", "low", "high", "signature")] for of in every]
+            assert kept[0] == kept[1] == kept[2]
+            assert f"|ci:sentence-bootstrap-t95/seed{seed}|" in kept[0][3]
+            found[name, seed] = kept[0]
+        (bound,) = json.loads(Path(f"bound{seed}.json").read_text("utf-8"))["summary"]
+        assert [bound[key] for key in ("value", "low", "high")] == pytest.approx(found["bound", seed][:3], abs=1e-12)
+        alone, beside = parts_of(bound["signature"]), parts_of(found["bound", seed][3])
+        shared = alone.keys() & beside.keys()
+        assert {"ci", "given", "eos", "sentences", "tokens", "data", "grammar", "v"} <= shared
+        assert {key: alone[key] for key in shared} == {key: beside[key] for key in shared}
+    for name in ("ppl", "bound", "relative_ppl"):
+        assert found[name, 3] == [row[name], row[f"{name}_low"], row[f"{name}_high"], row["signature"]]
+        assert found[name, 3][1:3] != found[name, 8][1:3]
+        assert found[name, 3][0] == found[name, 8][0]
+    _, low, high, signed = found["relative_ppl", 3]
+    assert f"{low:.3f} \N{EN DASH} {high:.3f}" in page or f"[{low:.3f}, {high:.3f}]" in page
+    assert signed in page
+
+
+def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Command) -> None:
+    said = f"|ci:sentence-bootstrap-t95/seed{DEFAULT_SEED}|"
+    assert said in command("score", "toy/models/counts_2", *ON).out
+    assert said in command("score", "toy/models/counts_2", "toy/corpus").out
+    assert said in command("bound", "toy/grammar/grammar.npz", "toy/corpus").out
 
 
 def test_runs_and_models_give_the_same_differences(here: Path, command: Command) -> None:
