@@ -32,10 +32,10 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.distributed import any_process, is_main_process, sum_of
 from truesource.lmtrain.loss_trainer import LossTrainer
-from truesource.lmtrain.models import TrainedModel, as_language_model
 from truesource.lmtrain.random_states import kept_random_states
 from truesource.lmtrain.resuming import LossSum
 from truesource.lmtrain.times import TIMES, TimesRow, read_times, write_times
+from truesource.lmtrain.trained_models import TrainedModel, as_language_model
 from truesource.lmtrain.training_record import MetricsRow
 
 #: measures a model in training: named numbers for ``metrics.jsonl``

@@ -1,50 +1,15 @@
-"""Loading any model, and trained networks as the kind of model they are."""
+"""Loading any model; networks are imported where a reference names one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import cast
 
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 from truesource.generator.interface.language_model import LanguageModel
-from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.base import CountingArchitecture
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
-from truesource.lmtrain.code import Code, load_code
-from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.device import set_precision
-from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
-from truesource.lmtrain.model_registry import architecture_of, network_of
-from truesource.lmtrain.own.factory import code_for
-from truesource.lmtrain.own.loading import code_of, load_own
-from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
-from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
-from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.grammar.support.extras import extras_for
+from truesource.lmtrain.code import load_code
 from truesource.lmtrain.ready import ready_model
 from truesource.lmtrain.references import ModelReference, model_reference
-from truesource.lmtrain.subwords import is_ours, is_subword
-from truesource.lmtrain.tokenizer import WordVocabulary
-from truesource.lmtrain.training_record import model_name
-from truesource.lmtrain.whole_words import whole_words
-from truesource.lmtrain.word_models import CausalModel, MaskedModel
-
-TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
-
-
-def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
-    """A network of one of our architectures with a tokeniser made here, as the kind of model it is.
-
-    Raises:
-        InputError: the tokeniser is that of another model.
-    """
-    require_token_numbers(tokenizer, model)
-    if is_subword(tokenizer):
-        return subword_model(model, tokenizer, name)
-    architecture = network_of(model.config)
-    masked = architecture is not None and architecture.objective == "masked"
-    return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
 
 
 def load_model(
@@ -52,7 +17,7 @@ def load_model(
 ) -> LanguageModel:
     """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
 
-    * a folder, see `load_folder`; a `Path` is always a folder;
+    * a folder, see `truesource.lmtrain.trained_models.load_folder`; a `Path` is always a folder;
     * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.ready.ready_model`;
     * the name of an entry point of the group ``truesource.models``, which names such code;
     * ``CODE@FOLDER``: the architecture that ``CODE`` names, trained in ``FOLDER``.
@@ -68,72 +33,10 @@ def load_model(
         InputError: there is no such model, or it cannot be used; see the functions above.
     """
     named = model_reference(reference, base)
-    if named.code is None:
-        return load_folder(cast(Path, named.folder), device=device)
-    code = load_code(named.code, named.base)
-    return ready_model(code) if named.folder is None else load_own_model(named.folder, code, device=device)
-
-
-def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedModel:
-    """Load a folder as the kind of model it is; no code in the folder is run.
-
-    Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
-    whoever made them (see `truesource.lmtrain.whole_words`), counts as `NgramModel`
-    or `truesource.lmtrain.architectures.ngram.piece_model.NgramPieceModel`; everything else that
-    ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
-    a model of pieces that scores words, see `truesource.lmtrain.pieces`.
-
-    Raises:
-        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.checkpoint.load_checkpoint`.
-    """
-    folder = Path(folder)
-    model_type = model_type_of(folder)
-    if model_type == MODEL_TYPE:
-        raise InputError(
-            f"this model is an architecture of one's own, whose code is run only where you name it; write"
-            f" {code_of(folder)}@{folder}",
-            folder,
-            code="needs-code",
-        )
-    architecture = architecture_of(model_type)
-    if isinstance(architecture, CountingArchitecture):
-        counted: TrainedModel = architecture.load(folder)
-        return counted
-    config = load_config(folder)
-    tokenizer = load_tokenizer(folder)
-    encoder: WordVocabulary | None = None
-    if architecture is not None and not is_subword(tokenizer):
-        if is_ours(tokenizer):
-            encoder = WordVocabulary(tokenizer)
-        elif objective_of(config, folder) == architecture.objective:
-            encoder = whole_words(tokenizer, architecture.objective)
-    if architecture is None or encoder is None:
-        pieces = load_checkpoint(folder, config, tokenizer, model_name(folder), device=device)
-        set_precision(pieces.model)
-        return pieces
-    network = load_network(folder, config, tokenizer, architecture.objective, device)
-    kind = CausalModel if architecture.objective == "causal" else MaskedModel
-    set_precision(network)  # after all checks, which are of the weights as they are
-    return kind(network, tokenizer, model_name(folder), encoder=encoder)
-
-
-def load_trained(folder: Path, settings: ModelConfig, *, device: str | None = None) -> TrainedModel:
-    """Load a folder that is trained with these settings; they name its code, where it is an architecture of one's own.
-
-    Raises:
-        InputError: see `load_folder`, and `load_own_model`.
-    """
-    if isinstance(settings, OwnSettings):
-        return load_own_model(folder, code_for(settings), device=device)
-    return load_folder(folder, device=device)
-
-
-def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> TrainedModel:
-    """Load a folder that an architecture of one's own was trained in, with its code.
-
-    Raises:
-        InputError: see `truesource.lmtrain.own.loading.load_own`.
-    """
-    network, tokenizer = load_own(folder, code, device=device)
-    set_precision(network)
-    return as_language_model(network, tokenizer, model_name(folder))
+    code = None if named.code is None else load_code(named.code, named.base)
+    if code is not None and named.folder is None:
+        return ready_model(code)
+    folder = cast(Path, named.folder)
+    with extras_for(f"the model {named.text}"):
+        from truesource.lmtrain.trained_models import load_folder, load_own_model
+    return load_folder(folder, device=device) if code is None else load_own_model(folder, code, device=device)

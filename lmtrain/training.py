@@ -44,13 +44,13 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_registry import architecture_for, completed
-from truesource.lmtrain.models import TrainedModel, load_folder, load_trained
 from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
+from truesource.lmtrain.trained_models import TrainedModel, load_folder, load_trained
 from truesource.lmtrain.training_record import FILE
 from truesource.lmtrain.training_run import TrainingRun
 

@@ -110,7 +110,10 @@ def __getattr__(name: str) -> Any:
         return version("truesource")
     if name not in _HOMES:
         raise AttributeError(f"module 'truesource' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    from truesource.grammar.support.extras import extras_for
+
+    with extras_for(f"truesource.{name}"):
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

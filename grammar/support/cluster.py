@@ -15,6 +15,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.extras import extras_for
 from truesource.grammar.support.joblib_results import quiet_end
 from truesource.grammar.support.records import STRICT, read_record
 
@@ -122,12 +123,10 @@ def _backend(client: Client, carrier: _Carrier) -> Any:
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Client]:
-    try:
+    with extras_for("--scheduler"):
         from dask import config
         from dask.utils import parse_timedelta
         from distributed import Client
-    except ImportError as error:
-        raise InputError("Dask is not installed, which --scheduler needs: pip install 'truesource[dask]'") from error
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters of it ends in an `InputError`
     address = scheduler_address(scheduler)
     answer = parse_timedelta(config.get("distributed.comm.timeouts.connect"))

@@ -27,6 +27,7 @@ class InputError(ValueError):
     * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
     * those of `NothingToMeasureError`: what is missing for a measure;
     * ``no-bf16``: the device has no such arithmetic;
+    * ``missing-extra``: a library is not installed, see `truesource.grammar.support.extras`;
     * ``missing-ability``: a model lacks a method that is needed, see `truesource.generator.interface.abilities`; those
       of numbers that are no probabilities, see `truesource.generator.interface.model_checks`;
     * those of code that a person names, see `truesource.lmtrain.code.load_code` and

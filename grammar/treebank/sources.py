@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.extras import extras_for
 from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import read_records
 from truesource.grammar.tables import read_texts
@@ -150,7 +151,8 @@ def _rows(rows: Iterable[Any], column: str, source: str) -> Iterator[Located]:
 
 def _open(path: Path, column: str) -> Any:
     if path.is_dir() and any((path / name).exists() for name in ("dataset_info.json", "dataset_dict.json")):
-        from datasets import load_from_disk
+        with extras_for(f"the saved dataset {path}"):
+            from datasets import load_from_disk
 
         return load_from_disk(str(path))
     if path.is_dir() or path.suffix == ".parquet":

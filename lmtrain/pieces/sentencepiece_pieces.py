@@ -10,6 +10,7 @@ import numpy as np
 from truesource.generator.interface.piece_model import PieceInventory, PieceText
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.extras import extras_for
 from truesource.lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
 from truesource.lmtrain.pieces.sentencepiece_model import Algorithm, PieceType, SentencePieceModel
 
@@ -57,13 +58,8 @@ class SentencePiecePieces:
         Raises:
             InputError: `sentencepiece` is not installed, or the file is no model that it can load.
         """
-        try:
+        with extras_for(f"the SentencePiece model {path}"):
             from sentencepiece import SentencePieceProcessor
-        except ImportError as error:
-            raise InputError(
-                "a SentencePiece model needs the package sentencepiece; pip install 'truesource[sentencepiece]'",
-                path,
-            ) from error
         try:
             raw = path.read_bytes()
             SentencePieceModel.parse(raw)  # the package takes an empty file for a model

@@ -14,10 +14,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, settings_class
-from truesource.lmtrain.models import as_language_model, load_model
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.probing import hidden_states as module
 from truesource.lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.trained_models import as_language_model
 from truesource.lmtrain.training import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -31,7 +31,6 @@ from truesource.generator.interface.piece_model import IncrementalScorer, Tokeni
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
-from truesource.lmtrain.models import as_language_model
 from truesource.lmtrain.pieces import incremental_scorer, models
 from truesource.lmtrain.pieces import kv_cache as memories
 from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
@@ -39,6 +38,7 @@ from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, Store, Wh
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.word_aligner import Marks
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.trained_models import as_language_model
 
 TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]
 TOKENIZER = build_subword_tokenizer(TEXT, "bpe", 26)

@@ -222,7 +222,7 @@ def test_bad_input_is_one_sentence(
         with pytest.raises(InputError, match=rf"of type {kind} has one way to cut a text.*{kind}\.model"):
             read_pieces(tmp_path / f"{kind}.model")
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(InputError, match=r"needs the package sentencepiece; pip install 'truesource\[sentencepiece\]'"):
+    with pytest.raises(InputError, match=r"needs sentencepiece: pip install 'truesource\[sentencepiece\]'"):
         read_pieces(models["unigram"])
 
 

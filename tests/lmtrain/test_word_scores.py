@@ -20,13 +20,14 @@ from truesource.generator.interface.language_model import TokenScores
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names
-from truesource.lmtrain.models import as_language_model, load_model
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces import scoring
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.scoring import score_causal_words
 from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.trained_models import as_language_model
 
 PIECES = ["<bos>", "<eos>", "<pad>", "▁a", "▁b", "▁ab", "a", "b", "ab"]  # of the small examples
 BOS, EOS, PAD = 0, 1, 2

@@ -228,7 +228,7 @@ class _OracleOfParts(Oracle):
 
 def _learned(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> Learned:
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
-    from truesource.lmtrain.models import load_folder, load_trained
+    from truesource.lmtrain.trained_models import load_folder, load_trained
     from truesource.lmtrain.training import train
 
     assert cell.shape is not None

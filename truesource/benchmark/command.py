@@ -97,6 +97,7 @@ def command(
         raise InputError(f"{given[0]} goes without {given[1]}; leave one out", code="several-modes")
     if cell is not None and check is None:
         raise InputError("--cell goes with --check", code="several-modes")
+    _require_extras(networks=bool(model or plan or check), page=output is not None)
     chosen = load_suite(suite)
     files = OutputFiles(csv=csv, force=force)
     if check is not None:
@@ -116,6 +117,14 @@ def command(
             share = Share() if shard is None else Share.parse(shard)
             own = _measure(asked, output, _workers(workers, scheduler), share)
         _show(chosen, own, join or [], baseline, output, files, seed)
+
+
+def _require_extras(*, networks: bool, page: bool) -> None:
+    """Stop where libraries are not installed for what is asked for."""
+    from truesource.grammar.support.extras import require_extras
+
+    needed = {"lm": networks, "report": page}
+    require_extras("`truesource benchmark`", *(extra for extra, wanted in needed.items() if wanted))
 
 
 def listed(text: str | None) -> list[str] | None:

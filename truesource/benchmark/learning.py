@@ -44,8 +44,8 @@ def counted_curve(
         monitor: measures it.
         target: the finished model, whose words the others tell apart too.
     """
-    from truesource.lmtrain.models import load_folder
     from truesource.lmtrain.subwords import make_tokenizer
+    from truesource.lmtrain.trained_models import load_folder
     from truesource.lmtrain.training import train
 
     whole = corpus.coded("train")

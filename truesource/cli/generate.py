@@ -36,8 +36,10 @@ def command(
     Example: truesource generate model/ -o samples/ -n 1000 --scheme nucleus --top-p 0.9
     """
     from truesource.cli.claims import claim_folder
+    from truesource.grammar.support.extras import require_extras
     from truesource.grammar.support.parallel import Share
 
+    require_extras("`truesource generate`", "lm")
     share = None if shard is None else Share.parse(shard)
     if share is None:
         claim_folder(output, force=force)

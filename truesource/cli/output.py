@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.cli.claims import claim_files
 from truesource.cli.console import console, echo, printed
+from truesource.grammar.support.extras import require_extras
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,10 +29,13 @@ class OutputFiles:
         files: by option; None: not asked for.
 
     Raises:
-        InputError: as `truesource.cli.claims.claim_files`.
+        InputError: as `truesource.cli.claims.claim_files`; or a figure is asked for, and the extra that draws it is
+            not installed.
     """
 
     def __init__(self, *, force: bool, **files: Path | None) -> None:
+        if files.get("figure") is not None:
+            require_extras("--figure", "report")
         self._files = {name: file for name, file in files.items() if file is not None}
         self._claimed = claim_files(*self._files.values(), force=force)
 

@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from truesource.cli.logs import add_to_logs
 from truesource.cli.renamed import earlier_spellings, with_names_of_today
+from truesource.grammar.support.extras import extras_for
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
 
@@ -31,6 +32,15 @@ class Verb(TyperCommand):
 
         show_help(self, ctx.command_path)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; where a library of an extra is missing, one sentence says which extra to install."""
+        with extras_for(f"`{ctx.command_path}`"):
+            return self.call(ctx)
+
+    def call(self, ctx: Any) -> Any:
+        """Call the function of the verb."""
+        return super().invoke(ctx)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """What is left of the arguments; earlier spellings of options are read as those of today."""
         spellings = earlier_spellings(self.name or "", self.callback)
@@ -45,12 +55,12 @@ class DeviceVerb(Verb):
         super().__init__(name, **given)
         self.params += _parameters(_device_option)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb, with the device and the precision that the options name."""
+    def call(self, ctx: Any) -> Any:
+        """Call the function of the verb, with the device and the precision that the options name."""
         from truesource.lmtrain.device import computing
 
         with computing(ctx.params.pop("device"), ctx.params.pop("dtype", None)):
-            return super().invoke(ctx)
+            return super().call(ctx)
 
 
 class NetworkVerb(DeviceVerb):

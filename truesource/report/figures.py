@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.extras import extras_for
 from truesource.grammar.support.printable import shortened, terminal
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ _STYLE = {
 @contextmanager
 def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
     """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
-    import matplotlib
-    from matplotlib.figure import Figure
+    with extras_for("a figure"):
+        import matplotlib
+        from matplotlib.figure import Figure
 
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
         yield Figure(figsize=(width, height), layout="constrained")

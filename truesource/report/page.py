@@ -11,6 +11,7 @@ from truesource.chain.grammar.section import section as grammar
 from truesource.chain.models.section import section as training
 from truesource.chain.scores.section import result_table, tokens
 from truesource.chain.scores.section import section as scores
+from truesource.grammar.support.extras import require_extras
 from truesource.grammar.support.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, render
@@ -33,8 +34,10 @@ def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
         The path of the page.
 
     Raises:
-        InputError: a required file of the run is missing or damaged, or the page cannot be written.
+        InputError: the extra report is not installed, a required file of the run is missing or damaged, or the page
+            cannot be written.
     """
+    require_extras("a report", "report")
     run = Path(run)
     target = run / "report.html"
     found = read_run(run)

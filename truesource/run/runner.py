@@ -13,6 +13,7 @@ from typing import Any
 from truesource.chain.models.stage import check_code
 from truesource.chain.stages import CHAIN
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.extras import require_extras
 from truesource.grammar.support.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import read_record
@@ -80,13 +81,24 @@ def check(run: RunFolder, *, force: bool) -> None:
     """Refuse a run that cannot begin.
 
     Raises:
-        InputError: a model or code that the configuration names is not there or cannot be used, or the run folder holds
-            something else.
+        InputError: a library for it is not installed, a model or code that the configuration names is not there or
+            cannot be used, or the run folder holds something else.
     """
     check_references(run)
+    check_extras(run)
     check_code(run.config, run.base)
     if run.folder.exists() and not force and not (run.folder / STATE).is_file() and _foreign(run.folder):
         raise InputError(f"{run.folder} exists and is not a run; choose another name or use --force")
+
+
+def check_extras(run: RunFolder) -> None:
+    """Refuse a run for which libraries are missing: a report is part of each, networks of most.
+
+    Raises:
+        MissingExtraError: one is missing.
+    """
+    networks = any(not entry.loaded or run.reference(entry).folder is not None for entry in run.config.models)
+    require_extras(f"the run {run.config.name}", *(["lm"] if networks else []), "report")
 
 
 def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:

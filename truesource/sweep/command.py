@@ -41,10 +41,12 @@ def command(
     """
     from truesource.cli.claims import claim_files
     from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.extras import require_extras
     from truesource.grammar.support.parallel import Share
 
     share = Share() if shard is None else Share.parse(shard)
     claim_files(json, force=force)
+    require_extras("`truesource evaluate scaling`", "lm", "report")
     failures: list[Failure] = []
     if sweep.is_dir():
         if set_ or shard is not None:

@@ -146,8 +146,8 @@ class Scoring:
     def keep(self, folder: Path, cell: PlannedCell) -> None:
         """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
         from truesource.lmtrain.flops import training_cost
-        from truesource.lmtrain.models import load_trained
         from truesource.lmtrain.snapshots import snapshots
+        from truesource.lmtrain.trained_models import load_trained
 
         model_folder = cell_folder(folder, cell.id)
         target = folder / "scores" / f"{cell.id}.json"

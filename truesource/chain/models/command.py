@@ -66,10 +66,12 @@ def command(
     import os
 
     from truesource.cli.claims import claim_folder, hold
+    from truesource.grammar.support.extras import require_extras
     from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.partial_folder import remove_used_up
 
+    require_extras("`truesource train`", "lm")
     entry = _entry(output, model, preset, set_ or [])
     shape, training = entry.resolve()
     shape = completed(shape)  # imports code of one's own, before anything is read

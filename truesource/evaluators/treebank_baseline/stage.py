@@ -122,7 +122,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``treebank_baseline/<name>.json``."""
     from truesource.evaluators.treebank_baseline.training import REMEDY, folder_of
-    from truesource.lmtrain.models import load_trained
+    from truesource.lmtrain.trained_models import load_trained
 
     evaluation, place = run.config.evaluation, folder_of(run, model)
     trained = read_record(place / "trained.json", dict[str, Trained], remedy=REMEDY)
