@@ -91,7 +91,7 @@ REFUSE = {
     "evaluate dynamics model corpus --oracle toy.npz": f"`truesource evaluate dynamics` needs {LM}",
     "evaluate probing model corpus --oracle toy.npz": f"`truesource evaluate probing` needs {LM}",
     "evaluate treebank_baseline model --held-out text --oracle toy.npz": f"the model model needs {LM}",
-    "evaluate tendencies model --oracle toy.npz --lengths none": f"the model model needs {LM}",
+    "evaluate tendencies model --oracle toy.npz --lengths none": f"`truesource evaluate tendencies` needs {LM}",
     "evaluate lattice pieces.json text": f"`truesource evaluate lattice` needs {LM}",
     "sample toy.npz -n 900 -o other --scheduler tcp://127.0.0.1:1": "--scheduler needs dask and distributed:"
     " pip install 'truesource[dask]'",
