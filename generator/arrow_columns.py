@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truesource.generator.arrow_strings import offsets, packed, strings
 from truesource.generator.corpus_record import SymbolKey
@@ -13,6 +14,8 @@ from truesource.generator.derivations import Derivations
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import Sampler
 from truesource.generator.transforms import Transform, text_order
+from truesource.generator.trees import Reading, read_brackets
+from truesource.grammar.bracketing import escaped
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
@@ -25,12 +28,14 @@ class Spelling:
 
     words: tuple[str, ...]  #: (V,)
     symbols: tuple[str, ...]  #: (S,)
+    labels: tuple[str, ...]  #: (S,) of the treebank; in brackets they are escaped
 
     @classmethod
     def of(cls, pcfg: PCFG) -> Spelling:
         """Spell a grammar's words and symbols; nearly all stand as they are."""
         words = _all_different([_no_space(word) for word in pcfg.terminals])
-        return cls(words, _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols]))
+        symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols])
+        return cls(words, symbols, pcfg.labels)
 
     def key(self, pcfg: PCFG, *, ids: bool) -> SymbolKey:
         """What reads the files back: symbols by number with their treebank labels, words that are spelled differently.
@@ -77,8 +82,9 @@ def spell(
     spelling: Spelling,
     columns: Columns,
     transform: Transform | None = None,
+    split: str = "train",
 ) -> pyarrow.Table:
-    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids.
+    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, split, tree, string_logprob, ids.
 
     A transform changes the order of the words in text and ids, nothing else.
     """
@@ -87,21 +93,38 @@ def spell(
     from truesource.generator._kernels.text import spell_words
 
     rules, ends = derivations.rules, derivations.ends
-    leaves = rules[rules >= sampler.first_lexical]
+    leaves = originals = rules[rules >= sampler.first_lexical]
     if transform is not None:
         leaves = leaves[text_order(transform, derivations.n_tokens)]
     bounds = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)])
-    text = spell_words(leaves, bounds, sampler.left, sampler.first_lexical, *packed(spelling.words))
+
+    def written(words: NDArray[np.int32]) -> pyarrow.Array:
+        return strings(*spell_words(words, bounds, sampler.left, sampler.first_lexical, *packed(spelling.words)))
+
     table = {
-        "text": strings(*text),
+        "text": written(leaves),
         "n_tokens": pa.array(derivations.n_tokens),
         "logprob": pa.array(derivations.log_prob),
     }
-    if columns.trees:
+    if columns.split:
+        table["split"] = pa.repeat(split, len(derivations.n_tokens))
+    if columns.trees != "none":
         table["tree"] = pa.ListArray.from_arrays(offsets(ends), pa.array(sampler.node_codes(derivations)))
+    if columns.trees == "text":
+        text = table["text"] if transform is None else written(originals)
+        table["tree"] = _brackets(text, table["tree"], spelling)
     if columns.string_logprob:
         found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
         table["string_logprob"] = pa.array(found)
     if columns.ids:
         table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
     return pa.table(table)
+
+
+def _brackets(text: pyarrow.Array, nodes: pyarrow.Array, spelling: Spelling) -> pyarrow.Array:
+    """Trees as Penn brackets with treebank labels, one a sentence."""
+    import pyarrow as pa
+
+    reading = Reading.of(spelling.symbols, spelling.labels, coarse=True, binarised=False)
+    names = packed(tuple(map(escaped, reading.names)))
+    return read_brackets(pa.table({"text": text, "tree": nodes}), names, reading.dropped)

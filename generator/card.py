@@ -1,63 +1,62 @@
-"""The dataset card: the ``README.md`` that says what a corpus is and lets `datasets` load it."""
+"""The card of a corpus: the ``README.md`` that says what it is and lets `datasets` load it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from truesource.grammar.support.printable import markdown, markdown_code, yaml_string
+from truesource.grammar.support.hub_card import dataset_card
+from truesource.grammar.support.printable import markdown, markdown_code
 
-_SIZES = {
-    10**3: "n<1K",
-    10**4: "1K<n<10K",
-    10**5: "10K<n<100K",
-    10**6: "100K<n<1M",
-    10**7: "1M<n<10M",
-    10**8: "10M<n<100M",
-    10**9: "100M<n<1B",
-}
 _ROWS = {
-    "trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
+    "split": "| `split` | string | the name of the split |",
+    "ids trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
     " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 where a word stands under the node |",
+    "text trees": "| `tree` | string | the derivation as a Penn bracketing with treebank labels; in words and labels,"
+    r" brackets, white space and `\\` before `x` are written as their number, `\\x28` for an opening bracket |",
     "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
     " not conditioned on length, nats |",
     "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
 }
-_TREES = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
-trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
+_BRACKETS = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
+"""
+_SYMBOLS = """trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
+"""
+_DATASETS = """
+from datasets import load_dataset
+dataset = load_dataset("path/to/this/folder")
+"""
+_ALL_SPLITS = """
+from pathlib import Path
+import pandas
+frame = pandas.read_parquet(sorted(Path("path/to/this/folder/data").glob("{split}-*.parquet")))
+"""
+_ONE_SPLIT = """
+import pandas
+frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==", "{split}")])
 """
 
 
-def size_category(sentences: int) -> str:
-    """What the Hugging Face hub calls a dataset of so many rows."""
-    return next((text for limit, text in _SIZES.items() if sentences < limit), "n>1B")
+def corpus_card(name: str, record: dict[str, Any]) -> str:
+    """The card of a corpus.
+
+    Args:
+        name: of the folder.
+        record: content of ``record.json``.
+    """
+    splits = record["splits"]
+    return dataset_card(
+        name,
+        _text(name, record),
+        rows=sum(split["sentences"] for split in splits.values()),
+        splits=[*splits],
+        license=record.get("license"),
+        tasks=["text-generation", "fill-mask"],
+        tags=["synthetic", "pcfg"],
+        language=record.get("language"),
+    )
 
 
-def _header(name: str, splits: dict[str, Any], licence: str) -> str:
-    """The YAML header that the Hugging Face hub reads."""
-    lines = [
-        "---",
-        f"license: {yaml_string(licence)}",
-        f"pretty_name: {yaml_string(name)}",
-        "task_categories:",
-        "- text-generation",
-        "- fill-mask",
-        "tags:",
-        "- synthetic",
-        "- pcfg",
-        "- truesource",
-        "size_categories:",
-        f"- {size_category(sum(split['sentences'] for split in splits.values()))}",
-        "configs:",
-        "- config_name: default",
-        "  data_files:",
-        *(f"  - split: {split}\n    path: data/{split}-*.parquet" for split in splits),
-        "---",
-    ]
-    return "\n".join(lines)
-
-
-def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
-    """The card of a corpus, with the YAML header of the Hugging Face hub."""
+def _text(name: str, record: dict[str, Any]) -> str:
     call, splits, condition = record["call"], record["splits"], record["condition"]
     rows = [
         f"| {split} | {n['sentences']:,} | {n['tokens']:,} | {n['different']:,} | {_share(n, 'types')} |"
@@ -65,11 +64,8 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
         for split, n in splits.items()
     ]
     reference = record["overlap_with"]
-    return (
-        _header(name, splits, licence)
-        + f"""
-
-# {markdown(name)}
+    present = {name for name in ("split", "string_logprob", "ids") if call[name]} | {f"{call['trees']} trees"}
+    return f"""# {markdown(name)}
 
 Sentences drawn from a probabilistic context-free grammar (PCFG) by truesource: artificial text whose
 distribution is known exactly.
@@ -86,7 +82,7 @@ distribution is known exactly.
 | `text` | string | the tokens, separated by one space |
 | `n_tokens` | int32 | how many tokens, end of sentence not counted |
 | `logprob` | float64 | log probability of sentence and derivation together, not conditioned on length, nats |
-{"".join(row + chr(10) for name, row in _ROWS.items() if call[name])}
+{"".join(row + chr(10) for name, row in _ROWS.items() if name in present)}
 ## Where it comes from
 - grammar: start symbol {markdown_code(call["start"])}, {_sizes(record["grammar"]["sizes"])}; SHA-256
   `{record["grammar"]["digest"]}`
@@ -101,16 +97,15 @@ itself is `grammar.npz`.
 ```python
 from truesource import Corpus
 corpus = Corpus.load("path/to/this/folder")
-{_TREES.format(split=next(iter(splits))) if call["trees"] else ""}
-from datasets import load_dataset
-dataset = load_dataset("path/to/this/folder")
-
-from pathlib import Path
-import pandas
-frame = pandas.read_parquet(sorted(Path("path/to/this/folder/data").glob("{next(iter(splits))}-*.parquet")))
-```
+{_loading(call, next(iter(splits)))}```
 """
-    )
+
+
+def _loading(call: dict[str, Any], split: str) -> str:
+    brackets = "" if call["trees"] == "none" else _BRACKETS.format(split=split)
+    symbols = _SYMBOLS.format(split=split) if call["trees"] == "ids" else ""
+    pandas = _ONE_SPLIT if call["split"] else _ALL_SPLITS
+    return brackets + symbols + _DATASETS + pandas.format(split=split)
 
 
 def _condition(condition: dict[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ from truesource.generator.arrow_strings import packed
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
 from truesource.generator.encoded_sentences import CodedSentences
-from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan
+from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan, Trees
 from truesource.generator.sampler import Sampler
 from truesource.generator.shards import check_trees, read_columns, verify_shards
 from truesource.generator.transforms import Transform, parse_transform
@@ -26,6 +26,8 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Workers
 from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.reader import read_lines
+from truesource.grammar.unknown import map_words
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Corpus:
         workers: int | Workers = 1,
         force: bool = False,
         exact_correction: bool = False,
+        license: str | None = None,  # noqa: A002
     ) -> Corpus:
         """Draw splits of sentences and write them to the folder ``path``.
 
@@ -78,13 +81,15 @@ class Corpus:
             workers: processes at work, or a Dask cluster.
             force: replace a corpus that stands at ``path``.
             exact_correction: of disjoint splits, sum the probabilities of all sentences they exclude, however many.
+            license: of the corpus, for its card, an SPDX identifier; None: that of the grammar, where it has one.
 
         Raises:
             InputError: a bad argument, an occupied ``path``, a range without sentences, a full disk.
         """
         plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform)
         at_work = Workers(workers) if isinstance(workers, int) else workers
-        make_corpus(pcfg, plan, Path(path), workers=at_work, force=force, exact_correction=exact_correction)
+        asked: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}
+        make_corpus(pcfg, plan, Path(path), workers=at_work, **asked)
         return cls.load(path)
 
     @classmethod
@@ -105,7 +110,8 @@ class Corpus:
                 "this corpus retells another in the order of a variant; make both anew, as parallel corpora"
             )
         at_work = Workers(workers) if isinstance(workers, int) else workers
-        make_corpus(pcfg, Plan.from_record(known["call"]), Path(path), workers=at_work)
+        plan = Plan.from_record(known["call"])
+        make_corpus(pcfg, plan, Path(path), workers=at_work, license=known.get("license"))
         made = cls.load(path)
         if made.digest != known["digest"]:
             raise InputError(
@@ -147,6 +153,22 @@ class Corpus:
         """The order of the words of its text, None for that of the grammar."""
         text = self.record["call"].get("transform")
         return None if text is None else parse_transform(text)
+
+    @property
+    def license(self) -> str | None:
+        """Its licence, None where it is not known."""
+        return self.record.get("license")
+
+    @property
+    def language(self) -> str | None:
+        """Code of its language, for cards; None where it is not known."""
+        return self.record.get("language")
+
+    @property
+    def trees_as(self) -> Trees:
+        """How its derivations are written, see `truesource.generator.plan.Trees`."""
+        written: Trees = self.record["call"]["trees"]
+        return written
 
     @property
     def splits(self) -> dict[str, int]:
@@ -216,10 +238,28 @@ class Corpus:
             binarised: keep the ``@`` nodes that binarisation made.
 
         Raises:
-            InputError: the corpus was sampled without trees.
+            InputError: the corpus was sampled without trees, or its trees are text and so have only treebank labels and
+                no ``@`` nodes.
         """
-        self._require_trees(split)
+        self._require_trees(split, coarse, binarised)
+        if self.trees_as == "text":
+            return self._parse_trees(split)
         return self._read_trees(split, self._reading(coarse, binarised))
+
+    def _parse_trees(self, split: str) -> Iterator[Tree]:
+        respelled = self._key["original_words"]
+        done = 0
+        for row, tree in read_lines(self._written_brackets(split), self.path):
+            if row != done + 1:
+                break
+            yield map_words(tree, lambda word: respelled.get(word, word)) if respelled else tree
+            done = row
+        if done != self.n_sentences(split):
+            raise InputError(f"a tree of {split} is damaged, after row {done}; sample the corpus again", self.path)
+
+    def _written_brackets(self, split: str) -> Iterator[str]:
+        for table in self._tables(split, ["tree"]):
+            yield from table.column("tree").to_pylist()
 
     def _read_trees(self, split: str, reading: Reading) -> Iterator[Tree]:
         for table in self._tables(split, ["text", "tree"]):
@@ -228,10 +268,12 @@ class Corpus:
 
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
         """The same as Penn brackets, each on one line, much faster: those of ``str(tree)``."""
+        self._require_trees(split, coarse, binarised)
         # of a word with white space in it the text has another spelling
-        if self._key["original_words"] or self.transform is not None:
+        if self._key["original_words"] or (self.transform is not None and self.trees_as == "ids"):
             return map(str, self.trees(split, coarse, binarised))
-        self._require_trees(split)
+        if self.trees_as == "text":
+            return self._written_brackets(split)
         return self._read_brackets(split, self._reading(coarse, binarised))
 
     def _reading(self, coarse: bool, binarised: bool) -> Reading:
@@ -244,10 +286,17 @@ class Corpus:
         for table in self._tables(split, ["text", "tree"]):
             yield from read_brackets(table, names, reading.dropped).to_pylist()
 
-    def _require_trees(self, split: str) -> None:
+    def _require_trees(self, split: str, coarse: bool, binarised: bool) -> None:
         self._split(split)
-        if not self.record["call"]["trees"]:
+        if self.trees_as == "none":
             raise InputError("this corpus was sampled without trees; sample it with them", self.path)
+        if self.trees_as == "text" and (binarised or not coarse):
+            raise InputError(
+                "the trees of this corpus are text with treebank labels, without symbols of the grammar or binarised"
+                " nodes; sample it with --trees ids",
+                self.path,
+                code="trees-as-text",
+            )
 
     @cached_property
     def _key(self) -> SymbolKey:
@@ -263,8 +312,9 @@ class Corpus:
         for shard in self.record["shards"]:
             if shard["split"] == split:
                 file = self.path / "data" / shard["file"]
-                table = read_columns(file, columns, rows=shard["sentences"])
-                if "tree" in columns:
+                as_text = self.trees_as == "text"
+                table = read_columns(file, columns, rows=shard["sentences"], tree="text" if as_text else "ints")
+                if "tree" in columns and not as_text:
                     check_trees(table, len(self._key["symbols"]), file)
                 yield table
 

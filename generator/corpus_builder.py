@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from truesource.generator.arrow_columns import Spelling
-from truesource.generator.card import dataset_card
-from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, TRANSFORMED_VERSION
+from truesource.generator.card import corpus_card
+from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
 from truesource.generator.dedup_splits import deal
 from truesource.generator.plan import Plan, Shard, mean_length, plan_shards
 from truesource.generator.resumable import Entries, make_folder, place_of, settle, write_missing
@@ -27,6 +27,7 @@ from truesource.generator.transforms import Transform
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json, write_text
+from truesource.grammar.support.hub_card import ARTIFICIAL, checked_license
 from truesource.grammar.support.parallel import Share, Workers
 
 
@@ -40,6 +41,7 @@ def make_corpus(
     force: bool = False,
     exact_correction: bool = False,
     keep: bool = False,
+    license: str | None = None,  # noqa: A002
 ) -> bool:
     """Draw the shards of ``plan`` into the folder ``path``; those that stand in its partial folder are kept.
 
@@ -52,12 +54,14 @@ def make_corpus(
         force: replace a corpus that stands at ``path``.
         exact_correction: of disjoint splits, sum the probability of what they exclude however long it takes.
         keep: a corpus of this very call that stands at ``path`` is left as it is, as it is between jobs.
+        license: of the corpus, for its card, an SPDX identifier; None: that of the grammar, where it has one.
 
     Returns:
         Whether the folder is complete; False while shards of other jobs are missing.
 
     Raises:
-        InputError: an occupied ``path``, a range without sentences, a full disk, another run at work on it.
+        InputError: a bad ``license``, an occupied ``path``, a range without sentences, a full disk, another run at
+            work on it.
     """
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
@@ -73,6 +77,7 @@ def make_corpus(
         transform=plan.transform,
     )
     record = _call_record(sampler, plan)
+    about = _about(pcfg, license)
     making = cache(lambda: _Making(drawing, plan, workers, exact_correction))  # once the partial folder is there
     return make_folder(
         path,
@@ -81,7 +86,7 @@ def make_corpus(
         share=share,
         force=force,
         write=lambda share: making().write(share),
-        finish=lambda entries: _finish(making(), entries, record, path),
+        finish=lambda entries: _finish(making(), entries, {**record, **about}, path),
         keep=keep,
     )
 
@@ -147,8 +152,20 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
     write_json(partial / "symbols.json", making.drawing.spelling.key(pcfg, ids=plan.columns.ids))
     pcfg.save(partial / "grammar.npz", force=True)
     write_json(partial / "record.json", full)
-    write_text(partial / "README.md", dataset_card(path.name, full, str(pcfg.meta.get("license", "unknown"))))
+    write_text(partial / "README.md", corpus_card(path.name, full))
     settle(partial, path, {entry["file"] for entry in entries})
+
+
+def _about(pcfg: PCFG, license: str | None) -> dict[str, str]:  # noqa: A002
+    """Licence and language of a corpus, as far as they are known."""
+    found = {}
+    if license is not None:
+        found["license"] = checked_license(license)
+    elif isinstance(pcfg.meta.get("license"), str):
+        found["license"] = pcfg.meta["license"]
+    if "language" in pcfg.meta:  # one of `truesource.grammar.languages`
+        found["language"] = ARTIFICIAL
+    return found
 
 
 def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
@@ -156,7 +173,7 @@ def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
     packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
     return {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION if plan.transform is None else TRANSFORMED_VERSION,
+        "format_version": FORMAT_VERSION,
         "call": {**plan.as_record(), "start": pcfg.symbols[pcfg.start]},
         "grammar": {"digest": pcfg.digest, "sizes": pcfg.sizes()},
         "drawn_by": type(sampler).__name__,

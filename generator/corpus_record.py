@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, Field, with_config
+from pydantic import AfterValidator, BeforeValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.plan import Overlap
+from truesource.generator.plan import Overlap, Trees
 from truesource.generator.transforms import parse_transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
@@ -25,8 +25,9 @@ from truesource.grammar.support.records import (
 )
 
 FORMAT = "truesource corpus"
-FORMAT_VERSION = 2
-TRANSFORMED_VERSION = 3  #: of transformed text, which readers of version 2 would take for text of the grammar
+FORMAT_VERSION = 4
+#: of earlier corpora, whose ``call.trees`` is true or false, and which have no column ``split``; 3: text is transformed
+EARLIER_VERSIONS = (2, 3)
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
 
 
@@ -37,6 +38,10 @@ def _length_range(text: str) -> str:
 
 def _transform(text: str) -> str:
     return str(parse_transform(text))
+
+
+def _trees(value: Any) -> Any:
+    return {True: "ids", False: "none"}[value] if isinstance(value, bool) else value
 
 
 Lengths = Annotated[str, AfterValidator(_length_range)]  #: such as ``4..30``
@@ -52,9 +57,10 @@ class Call(TypedDict):
     lengths: Lengths | None
     overlap: Overlap
     max_height: Positive | None
-    trees: bool
+    trees: Annotated[Trees, BeforeValidator(_trees)]
     string_logprob: bool
     ids: bool
+    split: NotRequired[bool]
     shard_size: Positive
     transform: NotRequired[Transform]
     start: NotRequired[str]
@@ -166,6 +172,8 @@ class CorpusRecord(TypedDict):
     call: Call
     grammar: GrammarOfCorpus
     drawn_by: str
+    license: NotRequired[str]
+    language: NotRequired[str]
     versions: dict[str, str]
     transform: NotRequired[TransformRecord]
     condition: NotRequired[Condition | None]
@@ -220,7 +228,7 @@ def read_symbol_key(file: Path) -> SymbolKey:
 
 
 def _check_version(version: int, file: Path | None) -> None:
-    if version not in (FORMAT_VERSION, TRANSFORMED_VERSION):
+    if version not in (*EARLIER_VERSIONS, FORMAT_VERSION):
         raise InputError(f"expecting format version {FORMAT_VERSION} of a corpus, got {version}; {_REMEDY}", file)
 
 
@@ -236,4 +244,5 @@ def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
         raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
     optional = {"different": None, "overlap": None, "excluded": None}
     splits = {name: {**optional, **split} for name, split in record["splits"].items()}
-    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "splits": splits}
+    call = {"split": False, **record["call"]}
+    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "call": call, "splits": splits}

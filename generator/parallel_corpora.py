@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,7 @@ def sample_variants(
     share: Share | None = None,
     force: bool = False,
     keep: bool = False,
+    license: str | None = None,  # noqa: A002
 ) -> tuple[list[Variant], dict[str, Corpus | None]]:
     """Make the corpora ``original`` and one a change in ``folder``, with ``variants.json``.
 
@@ -86,6 +88,7 @@ def sample_variants(
         share: of a job that draws only some of the shards.
         force: replace corpora that stand there.
         keep: leave those as they are that this very call has made.
+        license: as of `truesource.generator.corpus.Corpus.sample`.
 
     Returns:
         The variants, and each corpus by its name; None where shards of other jobs are missing.
@@ -107,9 +110,10 @@ def sample_variants(
         else:
             samplers[name] = Sampler(variant.pcfg, plan.lengths, max_height=plan.max_height)
     made: dict[str, Corpus | None] = {}
+    asked: dict[str, Any] = {"share": share, "force": force, "keep": keep, "license": license}
     for name, sampler in samplers.items():
         path = folder / name
-        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), share=share, force=force, keep=keep)
+        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), **asked)
         made[name] = Corpus.load(path) if finished else None
     entries = [
         {"corpus": name, "retold": isinstance(samplers[name], RetoldSampler), **variant.as_dict()}

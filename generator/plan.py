@@ -22,15 +22,26 @@ SHARD_SIZE = 50_000  #: sentences
 LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
 
 Overlap = Literal["iid", "disjoint", "unique"]
+#: how derivations are written: as numbers, all of each; as Penn brackets with treebank labels; not at all
+Trees = Literal["ids", "text", "none"]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``."""
+    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``.
 
-    trees: bool = True  #: the derivation of each sentence, see `truesource.generator.trees`
+    Raises:
+        InputError: ``trees`` is another name.
+    """
+
+    trees: Trees = "ids"  #: the derivation of each sentence, see `truesource.generator.trees`
     string_logprob: bool = False  #: log probability of the sentence, all its derivations together; slow
     ids: bool = False  #: the words as numbers of ``symbols.json``
+    split: bool = True  #: the name of the split
+
+    def __post_init__(self) -> None:
+        if self.trees not in get_args(Trees):
+            raise InputError(f"trees is one of {', '.join(get_args(Trees))}, got {self.trees!r}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,10 @@ class Plan:
         """The plan that ``record.json`` tells of."""
         fields = {name: call[name] for name in ("splits", "seed", "overlap", "max_height", "shard_size")}
         lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
-        columns = Columns(**{name: call[name] for name in asdict(Columns())})
+        trees, split = call["trees"], call.get("split", False)  # earlier records: true or false, and no column split
+        if isinstance(trees, bool):
+            trees = "ids" if trees else "none"
+        columns = Columns(trees, call["string_logprob"], call["ids"], split)
         transform = parse_transform(call["transform"]) if "transform" in call else None
         return cls(lengths=lengths, columns=columns, transform=transform, **fields)
 

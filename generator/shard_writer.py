@@ -107,7 +107,7 @@ class Drawing:
         import pyarrow.parquet as pq
 
         derivations, drawn = self.draw(shard)
-        table = spell(self.sampler, derivations, self.spelling, self.columns, self.transform)
+        table = spell(self.sampler, derivations, self.spelling, self.columns, self.transform, shard.split)
         target = self.partial / "data" / shard.name
         with _whole(self._work(shard, "hashes")) as temporary:
             temporary.write_bytes(self.hashes_of(derivations).astype("<u8").tobytes())
@@ -118,7 +118,7 @@ class Drawing:
                 temporary,
                 compression="zstd",
                 write_page_checksum=True,
-                use_dictionary=False,
+                use_dictionary=["split"],  # one word a file
                 column_encoding={name: "BYTE_STREAM_SPLIT" for name in plain if name.endswith("logprob")},
             )
         entry = {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 #: the columns of corpora and samples
 COLUMNS: dict[str, Kind] = {
     "text": "text",
+    "split": "text",
     "n_tokens": "int",
     "logprob": "float",
     "string_logprob": "float",
@@ -29,18 +30,21 @@ COLUMNS: dict[str, Kind] = {
 }
 
 
-def read_columns(path: Path, columns: list[str], *, rows: int | None = None) -> pyarrow.Table:
+def read_columns(
+    path: Path, columns: list[str], *, rows: int | None = None, tree: Kind = COLUMNS["tree"]
+) -> pyarrow.Table:
     """Some columns of one shard, checksums compared.
 
     Args:
         path: of the shard.
         columns: names in `COLUMNS`.
         rows: how many it has, as the record says.
+        tree: of the column ``tree``: numbers, or text where that has brackets.
 
     Raises:
         InputError: the file is missing, damaged, has not these columns, or has another number of rows.
     """
-    kinds = {name: COLUMNS[name] for name in columns}
+    kinds = {name: tree if name == "tree" else COLUMNS[name] for name in columns}
     return read_table(path, kinds, what="this part of the corpus", remedy="sample the corpus again", rows=rows)
 
 

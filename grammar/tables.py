@@ -111,13 +111,11 @@ def _opened(path: Path, columns: Collection[str], what: str, remedy: str) -> Ite
 
 
 def _chunks(metadata: pyarrow.parquet.FileMetaData, columns: Collection[str]) -> Iterator[Any]:
-    """The metadata of each piece of the columns."""
+    """The metadata of each piece of the columns; that of others is left alone, as damage in it can end the process."""
+    numbers = [j for j in range(metadata.num_columns) if metadata.schema.column(j).path.split(".")[0] in columns]
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
-        for j in range(metadata.num_columns):
-            chunk = group.column(j)
-            if chunk.path_in_schema.split(".")[0] in columns:
-                yield chunk
+        yield from (group.column(j) for j in numbers)
 
 
 def _has_dictionary(chunk: Any) -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers import GenerationConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
+from truesource.grammar.support.hub_card import model_card
 from truesource.grammar.support.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
 from truesource.lmtrain.model_code import code_travels
 from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
 
 
 def versions() -> dict[str, str]:
@@ -42,12 +47,29 @@ def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationCon
     )
 
 
-def model_card(record: dict[str, Any]) -> str:
-    """README of a model folder, with the metadata header that model hubs read.
+def network_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:
+    """README of the folder of a network.
 
     Args:
         record: content of ``training.json``.
+        results: what was measured of the model.
     """
+    own = "code_digest" in record["model"]  # which nothing but truesource opens
+    task = "text-generation" if record["objective"] == "causal" else "fill-mask"
+    custom = not own and code_travels(record["model"]["architecture"])
+    return model_card(
+        record["name"],
+        _text(record),
+        license=record.get("license"),
+        tags=["synthetic", *(["custom_code"] if custom else [])],
+        library="truesource" if own else "transformers",
+        task=None if own else task,
+        language=record.get("language"),
+        results=results,
+    )
+
+
+def _text(record: dict[str, Any]) -> str:
     causal = record["objective"] == "causal"
     final, model, training = record["final"], record["model"], record["training"]
     marks = f"`{BOS}` before it" if causal else f"`{BOS}` before and `{EOS}` after it"
@@ -71,19 +93,8 @@ def model_card(record: dict[str, Any]) -> str:
     parts = training["accumulation"] * record["processes"]
     batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
     loading = _with_code(record) if "code_digest" in model else _with_transformers(model["architecture"], causal)
-    own = "code_digest" in model  # which nothing but truesource opens
-    library = "truesource" if own else "transformers"
-    task = "" if own else f"pipeline_tag: {'text-generation' if causal else 'fill-mask'}\n"
-    custom = "- custom_code\n" if not own and code_travels(model["architecture"]) else ""
     kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
-    return f"""---
-library_name: {library}
-{task}tags:
-- truesource
-- synthetic
-{custom}---
-
-# {markdown(record["name"])}
+    return f"""# {markdown(record["name"])}
 
 A {record["objective"]} language model ({model["architecture"]}, {record["parameters"]:,} parameters) trained on an
 artificial language whose exact probabilities are known.

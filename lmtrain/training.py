@@ -35,11 +35,12 @@ from truesource.grammar.support.files import (
     write_json,
     write_text,
 )
+from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import holds
 from truesource.lmtrain.architectures.base import CountingArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor
-from truesource.lmtrain.card import model_card, versions
+from truesource.lmtrain.card import network_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
@@ -80,6 +81,7 @@ def train(
     tokenizer: PreTrainedTokenizerFast | None = None,
     force: bool = False,
     resume: bool = True,
+    license: str | None = None,  # noqa: A002
 ) -> TrainedModel:
     """Train a model and leave it in a folder that `transformers` can load; see the module for how.
 
@@ -95,10 +97,12 @@ def train(
             train splits share a vocabulary. None: made from the train split.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
+        license: of the model, for its card, an SPDX identifier; None: that of the corpus, where it has one.
 
     Raises:
-        InputError: there is nothing to train on, a sentence is too long for the model, the device cannot do bf16,
-            ``out`` exists, a loss or a measurement is not finite, or another process of a distributed run has ended.
+        InputError: a bad ``license``, there is nothing to train on, a sentence is too long for the model, the device
+            cannot do bf16, ``out`` exists, a loss or a measurement is not finite, or another process of a distributed
+            run has ended.
     """
     model = completed(model)
     kind = architecture_for(model)
@@ -115,7 +119,7 @@ def train(
         }
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
-        record = {**request, **_condition(corpus)}  # a partial run need not hold the condition
+        record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(kind, CountingArchitecture):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
@@ -177,6 +181,13 @@ def _condition(corpus: object) -> dict[str, str]:
     """The length condition that a corpus folder was drawn under, for ``training.json``; empty for other texts."""
     call = getattr(corpus, "record", {}).get("call", {})
     return {"corpus_lengths": str(call["lengths"] or "none")} if "lengths" in call else {}
+
+
+def _about(corpus: object, license: str | None) -> dict[str, str]:  # noqa: A002
+    """Licence and language of a model, as far as they are known."""
+    given = None if license is None else checked_license(license)
+    named = {"license": given or getattr(corpus, "license", None), "language": getattr(corpus, "language", None)}
+    return {key: value for key, value in named.items() if isinstance(value, str)}
 
 
 def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
@@ -247,5 +258,5 @@ def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
         for name in ("metrics.jsonl", TIMES):
             shutil.copy(partial / name, folder / name)
         write_json(folder / FILE, {**record, "files": files})
-        write_text(folder / "README.md", model_card(record))
+        write_text(folder / "README.md", network_card(record))
     discard(partial, out)

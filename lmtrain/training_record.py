@@ -29,6 +29,8 @@ class TrainingRecord(BaseModel):
     training: dict[str, Any] | None = None
     corpus_lengths: str | None = None
     corpus_digest: str | None = None
+    license: str | None = None  #: of the model, for its card
+    language: str | None = None
     files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `truesource.lmtrain.integrity`
 
 
@@ -73,6 +75,17 @@ def read_training(folder: Path) -> TrainingRecord:
         InputError: there is none, or it is damaged.
     """
     return read_record(folder / FILE, TrainingRecord, what=WHAT, remedy=REMEDY)
+
+
+def read_about(folder: Path) -> dict[str, str]:
+    """Licence and language that the record of a model folder names; nothing where there is no record.
+
+    Raises:
+        InputError: the record is damaged.
+    """
+    known = read_training(folder) if (folder / FILE).is_file() else TrainingRecord()
+    named = {"license": known.license, "language": known.language}
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def read_finished(folder: Path) -> FinishedRecord:

@@ -51,7 +51,7 @@ SCALING = """\
 name: sweep
 seed: 1
 grammar: g.txt
-corpus: {lengths: 2..12, splits: {train: 200, dev: 20, eval: 40}, trees: false}
+corpus: {lengths: 2..12, splits: {train: 200, dev: 20, eval: 40}, trees: none}
 base:
   preset: tiny
   model: {architecture: gpt2, layers: 1, heads: 2, min_count: 1}

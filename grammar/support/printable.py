@@ -2,7 +2,7 @@
 
 Words and names come from files that anybody may have written. A word may hold a terminal's escape sequence, markup, or
 a line break. Each function here is for one target and returns text that the target shows and does not obey. None of
-them can be undone; `yaml_string` alone keeps the value.
+them can be undone.
 """
 
 from __future__ import annotations
@@ -41,14 +41,6 @@ def shortened(text: str, most: int = LONGEST_RUN) -> str:
     head = most // 2
     tail = most - 1 - head
     return re.sub(rf"\S{{{most + 1},}}", lambda run: f"{run[0][:head]}\N{HORIZONTAL ELLIPSIS}{run[0][-tail:]}", text)
-
-
-def yaml_string(text: str) -> str:
-    """A YAML scalar on one line, between double quotes, that is read back as exactly this text."""
-    import yaml
-
-    quoted: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))
-    return quoted.removesuffix("\n")
 
 
 def markdown(text: str) -> str:

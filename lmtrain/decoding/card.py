@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.generator.card import size_category
-from truesource.grammar.support.printable import markdown, yaml_string
+from truesource.grammar.support.hub_card import dataset_card
+from truesource.grammar.support.printable import markdown
 from truesource.lmtrain.decoding.settings import Decoding
 
 _LOADING = """
@@ -39,23 +39,7 @@ def samples_card(name: str, record: dict[str, Any], split: str) -> str:
     mean = f"{counts['finished_tokens'] / counts['finished']:.4f}" if counts["finished"] else "-"
     special = counts["special"] / counts["contexts"]
     decoding = Decoding.from_record(call["decoding"])
-    return f"""---
-pretty_name: {yaml_string(name)}
-task_categories:
-- text-generation
-tags:
-- synthetic
-- truesource
-size_categories:
-- {size_category(counts["sentences"])}
-configs:
-- config_name: default
-  data_files:
-  - split: {split}
-    path: data/{split}-*.parquet
----
-
-# {markdown(name)}
+    text = f"""# {markdown(name)}
 
 {counts["sentences"]:,} sentences drawn by truesource from the language model {markdown(model["name"])}.
 
@@ -79,3 +63,13 @@ configs:
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the samples: `{record["digest"]}`
 {_LOADING}"""
+    return dataset_card(
+        name,
+        text,
+        rows=counts["sentences"],
+        splits=[split],
+        license=record.get("license"),
+        tasks=["text-generation"],
+        tags=["synthetic"],
+        language=record.get("language"),
+    )

@@ -13,6 +13,7 @@ from truesource.generator.random_streams import random_state
 from truesource.generator.resumable import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json, write_text
+from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.card import versions
@@ -26,7 +27,7 @@ from truesource.lmtrain.models import load_model
 from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.threads import one_thread
 from truesource.lmtrain.times import TIMES
-from truesource.lmtrain.training_record import FILE, read_training
+from truesource.lmtrain.training_record import FILE, read_about, read_training
 
 SHARD_SIZE = 4096  #: sentences
 WHAT = "folder of samples"
@@ -45,6 +46,7 @@ def make_samples(
     workers: int = 1,
     share: Share | None = None,
     shard_size: int = SHARD_SIZE,
+    license: str | None = None,  # noqa: A002
     force: bool = False,
 ) -> SampleFolder | None:
     """Sample n sentences from a trained model into the folder ``path``.
@@ -63,17 +65,19 @@ def make_samples(
         workers: processes; 1 on a GPU.
         share: of a job that samples only some of the shards; the last job to end makes the folder. None: all.
         shard_size: sentences per file; another size gives another text.
+        license: of the samples, for their card, an SPDX identifier; None: that of the model, where it has one.
         force: replace samples that stand at ``path``.
 
     Returns:
         The folder; None while shards of other jobs are missing.
 
     Raises:
-        InputError: the model is not one to draw text from, ``decoding`` asks for more than it gives, ``path`` is
-            occupied, the disk is full, or another run is at work on ``path``.
+        InputError: a bad ``license``, the model is not one to draw text from, ``decoding`` asks for more than it gives,
+            ``path`` is occupied, the disk is full, or another run is at work on ``path``.
     """
     path, device = Path(path), device or current().device
     _check_call(n, decoding, path, seed, shard_size)
+    given = None if license is None else checked_license(license)
     if share is None:
         refuse_occupied(path, force, WHAT)
     named = model_reference(model)
@@ -92,9 +96,15 @@ def make_samples(
         entries = write_missing(drawing, shards, at_work, share)
         return entries if len(entries) == len(shards) else None
 
-    finish = partial(_finish, record=record, path=path)
+    finish = partial(_finish, record={**record, **_about(named, given)}, path=path)
     done = make_folder(path, record, what=WHAT, share=share, force=force, write=write, finish=finish)
     return SampleFolder.load(path) if done else None
+
+
+def _about(named: ModelReference, license: str | None) -> dict[str, str]:  # noqa: A002
+    """Licence and language of the samples, as far as they are known."""
+    found = read_about(named.folder) if named.folder is not None else {}
+    return found if license is None else {**found, "license": license}
 
 
 def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: int) -> None:

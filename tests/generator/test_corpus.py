@@ -122,7 +122,7 @@ def test_card(corpus):
     card = (corpus.path / "README.md").read_text()
     _, header, body = card.split("---\n", 2)
     fields = yaml.safe_load(header)
-    assert fields["license"] == "unknown"
+    assert fields["license"] == "unknown" and "language" not in fields
     assert fields["size_categories"] == ["n<1K"]
     assert fields["configs"][0]["data_files"] == [{"split": s, "path": f"data/{s}-*.parquet"} for s in SPLITS]
     for text in ("P(sentence | 2 <= tokens <= 9)", "seed: 7", corpus.digest, corpus.grammar_digest, "`tree`"):
@@ -132,7 +132,7 @@ def test_card(corpus):
 
 
 def test_without_trees_and_range(pcfg, tmp_path):
-    plain = sample(pcfg, tmp_path / "c", lengths=None, columns=Columns(trees=False), splits={"only": 300})
+    plain = sample(pcfg, tmp_path / "c", lengths=None, columns=Columns(trees="none"), splits={"only": 300})
     assert plain.lengths is None
     assert plain.record["condition"] is None
     assert {len(s) for s in plain.sentences("only")} > {1, 2}
@@ -185,7 +185,7 @@ def test_datasets_reads_it_offline(corpus, tmp_path, monkeypatch):
     datasets.disable_progress_bars()
     loaded = datasets.load_dataset(str(corpus.path), cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in loaded.items()} == SPLITS
-    assert loaded["train"].column_names == ["text", "n_tokens", "logprob", "tree"]
+    assert loaded["train"].column_names == ["text", "n_tokens", "logprob", "split", "tree"]
     assert [text.split() for text in loaded["train"]["text"]] == corpus.sentences("train")
     assert loaded["dev"]["logprob"][:] == corpus.log_probs("dev").tolist()
 
@@ -465,7 +465,7 @@ def test_bad_records(copy):
         ("{", "record of this corpus is not JSON"),
         ("[" * 100_000, "recursion limit"),
         ("[]", "record of this corpus is damaged"),
-        (json.dumps({**record, "format_version": 99}), "format version 2 of a corpus, got 99"),
+        (json.dumps({**record, "format_version": 99}), "format version 4 of a corpus, got 99"),
         (json.dumps({k: v for k, v in record.items() if k != "shards"}), "shards: this key is missing"),
         (changed(record, ["call", "lengths"], "long"), "call.lengths: "),
         (changed(record, ["call", "trees"], "yes"), "call.trees: "),

@@ -261,12 +261,12 @@ def test_two_runs_at_once(pcfg, tmp_path):
 
 
 def test_optional_columns(pcfg, strings, tmp_path):
-    columns = Columns(trees=False, string_logprob=True, ids=True)
+    columns = Columns(trees="none", string_logprob=True, ids=True)
     corpus = sample(pcfg, tmp_path / "c", {"train": 100}, columns=columns)
     import pandas as pd
 
     frame = pd.read_parquet(corpus.path / "data")
-    assert list(frame) == ["text", "n_tokens", "logprob", "string_logprob", "ids"]
+    assert list(frame) == ["text", "n_tokens", "logprob", "split", "string_logprob", "ids"]
     words = corpus._key["words"]
     total = pcfg.exact.range_mass(LENGTHS)
     for text, ids, joint, whole in zip(frame.text, frame.ids, frame.logprob, frame.string_logprob, strict=True):

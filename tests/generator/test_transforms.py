@@ -140,9 +140,8 @@ def test_corpora_that_differ_in_the_transform_have_the_same_sentences_and_trees(
 
 def test_the_record_and_the_card_say_what_is_exact(tmp_path: Path) -> None:
     plain = corpus(tmp_path / "plain", None)
-    assert plain.record["format_version"] == 2 and "transform" not in {**plain.record, **plain.record["call"]}
+    assert "transform" not in {**plain.record, **plain.record["call"]}
     made = corpus(tmp_path / "shuffled", LengthShuffle(seed=3))
-    assert made.record["format_version"] == 3  # what reads version 2 only would take the text for that of the grammar
     assert made.record["transform"] == {
         "spec": "length-shuffle:seed=3",
         "exact": ["sentence", "masked token"],

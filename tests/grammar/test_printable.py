@@ -4,12 +4,11 @@ import unicodedata
 from xml.etree import ElementTree
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import markdown, markdown_code, one_line, shortened, terminal, yaml_string
+from truesource.grammar.support.printable import markdown, markdown_code, one_line, shortened, terminal
 
 ANY = st.text(st.characters(codec=None, categories=None))
 HOSTILE = ["\x1b[31m", "\x07", "\x9b31m", "a\u202eb", "\ud800", "\x00", "\r", "\ufffe", "\u2028"]
@@ -35,13 +34,6 @@ def test_what_is_left_is_legal_in_xml(text):
     element = ElementTree.Element("text")
     element.text = terminal(text)
     assert ElementTree.fromstring(ElementTree.tostring(element)).text == (element.text or None)
-
-
-@given(ANY)
-def test_yaml_strings_are_read_back_and_add_no_line(text):
-    scalar = yaml_string(text)
-    assert len(scalar.splitlines()) == 1
-    assert yaml.safe_load(f"license: {scalar}\nname: x") == {"license": text, "name": "x"}
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from transformers import AutoTokenizer
 
 from truesource.generator.interface.frame import ScoringFrame
@@ -65,7 +66,11 @@ def test_a_finished_folder_is_complete(finished: dict[str, Path], smoothing: str
     assert row == record["final"]
     assert row["tokens"] == sum(len(s) + 1 for s in Source().sentences("train"))
     card = (folder / "README.md").read_text()
-    assert card.startswith("---\ntags:")
+    assert yaml.safe_load(card.split("---\n")[1]) == {
+        "library_name": "truesource",
+        "license": "unknown",
+        "tags": ["truesource", "synthetic", "n-gram"],
+    }
     assert ("that the model gives a probability" in card) == (smoothing == "mle")
     words = ["w0", "w3"]
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -222,7 +227,7 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
     assert not (out / "precious").exists()
 
 
-@pytest.mark.parametrize("name", ["save_counts", "model_card"])
+@pytest.mark.parametrize("name", ["save_counts", "ngram_card"])
 def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from truesource.generator.interface.frame import ScoringFrame
@@ -73,7 +74,12 @@ def test_a_finished_folder_is_complete(finished: dict[str, Path], architecture: 
     assert record["training"] == SHORT.model_dump(mode="json")
     assert set(record["versions"]) >= {"python", "torch", "transformers"}
     card = (folder / "README.md").read_text()
-    assert card.startswith("---\nlibrary_name: transformers")
+    assert yaml.safe_load(card.split("---\n")[1]) == {
+        "library_name": "transformers",
+        "license": "unknown",
+        "pipeline_tag": "text-generation" if architecture == "gpt2" else "fill-mask",
+        "tags": ["truesource", "synthetic"],
+    }
     assert "a step is a batch of about 64 tokens, fp32." in card
     rows = metrics(folder)
     assert [row["step"] for row in rows] == [0, 4, 8, 12, 16, 20, 24]

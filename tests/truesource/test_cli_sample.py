@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from command_line import Command
 from scipy import stats
 from toy_english import TOY
@@ -94,12 +95,43 @@ def test_conditions_of_the_sampler(here: Path, command: Command) -> None:
     assert Corpus.load(here / "tokens").n_tokens("train") == pytest.approx(3000, rel=0.1), out
 
 
-def test_columns(here: Path, command: Command) -> None:
+def test_columns(here: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     import pandas as pd
 
-    flags = ("--no-trees", "--string-logprob", "--ids")
+    flags = ("--trees", "none", "--string-logprob", "--ids")
     assert command("sample", "toy.npz", "-n", 50, "-o", "c", *SPLIT, *flags).code == 0
-    assert list(pd.read_parquet(here / "c" / "data")) == ["text", "n_tokens", "logprob", "string_logprob", "ids"]
+    columns = ["text", "n_tokens", "logprob", "split", "string_logprob", "ids"]
+    assert list(pd.read_parquet(here / "c" / "data")) == columns
+    assert command("sample", "toy.npz", "-n", 50, "-o", "d", *SPLIT, "--no-trees").code == 0
+    assert "the option --no-trees is now called --trees=none" in caplog.text
+    assert Corpus.load(here / "d").trees_as == "none"
+
+
+def test_trees_as_text(here: Path, command: Command) -> None:
+    call = ("sample", "toy.npz", "-n", 60, *SPLIT)
+    assert command(*call, "-o", "ids").code == command(*call, "-o", "text", "--trees", "text").code == 0
+    assert command("convert", "ids", "a.mrg").code == command("convert", "text", "b.mrg").code == 0
+    assert (here / "a.mrg").read_bytes() == (here / "b.mrg").read_bytes()
+    refused = command("convert", "text", "c.mrg", "--symbols")
+    assert refused.code == 2 and "sample it with --trees ids" in refused.err and not (here / "c.mrg").exists()
+
+
+def test_the_licence_is_that_of_the_option_or_of_the_grammar(here: Path, command: Command) -> None:
+    call = ("sample", "toy.npz", "-n", 10, *SPLIT)
+    assert command(*call, "-o", "own", "--license", "CC-BY-4.0").code == 0
+    assert command("sample", "dyck", "-n", 10, "-o", "dyck", *SPLIT).code == 0
+    assert command("language", "dyck", "-o", "d.npz", "--license", "MIT").code == 0
+    assert command("sample", "d.npz", "-n", 10, "-o", "mit", *SPLIT).code == 0
+    assert command(*call, "-o", "none").code == 0
+    found = {}
+    for name in ("own", "dyck", "mit", "none"):
+        found[name] = yaml.safe_load((here / name / "README.md").read_text(encoding="utf-8").split("---\n")[1])[
+            "license"
+        ]
+    assert found == {"own": "cc-by-4.0", "dyck": "apache-2.0", "mit": "mit", "none": "unknown"}
+    refused = command(*call, "-o", "bad", "--license", "CC BY")
+    assert refused.code == 2 and "SPDX identifier" in refused.err
+    assert command("language", "dyck", "-o", "d.txt", "--license", "MIT").code == 2
 
 
 def test_jobs(here: Path, command: Command) -> None:

@@ -17,6 +17,7 @@ from command_line import Command, Outcome
 
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.printable import one_line
 
 NOUNS = (
     *("\x1b[31mred", "\x07bell", "[/red]", "$x$"),
@@ -142,7 +143,10 @@ def test_a_licence_or_a_name_adds_no_line_to_a_card(command: Command, here: Path
         card = (here / "cards" / name / "README.md").read_text(encoding="utf-8")
         assert not hostile(card)
         header = yaml.safe_load(card.split("\n---\n")[0].removeprefix("---\n"))
-        assert (header["license"], header["pretty_name"]) == (licence, name)
+        assert (header["license"], header["pretty_name"]) == (
+            "unknown" if licence == plain else "other",
+            one_line(name),
+        )
         lines.add(len(card.splitlines()))
         headers.append({key: value for key, value in header.items() if key not in ("license", "pretty_name")})
     assert headers[0] == headers[1] and len(lines) == 1

@@ -252,7 +252,7 @@ def test_corpus_without_length_condition_and_without_trees(tmp_path):
     folder = tmp_path / "bare"
     pcfg = PCFG.from_text("S -> S S 0.3 | 'a' 0.4 | 'b' 0.3")
     pcfg.save(folder / "grammar" / "grammar.npz")
-    Corpus.sample(pcfg, {"train": 50}, seed=1, path=folder / "corpus", columns=Columns(trees=False))
+    Corpus.sample(pcfg, {"train": 50}, seed=1, path=folder / "corpus", columns=Columns(trees="none"))
     write_json(folder / "config.json", {"name": "bare"})
     write_json(folder / "results.json", [])
     html = page(folder)

@@ -408,7 +408,7 @@ WHERE = [
     ("train:c", "truesource.lmtrain.training_run.make_tokenizer", 1),
     ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 7),
     ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 12),
-    ("train:c", "truesource.lmtrain.training.model_card", 1),
+    ("train:c", "truesource.lmtrain.training.network_card", 1),
     ("score:oracle", "truesource.chain.scores.stage.write_token_table", 2),
     ("score:c", "truesource.chain.scores.stage.write_json", 1),
     ("report", "truesource.run.report_stage.write_page", 1),

@@ -57,7 +57,7 @@ def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> Non
         "dev": suite.sizes.dev,
         "test": suite.sizes.test,
     }
-    plain = Columns(trees=False)
+    plain = Columns(trees="none", split=False)
     plans = {corpus_folder(folder, name): Plan(sizes, suite.seed, language.range, columns=plain)}
     if language.longer_range is not None:
         longer = {"test": suite.sizes.longer}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Model, Number, Seed, Shard, Workers
+from truesource.cli.options import Force, License, Model, Number, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.decoding.settings import Decoding
@@ -27,6 +27,7 @@ def command(
     seed: Seed = DEFAULT_SEED,
     workers: Workers = 1,
     shard: Shard = None,
+    license: License = None,  # noqa: A002
     force: Force = False,
 ) -> None:
     """Sample sentences from a causal model, each with its log probability under the model.
@@ -45,7 +46,8 @@ def command(
         claim_folder(output, force=force)
     from truesource.lmtrain.decoding.sample_builder import make_samples  # torch, after the quick checks
 
-    made = make_samples(model, number, settings, output, seed=seed, workers=workers, share=share, force=force)
+    asked: dict[str, Any] = {"workers": workers, "share": share, "license": license, "force": force}
+    made = make_samples(model, number, settings, output, seed=seed, **asked)
     if made is None:
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last one completes the samples.")
     else:

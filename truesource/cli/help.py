@@ -26,7 +26,10 @@ PANELS = {
         "--splitting --language --unbracketed --brackets --start-from --token-scores --seed"
     ),
     "Several processes and machines": "--workers --scheduler --shard --shard-size",
-    "Output": "--output --json --table --csv --latex --words --figure --trace --columns --trees --ids --force --help",
+    "Output": (
+        "--output --json --table --csv --latex --words --figure --trace --columns --trees --ids "
+        "--license --force --help"
+    ),
 }  #: panels of verbs with many options, by the options in them; the others come first
 
 

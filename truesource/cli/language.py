@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from truesource.cli.console import console, echo
-from truesource.cli.options import Force, Overrides
+from truesource.cli.options import Force, License, Overrides
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
@@ -34,6 +35,7 @@ def command(
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")
     ] = DEFAULT_SEED,
+    license: License = None,  # noqa: A002
     force: Force = False,
 ) -> None:
     """Describe a language: what it is, what to cite, parameters, exact mean length and entropy, sample strings.
@@ -51,6 +53,8 @@ def command(
     files = [] if output is None else target_files(output)
     outputs = claim_files(*files, force=force)
     pcfg = PCFG.of(load_language(reference(title, settings)))
+    if license is not None:
+        pcfg = _licensed(pcfg, license, output)
     language = languages()[title]
     echo(f"{title}: {language.title}")
     echo(f"tests      {language.tests}")
@@ -65,6 +69,15 @@ def command(
         echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource sample {output} -n 100000 -o corpus/")
         return
     echo(f"Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
+
+
+def _licensed(pcfg: PCFG, license: str, output: Path | None) -> PCFG:  # noqa: A002
+    """The grammar under another licence, which corpora of it take over."""
+    from truesource.grammar.support.hub_card import checked_license
+
+    if output is None or output.suffix != ".npz":
+        raise InputError("--license is kept in .npz files only; add -o FILE.npz, or give it to truesource sample")
+    return replace(pcfg, meta={**pcfg.meta, "license": checked_license(license)})
 
 
 def _overrides(texts: Sequence[str]) -> dict[str, str]:

@@ -10,6 +10,9 @@ import typer
 from truesource.grammar.conventions import Name
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+License = Annotated[
+    str | None, typer.Option("--license", metavar="SPDX", help="Licence for the card, such as CC-BY-4.0.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
 IntervalSeed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the intervals.")]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Number of sentences to sample.")]

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Convention, Force, Grammar, Json, Scheduler, Shard, SplitName, TextOrCorpus, Workers
+from truesource.cli.options import (
+    Convention,
+    Force,
+    Grammar,
+    Json,
+    License,
+    Scheduler,
+    Shard,
+    SplitName,
+    TextOrCorpus,
+    Workers,
+)
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
 from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
@@ -42,6 +53,7 @@ def command(
     workers: Workers = 1,
     scheduler: Scheduler = None,
     json: Json = None,
+    license: License = None,  # noqa: A002
     force: Force = False,
 ) -> None:
     """Write the best tree of every sentence, with treebank labels, one a line.
@@ -70,6 +82,8 @@ def command(
 
     if gold is None and convention != "penn":
         raise InputError("--convention applies to the trees of --gold; add --gold or remove --convention")
+    if license is not None and is_file_name(output):
+        raise InputError("--license is for the card of a folder; name a folder with -o, or remove --license")
     share, at_work = None if shard is None else Share.parse(shard), AtWork(workers, scheduler)
     as_file = is_file_name(output)
     if as_file:
@@ -83,7 +97,7 @@ def command(
             written = files.write(trees=lambda path: write_joined(parts, path), json=json_of(record))
         following = f"bound {grammar} {corpus}"
     else:
-        parsed = make_trees(parsing, output, share=share, force=force)
+        parsed = make_trees(parsing, output, share=share, force=force, license=license)
         if parsed is None:
             echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last one completes the folder.")
             return

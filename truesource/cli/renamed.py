@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("truesource")
 
-#: by verb (of ``evaluate WHAT``: WHAT), the earlier spelling of an option and that of today
+#: by verb (of ``evaluate WHAT``: WHAT), the earlier spelling of an option and that of today, with the value of a flag
 OPTIONS: dict[str, dict[str, str]] = {
-    "sample": {"--split": "--shares"},
+    "sample": {"--split": "--shares", "--no-trees": "--trees=none"},
     "divergence": {"--samples": "--model-samples"},
     "compare": {"--exact": "--exact-kl"},
     "lattice": {"--number": "--list", "-n": "--list"},

@@ -27,6 +27,7 @@ from truesource.generator.resumable import (
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, discard, write_json, write_text
+from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.treebank.reader import SUFFIXES
@@ -99,7 +100,14 @@ def is_file_name(path: Path) -> bool:
     return path.is_file() or (path.name.removesuffix(".gz").endswith(SUFFIXES) and not path.is_dir())
 
 
-def make_trees(parsing: Parsing, path: Path, *, share: Share | None = None, force: bool = False) -> ParsedCorpus | None:
+def make_trees(
+    parsing: Parsing,
+    path: Path,
+    *,
+    share: Share | None = None,
+    force: bool = False,
+    license: str | None = None,  # noqa: A002
+) -> ParsedCorpus | None:
     """Parse into the folder ``path``: ``data/`` with trees and tables, ``record.json``, ``README.md``.
 
     The bytes depend on grammar, sentences and settings, not on who parses. A call that was stopped goes on when it is
@@ -110,20 +118,23 @@ def make_trees(parsing: Parsing, path: Path, *, share: Share | None = None, forc
         path: folder to make.
         share: of a job that parses only some of the shards; the last job to end makes the folder. None: all.
         force: replace what stands at ``path``, and what another call has begun.
+        license: of the trees, for their card, an SPDX identifier; None where it is not known.
 
     Returns:
         The trees; None while shards of other jobs are missing.
 
     Raises:
-        InputError: ``path`` holds something else, or trees of another grammar, other sentences or other settings;
-            another call has begun it; the disk is full; the sentences change.
+        InputError: a bad ``license``, ``path`` holds something else, or trees of another grammar, other sentences or
+            other settings; another call has begun it; the disk is full; the sentences change.
     """
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
 
+    about = {} if license is None else {"license": checked_license(license)}
+
     def finish(entries: Entries) -> None:
         parsing.require_unchanged()
-        _finish(parsing, entries, path)
+        _finish(parsing, entries, path, about)
 
     if not force:
         _refuse_others(path, parsing.record)
@@ -141,11 +152,11 @@ def make_trees(parsing: Parsing, path: Path, *, share: Share | None = None, forc
     return ParsedCorpus.load(path) if done else None
 
 
-def _finish(parsing: Parsing, entries: Entries, path: Path) -> None:
+def _finish(parsing: Parsing, entries: Entries, path: Path, about: dict[str, str]) -> None:
     """Write the record and the card, and move the folder to its place."""
     files = [file for entry in entries for file in files_of(entry)]
     digest = digest_json([[file["file"], file["sha256"]] for file in files])
-    full = {**parsing.record, "counts": add_up(entries), "shards": entries, "digest": digest}
+    full = {**parsing.record, **about, "counts": add_up(entries), "shards": entries, "digest": digest}
     growing = place_of(path)
     write_json(growing / "record.json", full)
     write_text(growing / "README.md", trees_card(path.name, full))

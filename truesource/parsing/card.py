@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.generator.card import size_category
-from truesource.grammar.support.printable import markdown, yaml_string
+from truesource.grammar.support.hub_card import dataset_card
+from truesource.grammar.support.printable import markdown
 from truesource.parsing.settings import ParseOutcome
 
 _MEANINGS = {
@@ -47,23 +47,7 @@ def trees_card(name: str, record: dict[str, Any]) -> str:
     outcomes = counts["outcomes"]
     rows = "\n".join(f"| `{kind}` | {_MEANINGS[kind]} | {outcomes[kind]:,} |" for kind in ParseOutcome)
     missing = "`()`" if settings["keep_missing"] else "no line"
-    return f"""---
-pretty_name: {yaml_string(name)}
-task_categories:
-- token-classification
-tags:
-- treebank
-- truesource
-size_categories:
-- {size_category(counts["sentences"])}
-configs:
-- config_name: default
-  data_files:
-  - split: rows
-    path: data/rows-*.parquet
----
-
-# {markdown(name)}
+    text = f"""# {markdown(name)}
 
 {outcomes[ParseOutcome.PARSED]:,} trees of {counts["sentences"]:,} sentences ({counts["words"]:,} words), parsed by
 truesource: trees of a parser, not of annotators.
@@ -92,3 +76,12 @@ truesource: trees of a parser, not of annotators.
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the trees: `{record["digest"]}`
 {_LOADING}"""
+    return dataset_card(
+        name,
+        text,
+        rows=counts["sentences"],
+        splits=["rows"],
+        license=record.get("license"),
+        tasks=["token-classification"],
+        tags=["treebank"],
+    )

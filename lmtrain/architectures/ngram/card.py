@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from truesource.grammar.support.hub_card import model_card
 from truesource.grammar.support.printable import markdown
 from truesource.lmtrain.tokenizer import BOS, EOS, UNK
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
 
 _ESTIMATES = {
     "mle": "relative frequencies, nothing smoothed: what never followed a context has probability zero",
@@ -13,12 +18,26 @@ _ESTIMATES = {
 }
 
 
-def model_card(record: dict[str, Any]) -> str:
-    """README of a model folder, with the metadata header that model hubs read.
+def ngram_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:
+    """README of the folder of an n-gram model.
 
     Args:
         record: content of ``training.json``.
+        results: what was measured of the model.
     """
+    return model_card(
+        record["name"],
+        _text(record),
+        license=record.get("license"),
+        tags=["synthetic", "n-gram"],
+        library="truesource",
+        task=None,
+        language=record.get("language"),
+        results=results,
+    )
+
+
+def _text(record: dict[str, Any]) -> str:
     final, model = record["final"], record["model"]
     dev = ""
     if final["dev_loss"] is not None:
@@ -35,14 +54,7 @@ def model_card(record: dict[str, Any]) -> str:
             "\n  contexts of the first pieces are shorter"
         )
         unit = "piece or end"
-    return f"""---
-tags:
-- truesource
-- synthetic
-- n-gram
----
-
-# {markdown(record["name"])}
+    return f"""# {markdown(record["name"])}
 
 A {model["order"]}-gram language model ({record["parameters"]:,} n-grams) of an artificial language whose exact
 probabilities are known.

@@ -17,7 +17,7 @@ from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json, write_text
 from truesource.lmtrain.architectures.ngram._kernels import estimate as kernels
-from truesource.lmtrain.architectures.ngram.card import model_card
+from truesource.lmtrain.architectures.ngram.card import ngram_card
 from truesource.lmtrain.architectures.ngram.counted import CountedModel
 from truesource.lmtrain.architectures.ngram.loading import NGRAM, make_ngram
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
@@ -130,7 +130,7 @@ def _write(model: AnyNgramModel, settings: NgramSettings, record: dict[str, Any]
         write_text(folder / "metrics.jsonl", json.dumps(record["final"], allow_nan=False) + "\n")
         write_times(folder, [{"step": 0, "seconds": seconds}])
         write_json(folder / FILE, {**record, "files": file_digests(folder)})
-        write_text(folder / "README.md", model_card(record))
+        write_text(folder / "README.md", ngram_card(record))
 
 
 def _train_loss(model: CountedModel, bos: int) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from truesource.chain.corpus.config import SampleSettings
 from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Grammar, Heads, Lengths, Scheduler, Seed, Shard, Workers
+from truesource.cli.options import Force, Grammar, Heads, Lengths, License, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
@@ -44,6 +44,7 @@ def command(
     workers: Workers = 1,
     scheduler: Scheduler = None,
     shard: Shard = None,
+    license: License = None,  # noqa: A002
     force: Force = False,
 ) -> None:
     """Sample a corpus with trees: sentences of all lengths, or exactly conditioned on a range (--lengths).
@@ -68,12 +69,13 @@ def command(
     if share is None and not variant:
         claim_folder(output, force=force)
     pcfg, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
-    at_work, exact = AtWork(workers, scheduler), settings.exact_correction
+    at_work = AtWork(workers, scheduler)
+    asked: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
     if variant:
-        resumed = outputs is not None and outputs.resumed
-        corpus, output = _make_variants(pcfg, variant, heads, plan, output, at_work, share, force, resumed)
+        asked["resumed"] = outputs is not None and outputs.resumed
+        corpus, output = _make_variants(pcfg, variant, heads, plan, output, **asked)
     else:
-        made = make_corpus(pcfg, plan, output, workers=at_work, share=share, force=force, exact_correction=exact)
+        made = make_corpus(pcfg, plan, output, exact_correction=settings.exact_correction, **asked)
         corpus = Corpus.load(output) if made else None
     if corpus is None:
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
@@ -153,9 +155,11 @@ def _make_variants(
     heads: Path | None,
     plan: Plan,
     output: Path,
+    *,
     workers: AtWork,
     share: Share | None,
     force: bool,
+    license: str | None,  # noqa: A002
     resumed: bool,
 ) -> tuple[Corpus | None, Path]:
     """The corpus of the original, and where it is."""
@@ -164,7 +168,15 @@ def _make_variants(
 
     changes = read_changes(variants, heads)
     changed, made = sample_variants(
-        pcfg, changes, plan, output, workers=workers, share=share, force=force or resumed, keep=resumed
+        pcfg,
+        changes,
+        plan,
+        output,
+        workers=workers,
+        share=share,
+        force=force or resumed,
+        keep=resumed,
+        license=license,
     )
     if share is None or share.index == 0:
         print_table(changed[0].original, changed)

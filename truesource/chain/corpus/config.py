@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import logging
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -10,17 +11,30 @@ from truesource.chain.lengths import Lengths
 from truesource.generator.transforms import Transform, parse_transform
 from truesource.grammar.support.settings import Settings
 
+log = logging.getLogger("truesource")
+
 SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 
 
 class CorpusSettings(Settings):
     """What both can set."""
 
-    trees: bool = Field(True, description="Also write the derivations.")
+    trees: Literal["ids", "text", "none"] = Field(
+        "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
+    )
     shard_size: int = Field(50_000, ge=1, description="Sentences per file; other sizes give other bytes.")
     transform: str | None = Field(
         None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
     )
+
+    @field_validator("trees", mode="before")
+    @classmethod
+    def _earlier_trees(cls, value: Any) -> Any:
+        if not isinstance(value, bool):
+            return value
+        now = "ids" if value else "none"
+        log.warning("trees: %s is now written trees: %s", str(value).lower(), now)
+        return now
 
     @field_validator("transform")
     @classmethod

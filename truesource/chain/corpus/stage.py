@@ -21,8 +21,10 @@ def stages(config: RunConfig) -> list[Stage]:
 def inputs(run: RunFolder) -> Any:
     """Settings but for the number of workers, seed, grammar."""
     settings = run.config.corpus.model_dump(mode="json", exclude={"workers"})
-    if settings["transform"] is None:  # the key of finished stages stays as it was, so that they are not made again
+    # the key of finished stages stays as it was, so that they are not made again
+    if settings["transform"] is None:
         del settings["transform"]
+    settings["trees"] = {"ids": True, "none": False}.get(settings["trees"], settings["trees"])
     return {"corpus": settings, "seed": run.config.seed, "grammar": run.outputs["grammar"]}
 
 

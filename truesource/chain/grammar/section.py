@@ -18,7 +18,7 @@ def section(run: FinishedRun) -> Part:
     found = {"held_out": None, **run.diagnosis}
     entropy, length = found.get("derivational_entropy"), found.get("mean_length")
     finite = run.pcfg.exact.spectral_radius < 1.0
-    tree = typical_tree(run.corpus.trees(shown_split(run))) if run.corpus.record["call"]["trees"] else None
+    tree = typical_tree(run.corpus.trees(shown_split(run))) if run.corpus.trees_as != "none" else None
     trees = run.pcfg.meta.get("held_out", {}).get("trees")
     possible = figures.possible_held_out(run.trace, trees)
     kinds = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Overrides, Seed
+from truesource.cli.options import Force, License, Overrides, Seed
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
@@ -45,6 +45,7 @@ def command(
     ] = None,
     oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
     seed: Seed = DEFAULT_SEED,
+    license: License = None,  # noqa: A002
     force: Force = False,
 ) -> None:
     """Train a language model on a corpus. After Ctrl-C the same command continues.
@@ -92,7 +93,8 @@ def command(
         from truesource.lmtrain.shared_tokenizer import shared_tokenizer
 
         shared = shared_tokenizer(tokenizer, shape)
-    trained = train(source, shape, training, output, seed=seed, monitor=monitor, tokenizer=shared, force=force)
+    about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license}
+    trained = train(source, shape, training, output, seed=seed, force=force, **about)
     if is_main_process():
         reference = f"{model}@{output}" if isinstance(shape, OwnSettings) else output
         then = "TEXT" if corpus.is_file() else f"{corpus} --oracle GRAMMAR"

@@ -37,7 +37,7 @@ def check(config: RunConfig) -> None:
     if not any(model.keeps_snapshots for model in config.models):
         raise ValueError("evaluation.dynamics needs a model with snapshots; set its training.snapshots to log")
     settings, frame = config.evaluation.of(DynamicsSettings), config.evaluation.frame
-    if settings.tags == "paper" and not config.corpus.trees:
+    if settings.tags == "paper" and config.corpus.trees == "none":
         raise ValueError("evaluation.dynamics.tags: paper needs corpus.trees; or take tags: drawn")
     if settings.measure == "kl" and frame != "default":
         raise ValueError(f"evaluation.dynamics.measure: there is no exact KL divergence in the frame {frame}")

@@ -1,0 +1,146 @@
+"""Cards: the ``README.md`` of a folder of data or of a model, with the metadata that the Hugging Face hub reads.
+
+`huggingface_hub` writes the metadata; each kind of folder has a module ``card`` with its own text.
+Nothing here is online.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import one_line
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
+UNKNOWN = "unknown"  #: the licence where none is known, as the hub writes it
+ARTIFICIAL = "art"  #: code of ISO 639-2 for artificial languages
+_TEMPLATE = "---\n{{ card_data }}\n---\n\n{{ text }}"
+_SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
+_NAMES = (
+    "afl-3.0 agpl-3.0 apache-2.0 artistic-2.0 bsd-2-clause bsd-3-clause bsd-3-clause-clear bsl-1.0 cc-by-2.0 "
+    "cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 "
+    "cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 "
+    "cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0 ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 "
+    "eupl-1.2 gpl-2.0 gpl-3.0 isc lgpl-2.1 lgpl-3.0 lppl-1.3c mit mpl-2.0 ms-pl ncsa ofl-1.1 osl-3.0 postgresql "
+    "unknown unlicense wtfpl zlib "
+)
+#: the licences that the hub knows under the lower-case form of their SPDX identifier
+_OF_HUB = frozenset(_NAMES.split())
+#: those that it knows under another name
+_RENAMED = {"c-uda-1.0": "c-uda", "odbl-1.0": "odbl", "odc-by-1.0": "odc-by", "pddl-1.0": "pddl"}
+_SIZES = {
+    10**3: "n<1K",
+    10**4: "1K<n<10K",
+    10**5: "10K<n<100K",
+    10**6: "100K<n<1M",
+    10**7: "1M<n<10M",
+    10**8: "10M<n<100M",
+    10**9: "100M<n<1B",
+}
+
+
+def dataset_card(
+    name: str,
+    text: str,
+    *,
+    rows: int,
+    splits: Sequence[str],
+    license: str | None,  # noqa: A002
+    tasks: Sequence[str],
+    tags: Sequence[str],
+    language: str | None = None,
+) -> str:
+    """The card of a folder of data, which lets `datasets` load it.
+
+    Args:
+        name: of the folder.
+        text: what stands below the metadata, Markdown.
+        rows: of all splits together.
+        splits: names; the files of a split are ``data/SPLIT-*.parquet``.
+        license: see `checked_license`; None where it is not known.
+        tasks: categories of the hub.
+        tags: besides ``truesource``.
+        language: code of the language, None where it is not known.
+    """
+    from huggingface_hub import DatasetCard, DatasetCardData
+
+    files = [{"split": split, "path": f"data/{split}-*.parquet"} for split in splits]
+    data = DatasetCardData(
+        **license_fields(license),
+        language=language,
+        pretty_name=one_line(name),
+        task_categories=[*tasks],
+        tags=[*tags, "truesource"],
+        size_categories=[_size_category(rows)],
+        configs=[{"config_name": "default", "data_files": files}],
+    )
+    return str(DatasetCard.from_template(data, template_str=_TEMPLATE, text=text))
+
+
+def model_card(
+    name: str,
+    text: str,
+    *,
+    license: str | None,  # noqa: A002
+    tags: Sequence[str],
+    library: str,
+    task: str | None,
+    language: str | None = None,
+    results: Sequence[EvalResult] = (),
+) -> str:
+    """The card of a folder of a model.
+
+    Args:
+        name: of the model.
+        text: what stands below the metadata, Markdown.
+        license: see `checked_license`; None where it is not known.
+        tags: besides ``truesource``.
+        library: which opens the folder.
+        task: pipeline of `transformers` that takes the folder, None for none.
+        language: code of the language, None where it is not known.
+        results: what was measured.
+    """
+    from huggingface_hub import ModelCard, ModelCardData
+
+    data = ModelCardData(
+        **license_fields(license),
+        language=language,
+        library_name=library,
+        pipeline_tag=task,
+        tags=["truesource", *tags],
+        model_name=one_line(name) if results else None,
+        eval_results=[*results] or None,
+    )
+    return str(ModelCard.from_template(data, template_str=_TEMPLATE, text=text))
+
+
+def checked_license(identifier: str) -> str:
+    """An SPDX identifier, such as ``CC-BY-4.0`` or ``LicenseRef-LDC``, or ``unknown``.
+
+    Raises:
+        InputError: it cannot be one.
+    """
+    if not _SPDX.fullmatch(identifier):
+        raise InputError(
+            f"a licence is an SPDX identifier such as Apache-2.0 or CC-BY-4.0, or unknown, not {identifier!r}",
+            code="bad-license",
+        )
+    return identifier
+
+
+def license_fields(license: str | None) -> dict[str, Any]:  # noqa: A002
+    """The fields that name a licence: one of those that the hub knows, or ``other`` and its SPDX identifier."""
+    name = (license or UNKNOWN).lower()
+    known = re.sub(r"-(only|or-later)$", "", name)
+    if known in _OF_HUB or known in _RENAMED:
+        return {"license": _RENAMED.get(known, known)}
+    return {"license": "other", **({"license_name": name} if _SPDX.fullmatch(name) else {})}
+
+
+def _size_category(rows: int) -> str:
+    """What the hub calls a dataset of so many rows."""
+    return next((text for limit, text in _SIZES.items() if rows < limit), "n>1B")
