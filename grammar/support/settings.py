@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from truesource.grammar.support.errors import InputError
 
@@ -28,6 +37,15 @@ class Settings(BaseModel):
     renamed: ClassVar[Mapping[str, str]] = {}  #: earlier name of a key: its name now
 
     later: ClassVar[frozenset[str]] = frozenset()  #: fields that records of earlier versions do not have
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The JSON Schema; keys of earlier versions are in it, as deprecated ones."""
+        found = handler(core)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for old, new in cls.renamed.items():
+            properties[old] = {**properties[new], "deprecated": True, "description": f"Earlier name of {new}."}
+        return found
 
     @model_serializer(mode="wrap")
     def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from truesource.grammar.conditioning import LengthRange
+
+LENGTHS = r"^\s*([Nn]one|\d+\s*\.\.\s*\d+)\s*$"  #: as they are written
 
 
 def _length_range(value: Any) -> Any:
@@ -20,6 +22,7 @@ Lengths = Annotated[
     LengthRange | None,
     BeforeValidator(_length_range),
     PlainSerializer(lambda value: None if value is None else str(value)),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": LENGTHS}, {"type": "null"}]}),
 ]
 
 

@@ -13,6 +13,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force
 
 CONFIG = "experiment.yaml"
+SCHEMA = "experiment.schema.json"  #: beside it, so that editors complete keys and check values
 EXAMPLE_TREES = 1000  #: of the embedded grammar, in ``trees/example.mrg``
 
 
@@ -58,12 +59,14 @@ def run_name(folder: Path) -> str:
 
 def contents(kind: Kind, name: str) -> dict[str, str]:
     """The files of a kind of experiment, by their path in the folder."""
+    from truesource.cli.schema import editor_line, schema_text
     from truesource.grammar.embedded import data_folder
 
     data = data_folder()
     packaged = {Kind.DEMO: data / "demo.yaml", Kind.LANGUAGES: data / "language.yaml"}
     text = packaged.get(kind, data / "new" / f"{kind}.yaml").read_text(encoding="utf-8")
-    files = {CONFIG: re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)}
+    named = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    files = {CONFIG: f"{editor_line(SCHEMA)}\n{named}", SCHEMA: schema_text()}
     if kind is Kind.GRAMMAR:
         files["grammar.txt"] = (data / "new" / "grammar.txt").read_text(encoding="utf-8")
     if kind is Kind.TREEBANK:

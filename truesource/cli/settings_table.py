@@ -34,6 +34,12 @@ HEAD = """\
 of an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its verb,
 `truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command
 line, lists are written with commas, and files are relative to the working folder; in a configuration, to its own.
+
+`truesource schema -o experiment.schema.json` writes this as a JSON Schema (draft 2020-12): all keys, what they mean,
+which values they take, the settings of every architecture and language included. Editors with a YAML language server
+complete and check a configuration whose first line is `# yaml-language-server: $schema=experiment.schema.json`, as
+`truesource new` writes it. `truesource schema scaling` and `truesource schema benchmark` are for the configurations of
+`truesource evaluate scaling` and `truesource benchmark`.
 """
 #: settings of other verbs, and where a configuration has them
 OTHERS: dict[str, tuple[type[Settings], str]] = {

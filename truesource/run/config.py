@@ -8,7 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, create_model, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.grammar.config import GrammarConfig
@@ -138,6 +148,10 @@ class Measure(Protocol):
         """Its key."""
 
     @property
+    def summary(self) -> str:
+        """What it does, in one line."""
+
+    @property
     def formerly(self) -> str | None:
         """Its key in earlier versions."""
 
@@ -163,11 +177,22 @@ def _switched(value: Any) -> Any:
     return {} if value is True else None if value is False else value
 
 
+class _OrSwitch:
+    """What may also be ``true`` or ``false``."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "boolean"}, handler(core)]}
+
+
 @cache
 def config_class(evaluators: tuple[Measure, ...]) -> type[RunConfig]:
     """A configuration in which these evaluators have keys."""
     keys: dict[str, Any] = {
-        each.name: (Annotated[each.settings | None, BeforeValidator(_switched)], None) for each in evaluators
+        each.name: (
+            Annotated[each.settings | None, BeforeValidator(_switched), _OrSwitch()],
+            Field(None, description=each.summary),
+        )
+        for each in evaluators
     }
     evaluation = create_model("EvaluationConfig", __base__=EvaluationConfig, **keys)
     evaluation.later = frozenset(each.name for each in evaluators if each.later)

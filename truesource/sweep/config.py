@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, GetJsonSchemaHandler, ValidationError, field_validator, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.models.config import ModelEntry
@@ -17,6 +19,7 @@ from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.config import EvaluationConfig
+from truesource.run.key_schemas import ARCHITECTURE, TRAINING, with_languages
 from truesource.run.named_grammar import LANGUAGE, reference_of
 from truesource.run.reading import read_settings
 
@@ -33,8 +36,12 @@ class BaseModelEntry(Settings):
     """What all cells have in common, as in `truesource run`: a preset and what differs from it."""
 
     preset: str | None = Field(None, description=field_description(ModelEntry, "preset"))
-    model: dict[str, Any] = Field(default_factory=dict, description=field_description(ModelEntry, "model"))
-    training: dict[str, Any] = Field(default_factory=dict, description=field_description(ModelEntry, "training"))
+    model: Annotated[dict[str, Any], ARCHITECTURE] = Field(
+        default_factory=dict, description=field_description(ModelEntry, "model")
+    )
+    training: Annotated[dict[str, Any], TRAINING] = Field(
+        default_factory=dict, description=field_description(ModelEntry, "training")
+    )
 
     @model_validator(mode="after")
     def _steps_are_given(self) -> Self:
@@ -119,6 +126,14 @@ class SweepEvaluation(Settings):
     replicates: int = Field(1000, ge=100, description="Number of bootstrap samples of seeds and sentences.")
 
 
+class _OrLanguage:
+    """A grammar that may also be a mapping with a language and its settings."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        text = {"type": "object", "properties": {LANGUAGE: {}}, "required": [LANGUAGE], "additionalProperties": False}
+        return {"anyOf": [*handler(core)["anyOf"], with_languages(text, handler)]}
+
+
 class SweepConfig(Settings):
     """A whole sweep."""
 
@@ -132,7 +147,7 @@ class SweepConfig(Settings):
         lt=2**32,
         description="Random seed of the corpus, if it is sampled here, and of the bootstrap.",
     )
-    grammar: str | EmbeddedGrammar = Field(
+    grammar: Annotated[str | EmbeddedGrammar, _OrLanguage()] = Field(
         description="Grammar of the corpus: a file relative to the configuration, or a language such as dyck:k=2."
     )
     corpus: str | CorpusConfig = Field(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.settings import Settings
@@ -23,8 +23,15 @@ def _joined(value: tuple[Any, ...]) -> str:
     return "+".join(map(str, value))
 
 
+_WRITTEN: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer"},
+        {"type": "string", "pattern": r"^\d+(\+\d+)*$"},
+        {"type": "array", "items": {"type": "integer"}},
+    ]
+}
 #: whole numbers, in text joined by ``+``, such as ``2+3``; a number alone is one of them
-Numbers = Annotated[tuple[int, ...], BeforeValidator(_split), PlainSerializer(_joined)]
+Numbers = Annotated[tuple[int, ...], BeforeValidator(_split), PlainSerializer(_joined), WithJsonSchema(_WRITTEN)]
 
 
 class LanguageSettings(Settings):

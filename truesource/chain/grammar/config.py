@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic.dataclasses import dataclass as checked
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.support.settings import Settings
 from truesource.grammar.treebank.binarise import Binarisation
+from truesource.run.key_schemas import with_languages
 from truesource.run.named_grammar import LANGUAGE, reference_of
 
 STRICT = ConfigDict(extra="forbid")
@@ -43,6 +46,16 @@ class GrammarConfig(Settings):
         _Binarisation(), description="How nodes with more than two children become binary rules."
     )
     split_merge: _SplitMerge = Field(_SplitMerge(), description="Settings of the method split_merge.")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The JSON Schema, with the settings of each language."""
+        found = super().__get_pydantic_json_schema__(core, handler)
+        place = handler.resolve_ref_schema(found)
+        own = dict(place)
+        place.clear()
+        place.update(with_languages(own, handler))
+        return found
 
     @model_validator(mode="before")
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -15,6 +15,7 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, settings_class
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.presets import Preset, preset
+from truesource.run.key_schemas import ARCHITECTURE, TRAINING
 
 if TYPE_CHECKING:
     from truesource.generator.interface.language_model import Objective
@@ -56,8 +57,12 @@ class ModelEntry(Settings):
     preset: str | None = Field(
         None, description="Settings to start from: tiny (minutes on a CPU), or paper (Jumelet and Zuidema 2023)."
     )
-    model: dict[str, Any] = Field({}, description="Architecture, size and vocabulary; overrides the preset.")
-    training: dict[str, Any] = Field({}, description="Duration, optimiser and batches; overrides the preset.")
+    model: Annotated[dict[str, Any], ARCHITECTURE] = Field(
+        {}, description="Architecture, size and vocabulary; overrides the preset."
+    )
+    training: Annotated[dict[str, Any], TRAINING] = Field(
+        {}, description="Duration, optimiser and batches; overrides the preset."
+    )
     oracle_monitor: bool = Field(
         False, description="Compare the model with the grammar during training, at each line of metrics.jsonl."
     )

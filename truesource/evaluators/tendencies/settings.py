@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from truesource.evaluation.tendencies.settings import TendencySettings as Engine
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
-from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.decoding.settings import Decoding, Scheme
+from truesource.run.key_schemas import DECODING
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig
+
+_SCHEME = WithJsonSchema({"enum": sorted(get_args(Scheme))})
 
 
 class TendenciesSettings(Settings):
@@ -22,7 +25,7 @@ class TendenciesSettings(Settings):
     yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
     renamed = {"sentences": "number", "variant": "definitions"}
 
-    schemes: list[str | dict[str, Any]] = Field(
+    schemes: list[Annotated[str, _SCHEME] | Annotated[dict[str, Any], DECODING]] = Field(
         ["ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}],
         description="Decoding schemes: a name, or a name with its settings.",
     )
