@@ -6,8 +6,10 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 def fields_of(kind: Any) -> dict[str, FieldInfo]:
@@ -23,6 +25,17 @@ def fields_of(kind: Any) -> dict[str, FieldInfo]:
 def field_description(kind: type, name: str) -> str:
     """What a field of a settings class means."""
     return fields_of(kind)[name].description or ""
+
+
+class KeysOf:
+    """Annotates a mapping whose JSON Schema is that of a settings class, none of whose keys needs to be there."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """A reference to the schema of the class."""
+        return handler(self._kind.__pydantic_core_schema__)
 
 
 @cache

@@ -9,30 +9,18 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import entry_points
-from typing import Any
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from truesource.grammar.support.fields import KeysOf
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.references import ARCHITECTURES
 from truesource.run.named_grammar import LANGUAGE
-
-
-class OfClass:
-    """A mapping with the keys of a settings class, none of which needs to be there."""
-
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """A reference to the schema of the class."""
-        return handler(self._kind.__pydantic_core_schema__)
 
 
 class OfArchitecture:
@@ -63,8 +51,7 @@ class OfArchitecture:
         }
 
 
-TRAINING = OfClass(TrainConfig)
-DECODING = OfClass(Decoding)
+TRAINING = KeysOf(TrainConfig)
 ARCHITECTURE = OfArchitecture()
 
 

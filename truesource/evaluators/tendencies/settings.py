@@ -9,9 +9,9 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from truesource.evaluation.tendencies.settings import TendencySettings as Engine
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.fields import KeysOf
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding, Scheme
-from truesource.run.key_schemas import DECODING
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig
@@ -25,7 +25,7 @@ class TendenciesSettings(Settings):
     yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
     renamed = {"sentences": "number", "variant": "definitions"}
 
-    schemes: list[Annotated[str, _SCHEME] | Annotated[dict[str, Any], DECODING]] = Field(
+    schemes: list[Annotated[str, _SCHEME] | Annotated[dict[str, Any], KeysOf(Decoding)]] = Field(
         ["ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}],
         description="Decoding schemes: a name, or a name with its settings.",
     )
