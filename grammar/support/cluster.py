@@ -1,13 +1,15 @@
-"""Work on a running Dask cluster, through joblib."""
+"""Work on a running Dask cluster."""
 
 from __future__ import annotations
 
 import logging
 import os
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +18,6 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.extras import extras_for
-from truesource.grammar.support.joblib_results import quiet_end
 from truesource.grammar.support.records import STRICT, read_record
 
 if TYPE_CHECKING:
@@ -37,12 +38,18 @@ class _DaskError(Exception):
         self.cause = cause
 
 
-class _Carrier:
-    """The function, sent to every worker ahead of the items."""
+class _WorkerTraceback(Exception):  # noqa: N818 - it is no error of its own
+    """Where an error was raised on a worker."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-        self.name = os.urandom(16).hex()  # all different: Dask takes equal data for the same, even while dropping it
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class _Item:
+    """An item, into which Dask does not look: it would take tuples and texts in it for tasks and their names."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], scheduler: str) -> Iterator[Result]:
@@ -70,55 +77,48 @@ def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], sc
 
 
 def _results(client: Client, function: Callable[[Item], Result], left: dict[int, Item]) -> Iterator[tuple[int, Result]]:
-    from joblib import Parallel, delayed
+    """Numbers of items and their results, as they finish; those that a dead worker had go to another."""
+    from distributed import as_completed
 
-    carrier = _Carrier(function)
-    most = max(IN_FLIGHT, 2 * sum(client.ncores().values()))
+    call = os.urandom(16).hex()  # all different: Dask takes equal names for the same, even while dropping them
+    waiting = iter(list(left.items()))
+    finished = as_completed(loop=client.loop, with_results=True, raise_errors=False)
     try:
-        backend = _backend(client, carrier)
+        [sent] = client.scatter([function], broadcast=True, hash=False)  # to every worker, ahead of the items
     except (OSError, CancelledError) as error:  # workers died while it was sent
         raise _DaskError(CancelledError(str(error))) from error
-    pool = Parallel(n_jobs=-1, backend=backend, return_as="generator_unordered", pre_dispatch=most)
-    # an item in a tuple: joblib would put a bare array on one worker, which takes it along when it dies
-    with quiet_end(pool(delayed(_call)(carrier, k, (item,)) for k, item in list(left.items()))) as results:
-        for result in results:  # noqa: UP028 - `yield from` would let joblib warn
-            yield result
+
+    def send(most: int) -> None:
+        for k, item in islice(waiting, most):
+            finished.add(client.submit(_call, sent, k, _Item(item), key=f"truesource-{call}-{k}"))
+
+    try:
+        send(max(IN_FLIGHT, 2 * sum(client.ncores().values())))
+        for task, result in finished:
+            if task.status != "finished":
+                raise _DaskError(result[1] if task.status == "error" else CancelledError(task.status))
+            k, value, raised, where = result
+            if raised is not None:
+                raise raised from _WorkerTraceback(where)
+            yield k, value
+            send(1)
+    finally:
+        finished.clear()
 
 
-def _call(carrier: _Carrier, k: int, item: tuple[Any]) -> tuple[int, Any]:
-    """One item, on the worker; loops inside stay there instead of becoming tasks of the cluster."""
+def _call(function: Callable[[Any], Any], k: int, item: _Item) -> tuple[int, Any, Exception | None, str]:
+    """One item on the worker: its number, its result or error, and where that was raised.
+
+    An error is a result, so that those that Dask raises are its own. Loops inside stay on the worker.
+    """
     from joblib import parallel_config
 
     os.environ.setdefault("TRUESOURCE_THREADS", "1")
-    with parallel_config(backend="threading"):
-        return k, carrier.function(item[0])
-
-
-def _backend(client: Client, carrier: _Carrier) -> Any:
-    from joblib._dask import DaskDistributedBackend
-
-    class Backend(DaskDistributedBackend):  # type: ignore[misc]
-        """joblib's, which waits for ever where a task fails outside its function, such as by the death of workers."""
-
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            return max(2, int(super().effective_n_jobs(n_jobs)))  # with 1, joblib would not use the cluster at all
-
-        def submit(self, func: Any, callback: Callable[[Any], None]) -> Future[Any]:
-            def ended(done: Future[Any]) -> None:
-                error = done.exception()
-                if error is not None:
-                    callback(_DaskError(error))
-
-            job: Future[Any] = super().submit(func, callback)
-            job.add_done_callback(ended)
-            return job
-
-        def retrieve_result_callback(self, out: Any) -> Any:
-            if isinstance(out, (_DaskError, CancelledError)):
-                raise out if isinstance(out, _DaskError) else _DaskError(out)
-            return super().retrieve_result_callback(out)
-
-    return Backend(client=client, scatter=[carrier], wait_for_workers_timeout=FIRST_WORKER)
+    try:
+        with parallel_config(backend="threading"):
+            return k, function(item.value), None, ""
+    except Exception as error:
+        return k, None, error, traceback.format_exc()
 
 
 @contextmanager

@@ -97,6 +97,19 @@ def test_an_input_error_travels_unchanged(workers: Workers) -> None:
     assert list(run_each(tasks.square, [1, 2], workers)) != []
 
 
+@pytest.mark.parametrize("workers", KINDS, indirect=True)
+def test_other_errors_say_where_they_were_raised(workers: Workers) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(run_each(tasks.divide, [1, 0], workers))
+    assert "return 1 / x" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("workers", KINDS, indirect=True)
+def test_items_are_taken_as_they_are(workers: Workers) -> None:
+    """Dask takes a tuple that begins with a function for a task, and texts for names of tasks."""
+    assert sorted(run_each(tasks.first, [(str, 1), ("x", 2)], workers)) == ["<class 'str'>", "x"]
+
+
 def test_an_input_error_pickles() -> None:
     copy = pickle.loads(pickle.dumps(InputError("wrong; mend it", Path("a.txt"), 3)))
     assert (str(copy), copy.path, copy.line) == ("wrong; mend it (a.txt:3)", Path("a.txt"), 3)

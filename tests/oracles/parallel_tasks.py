@@ -24,6 +24,16 @@ def refuse_seven(x: int) -> int:
     return x
 
 
+def first(item: tuple[object, ...]) -> str:
+    """The text of the first part of an item."""
+    return str(item[0])
+
+
+def divide(x: int) -> float:
+    """1 / x."""
+    return 1 / x
+
+
 def die_at_three(x: int) -> int:
     """Kill the process at 3."""
     if x == 3:
