@@ -170,7 +170,9 @@ def _overlap(record: dict[str, Any]) -> str:
     for split, n in record["splits"].items():
         found = n["excluded"]
         if found:
-            how = "exact" if found["exact"] else "95% interval {:.6g} to {:.6g}".format(*found["interval"])
+            ends = found["interval"]
+            estimated = "few sentences, no interval" if ends is None else "95% interval {:.6g} to {:.6g}".format(*ends)
+            how = "exact" if found["exact"] else estimated
             lines.append(f"| {split} | {found['probability']:.8g} ({how}) | {found['log_correction']:.8g} |\n")
     return "".join(lines)
 

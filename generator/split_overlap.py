@@ -18,6 +18,7 @@ from truesource.generator.shard_writer import Drawing, Hashes, among
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
+from truesource.grammar.support.intervals import too_few
 from truesource.grammar.support.parallel import Workers, run_each
 from truesource.grammar.support.progress import meter
 from truesource.grammar.support.records import read_record
@@ -43,12 +44,12 @@ def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, 
 
 
 def estimated(drawn: int, kept: int) -> dict[str, Any]:
-    """P(S) from ``drawn`` sentences of which ``kept`` were not in S, with the 95% interval of Wilson (1927)."""
+    """P(S) from ``drawn`` sentences of which ``kept`` were not in S, with the 95% interval of Wilson (1927), if any."""
     test = binomtest(drawn - kept, drawn)
-    interval = test.proportion_ci(0.95, method="wilson")
+    found = test.proportion_ci(0.95, method="wilson")
     return {
         "probability": float(test.statistic),
-        "interval": [float(interval.low), float(interval.high)],
+        "interval": None if too_few(drawn) else [float(found.low), float(found.high)],
         "exact": False,
     }
 

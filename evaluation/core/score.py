@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, NotRequired
 
@@ -10,6 +11,14 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.support.records import STRICT
+
+_NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
+
+
+def no_interval(signature: str) -> str | None:
+    """The code of why there is no interval, such as ``fewer-than-10-sentences``; None: the signature names none."""
+    found = _NO_INTERVAL.search(signature)
+    return None if found is None else found[1]
 
 
 @with_config(STRICT)
@@ -21,6 +30,7 @@ class ScoreRecord(TypedDict):
     low: NotRequired[float | None]
     high: NotRequired[float | None]
     signature: NotRequired[str]
+    no_interval: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -42,9 +52,24 @@ class Score:
             if number is not None and not math.isfinite(number):
                 raise ValueError(f"{self.name} is or ends at {number}, which must not travel as a number")
 
+    def without_interval(self, code: str) -> Score:
+        """The same value without an interval, and in the signature why.
+
+        Args:
+            code: of the reason, see `truesource.grammar.support.intervals`.
+        """
+        return Score(self.name, self.value, re.sub(r"(^|\|)ci:[^|]+", rf"\1ci:none/{code}", self.signature))
+
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"name": self.name, "value": self.value, "low": self.low, "high": self.high, "signature": self.signature}
+        record = {"name": self.name, "value": self.value, "low": self.low, "high": self.high}
+        why = {} if self.no_interval is None else {"no_interval": self.no_interval}
+        return {**record, "signature": self.signature, **why}
+
+    @property
+    def no_interval(self) -> str | None:
+        """The code of why a measure has no interval, which its signature names; None of counts, which never have."""
+        return None if self.low is not None or isinstance(self.value, int) else no_interval(self.signature)
 
     def __str__(self) -> str:
         interval = "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"

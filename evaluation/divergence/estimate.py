@@ -10,8 +10,9 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_ratios
+from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.intervals import few_code, too_few
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ def bounds(parts: Mapping[str, object]) -> tuple[float, float]:
 def few(count: FloatArray) -> dict[str, object]:
     """The part of a signature that says why there is no interval, if in too few sentences (N,) something counts."""
     sentences = int((count > 0.0).sum())
-    return {} if sentences >= FEWEST else {"ci": ci_part(sentences, 0)}
+    return {"ci": f"none/{few_code()}"} if too_few(sentences) else {}
 
 
 def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> float | None:

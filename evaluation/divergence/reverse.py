@@ -15,13 +15,14 @@ from truesource.evaluation.core.signature import digest_sentences, frame_parts, 
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
-from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_measures, resampled_ratio
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import DistributionModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import too_few
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
@@ -138,6 +139,6 @@ def _of_possible(gap: FloatArray, tokens: FloatArray, n_samples: int, parts: Map
         interval = resampled_measures(per_token, rows, seed=seed)[:, 0]
     value = float(per_token(rows.sum(axis=0)[None])[0, 0])
     name = "samples_reverse_kl_of_possible"
-    if len(gap) < FEWEST:
+    if too_few(len(gap)):
         return Score(name, value, signature({**parts, "ci": ci_part(len(gap), seed)}))
     return Score(name, value, signature(parts), *ends(*interval))

@@ -10,8 +10,8 @@ import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.intervals import FEWEST
 
-ENOUGH = 10  #: sentences; a group that stands in fewer has no interval
 CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more
 WINDOW = 6.0  #: standard deviations of a resampled median on either side of the median
 
@@ -33,7 +33,7 @@ class Means(NamedTuple):
 
 
 def enough_sentences(share: FloatArray) -> bool:
-    """Whether a group stands in enough sentences for an interval: the effective number of them is `ENOUGH` or more.
+    """Whether a group stands in enough sentences for an interval: the effective number of them is `FEWEST` or more.
 
     It is ``(sum of s)^2 / sum of s^2`` (Kish 1965), the number of sentences where all have the same share s of tokens
     in the group; a sentence that is in it by a hair hardly counts.
@@ -41,7 +41,7 @@ def enough_sentences(share: FloatArray) -> bool:
     Args:
         share: (N,) tokens of each sentence in the group.
     """
-    return bool(share.sum() ** 2 >= (ENOUGH - 1e-9) * np.square(share).sum())
+    return bool(share.sum() ** 2 >= (FEWEST - 1e-9) * np.square(share).sum())
 
 
 def group_means(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> Iterator[Means]:

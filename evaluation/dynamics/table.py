@@ -14,6 +14,7 @@ from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.intervals import few_code
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,10 +69,13 @@ class Dynamics:
             return found.kl[c].get(found.names[g])
         if measure == "log_ratio":
             ends = _known(found.low[c, g]), _known(found.high[c, g])
-            signed = signature({**self._signed(by, g), "step": self.steps[c]})
+            why = {} if ends[0] is not None else {"ci": f"none/{few_code()}"}
+            signed = signature({**self._signed(by, g), "step": self.steps[c], **why})
             return Score("log_ratio", float(found.mean[c, g]), signed, *ends)
-        low, high = map(_known, found.median_ends[:, g]) if c == len(self.steps) - 1 else (None, None)
-        signed = signature({**self._signed(by, g), **self._percentile, "step": self.steps[c]})
+        last = c == len(self.steps) - 1
+        low, high = map(_known, found.median_ends[:, g]) if last else (None, None)
+        why = {} if low is not None else {"ci": f"none/{few_code() if last else 'last-step-only'}"}
+        signed = signature({**self._signed(by, g), **self._percentile, "step": self.steps[c], **why})
         return Score("log_ratio_median", float(found.median[c, g]), signed, low, high)
 
     def records(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -27,6 +27,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import few_code
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +140,9 @@ class OracleScores:
 
     @staticmethod
     def _with_interval(score: Score, sentences: IntArray) -> Score:
-        return score if enough_sentences(np.ones(len(sentences))) else replace(score, low=None, high=None)
+        if enough_sentences(np.ones(len(sentences))):
+            return score
+        return score.without_interval(few_code())
 
 
 def oracle_scores(

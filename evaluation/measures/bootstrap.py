@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.intervals import FEWEST, few_code, too_few
 
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000
 LEVEL = 0.95
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-FEWEST = 10  #: sentences that an interval needs; resamples of fewer say little of others
 LARGE = 200  #: sentences from which on the normal limit may do
 SKEWED = 0.05  #: sum of cubes over (sum of squares)^1.5, of influences; below it the limit does
 FLOOR = 0.3  #: least error of a resample, in errors of all sentences
@@ -57,7 +57,7 @@ def ci_part(
     seed: int,
     unit: str = "sentence",
     *,
-    method: Literal["t", "percentile", "jackknife"] = "t",
+    method: Literal["t", "percentile", "jackknife", "wilson"] = "t",
     with_seeds: bool = False,
 ) -> str:
     """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none.
@@ -67,11 +67,14 @@ def ci_part(
         seed: of the resampling.
         unit: what is resampled.
         method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians,
-            ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random.
+            ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random;
+            ``wilson`` for shares, see `truesource.evaluation.measures.proportions`, where nothing is random either.
         with_seeds: whether the interval is over training seeds too, see `truesource.evaluation.comparing.contrast`.
     """
-    if sentences < FEWEST:
-        return f"none/fewer-than-{FEWEST}-{unit}s"
+    if too_few(sentences):
+        return f"none/{few_code(unit)}"
+    if method == "wilson":
+        return "wilson95"
     if method == "jackknife":
         return f"{unit}-jackknife-t95"
     return f"{unit}-bootstrap-{method}95/seed{seed}{'+seeds-satterthwaite' if with_seeds else ''}"
@@ -153,7 +156,7 @@ def resampled_measures(measure: Measure, sums: FloatArray, *, seed: int, replica
     n = len(sums)
     whole = sums.sum(axis=0)[None]
     value, slope = _linearised(measure, whole)
-    if n < FEWEST:
+    if too_few(n):
         return np.full((2, value.shape[1]), np.nan)
     centred = sums - whole / n
     influence = centred @ slope[0]

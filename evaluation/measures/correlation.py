@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.stats import t as student
 
-from truesource.evaluation.measures.bootstrap import FEWEST, LARGE, TAILS, Interval, ends, resampled_measures
+from truesource.evaluation.measures.bootstrap import LARGE, TAILS, Interval, ends, resampled_measures
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.intervals import too_few
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
@@ -71,7 +72,7 @@ def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -
     """
     starts = np.flatnonzero(np.diff(sentence, prepend=sentence[:1] - 1))
     n = len(starts)
-    if n < FEWEST:
+    if too_few(n):
         return np.full(2, np.nan)
     if np.array_equal(x, y):
         return np.ones(2)
@@ -155,7 +156,7 @@ def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
     model, oracle = paired.model, paired.oracle
     names = ("r2_pearson", "r2_identity", "r2_released")
     _, row = np.unique(paired.sentence, return_inverse=True)
-    if int(row[-1]) + 1 < FEWEST:
+    if too_few(int(row[-1]) + 1):
         return dict.fromkeys(names, np.full(2, np.nan))
     if np.array_equal(model, oracle):
         return dict.fromkeys(names, np.ones(2))

@@ -8,12 +8,15 @@ from scipy.stats import norm
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.intervals import too_few
 
 Z = float(norm.ppf(TAILS[1]))
 
 
 def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
     """Share of pairs that are right with the 95% interval of Wilson (1927); None where no pair counts.
+
+    Of too few sources, see `truesource.grammar.support.intervals.too_few`, there is no interval.
 
     Pairs of one source are not independent. So the number of pairs is divided by the design effect (Kish 1965): the
     variance of the share between sources, over that of as many independent pairs, at least 1. A share of 0 or 1 has no
@@ -27,7 +30,14 @@ def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
     if pairs == 0.0:
         return None
     share = float(right.sum()) / pairs
+    if too_few(counting(counted)):
+        return Interval(share)
     return Interval(share, *wilson(share, _effective(right, counted, share)))
+
+
+def counting(counted: FloatArray) -> int:
+    """Number of sources (N,) of which something counts."""
+    return int((counted > 0.0).sum())
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
@@ -40,9 +50,9 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 
 def _effective(right: FloatArray, counted: FloatArray, share: float) -> float:
     """Number of independent pairs that would have the variance found."""
-    pairs, sources = float(counted.sum()), int((counted > 0.0).sum())
+    pairs, sources = float(counted.sum()), counting(counted)
     alone = share * (1.0 - share)
-    if alone <= 0.0 or sources == 1:
+    if alone <= 0.0:
         return float(sources)
     residual = right - share * counted
     variance = sources / (sources - 1) * float(residual @ residual) / pairs**2

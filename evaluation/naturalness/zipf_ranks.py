@@ -17,11 +17,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from truesource.evaluation.measures.bootstrap import FEWEST, TAILS, Interval
+from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.evaluation.measures.zipf_law import ALPHA, LEAST_TYPES, Law, log_pmf
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.intervals import too_few
 
-Missing = Literal["no-power-law", "beta-at-bound", "few-sentences", "not-identified"]  #: why there is no true law
+Missing = Literal[
+    "no-power-law", "beta-at-bound", "fewer-than-10-sentences", "not-identified"
+]  #: why there is no true law
 ROUNDS = (24, 24, 80, 80, 80)  #: laws around the guess, a sample of each; the last ones only while the guess moves
 REACH = 1.5  #: standard deviation of these laws, in standard errors of the guess
 NEAR = 1.0  #: standard errors that a last round may move the guess
@@ -68,8 +71,8 @@ def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw
     law = fit.law
     if not law.interior:
         return "no-power-law"
-    if fit.sentences < FEWEST:
-        return "few-sentences"
+    if too_few(fit.sentences):
+        return "fewer-than-10-sentences"
     solved = _solved(fit, [0, 2] if pure else [0, 1, 2], np.random.default_rng(seed))
     if solved is None:
         return "not-identified"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit
@@ -14,10 +14,10 @@ from scipy.special import expit
 from truesource.evaluation.core.alone import reading_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
+from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, resampled_ratios
 from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
 from truesource.evaluation.pairs.pair import ALL, Pair
-from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, preferred
+from truesource.evaluation.pairs.sums import MEASURES, PROPORTIONS, by_source, measures, pair_sums, preferred, sources
 from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -63,13 +63,13 @@ class PairEvaluation:
         for phenomenon in (ALL, *self.phenomena):
             of = {"phenomenon": phenomenon}
             own = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
-            found += self._scores(of, measures(self._grouped(sums, own), seed=self.seed))
+            found += self._measured(of, self._grouped(sums, own), MEASURES)
             found += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(own).items()]
             found += self._binned(of, sums, own)
             if phenomenon != ALL:
                 for (by, group), member in self._strata(own).items():
                     at = {**of, "by": by, "group": group}
-                    found += self._scores(at, measures(self._grouped(sums, member), ("accuracy",), seed=self.seed))
+                    found += self._measured(at, self._grouped(sums, member), ("accuracy",))
                     found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
         return found
 
@@ -93,9 +93,18 @@ class PairEvaluation:
     def _grouped(self, sums: FloatArray, own: BoolArray) -> FloatArray:
         return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])
 
-    def _scores(self, of: dict[str, str], found: dict[str, Interval]) -> list[tuple[dict[str, str], Score]]:
-        told = signature({**self.parts, **of})
-        return [(of, Score(name, value.value, told, value.low, value.high)) for name, value in found.items()]
+    def _measured(
+        self, of: dict[str, str], sums: FloatArray, names: Sequence[str]
+    ) -> list[tuple[dict[str, str], Score]]:
+        """Measures of the sums of some sources."""
+        found = []
+        for name, value in measures(sums, names, seed=self.seed).items():
+            method: Literal["wilson", "t"] = "wilson" if name in PROPORTIONS else "t"
+            found.append(self._score(of, name, value, ci_part(sources(sums, name), self.seed, method=method)))
+        return found
+
+    def _score(self, of: dict[str, str], name: str, value: Interval, ci: str) -> tuple[dict[str, str], Score]:
+        return of, Score(name, value.value, signature({**self.parts, **of, "ci": ci}), value.low, value.high)
 
     def _counts(self, own: BoolArray) -> dict[str, int]:
         return {
@@ -126,11 +135,11 @@ class PairEvaluation:
             if not member.any():
                 continue
             at = {**of, "by": "log_odds", "group": name}
-            found += self._scores(at, measures(self._grouped(sums, member), ("accuracy",), seed=self.seed))
+            found += self._measured(at, self._grouped(sums, member), ("accuracy",))
             found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
             if (member & finite).any():
                 means = {"truth_log_odds": size, "model_log_odds": toward}
-                found += self._scores(at, self._means(means, member & finite))
+                found += self._means(at, means, member & finite)
         chosen = preferred(self.odds)
         confidence = np.where(chosen == 0.0, 0.5, expit(np.abs(self.odds)))
         truth = np.where(chosen == 0.0, 0.5, expit(np.where(chosen < 0.0, -self.truth, self.truth)))
@@ -139,17 +148,20 @@ class PairEvaluation:
             if member.any():
                 at = {**of, "by": "choice", "group": f"{low:g}-{high:g}"}
                 means = {"choice_of_model": confidence, "choice_of_truth": truth}
-                found += self._scores(at, self._means(means, member))
+                found += self._means(at, means, member)
                 found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
         return found
 
-    def _means(self, values: dict[str, FloatArray], member: BoolArray) -> dict[str, Interval]:
+    def _means(
+        self, of: dict[str, str], values: dict[str, FloatArray], member: BoolArray
+    ) -> list[tuple[dict[str, str], Score]]:
         """Means over some pairs, (P,) values by name."""
         table = np.stack([*values.values(), np.ones(len(member))], axis=1)
         sums = self._grouped(table, member)
         intervals = resampled_ratios(sums[:, :-1], np.repeat(sums[:, -1:], len(values), axis=1), seed=self.seed)
         means = table[member].mean(axis=0).tolist()
-        return {name: Interval(means[k], *ends(*intervals[:, k])) for k, name in enumerate(values)}
+        ci = ci_part(len(sums), self.seed)
+        return [self._score(of, name, Interval(means[k], *ends(*intervals[:, k])), ci) for k, name in enumerate(values)]
 
 
 class NoPairsError(NothingToMeasureError):
@@ -204,7 +216,6 @@ def evaluate_pairs(
         "objective": model.objective,
         "odds": "sum" if model.objective == "causal" else "pseudo",
         "drawn": "none" if lengths is None else str(lengths),
-        "ci": f"accuracy-wilson95/others-sentence-bootstrap-t95/seed{seed}",
         "pairs-read": len(pairs),
         "pairs": len(some),
         "data": digest_pairs(some),

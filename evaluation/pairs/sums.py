@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ends, resampled_measures, resampled_ratios
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_measures, resampled_ratios
 from truesource.evaluation.measures.correlation import NEAR_ONE
-from truesource.evaluation.measures.proportions import proportion
+from truesource.evaluation.measures.proportions import counting, proportion
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.intervals import too_few
 
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side
 
@@ -137,10 +138,20 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
     return found
 
 
+def sources(sums: FloatArray, name: str) -> int:
+    """Number of sources that count in a measure.
+
+    Args:
+        sums: (N, K), see `by_source`.
+        name: of the measure.
+    """
+    return counting(sums[:, COLUMNS.index("truth_truth" if name == "correlation" else RATIOS[name][1])])
+
+
 def _correlation_ends(sums: FloatArray, value: float, seed: int) -> FloatArray:
     """The interval of the correlation, on the scale of Fisher's z, (2,); NaN of too few sources."""
     columns = [COLUMNS.index(part) for part in ("model_truth", "truth_truth", "model_model")]
-    if (sums[:, columns[1]] > 0.0).sum() < FEWEST:
+    if too_few(sources(sums, "correlation")):
         return np.full(2, np.nan)
     if abs(value) >= NEAR_ONE:  # a straight line, on which Fisher's z is infinite
         return np.full(2, value)

@@ -72,7 +72,7 @@ class ParseDifference:
             n = len(self.lengths) if band is None else sum(length in band for length in self.lengths.tolist())
             place = {} if band is None else {"by": "length", "group": str(band)}
             signed = {} if band is None else {"by": "length", "band": str(band)}
-            told = signature({**self.parts, **signed, "sentences": n, "ci": "wilson95"})
+            told = signature({**self.parts, **signed, "sentences": n, "ci": ci_part(n, self.seed, method="wilson")})
             score = Score("differing_trees", share.value, told, share.low, share.high)
             found.append({**head, **place, "sentences": n, **score.as_record()})
         if self.f1 is not None:

@@ -16,7 +16,7 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.measures.brackets import FEW, BracketScores, Matches, SentenceBrackets, compare_brackets
-from truesource.evaluation.measures.proportions import proportion
+from truesource.evaluation.measures.proportions import counting, proportion
 from truesource.evaluation.measures.tree_brackets import tagged_words
 from truesource.evaluation.parsing.lengths import BANDS, SHORT
 from truesource.grammar.support.arrays import FloatArray
@@ -136,10 +136,10 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
         highest = np.inf if name == "crossing_brackets" else 1.0
         low, high = ends(*np.clip(interval, 0.0, highest))
         yield Score(name, float(above.sum() / below.sum()), sampled, low, high).as_record()
-    shares = signature({**signed, "ci": "wilson95"})
     for name in SHARES:
         if name in fractions and (share := proportion(*fractions[name])) is not None:
-            yield Score(name, share.value, shares, share.low, share.high).as_record()
+            told = signature({**signed, "ci": ci_part(counting(fractions[name][1]), seed, method="wilson")})
+            yield Score(name, share.value, told, share.low, share.high).as_record()
     counted = signature({**signed, "ci": "none"})
     counts = (n, n - table["parsed"].sum(), *(table[key].sum() for key in ("words", "gold", "proposed", "matched")))
     for name, count in zip(COUNTS, counts, strict=True):

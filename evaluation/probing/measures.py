@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from truesource.evaluation.measures.bootstrap import FEWEST, TAILS, Interval, ends, resampled_ratios, resampled_times
+from truesource.evaluation.measures.bootstrap import TAILS, Interval, ends, resampled_ratios, resampled_times
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.intervals import too_few
 
 _NATS = (0.0, np.inf)
 #: between which values a mean lies; all others are shares
@@ -104,7 +105,7 @@ def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: In
     """
     value = matthews(guess, truth, n_labels)
     names, row = np.unique(group, return_inverse=True)
-    if len(names) < FEWEST:
+    if too_few(len(names)):
         return Interval(value)
     columns = np.concatenate([np.zeros(len(guess), dtype=np.int64), 1 + guess, 1 + n_labels + truth])
     ones = np.concatenate([(guess == truth).astype(np.float64), np.ones(2 * len(guess))])

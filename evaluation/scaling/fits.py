@@ -98,7 +98,7 @@ def fit_all(cells: Sequence[ScalingCell], losses: Losses, *, seed: int, replicat
     other evaluation sentences (`resample`) and, drawn by `draw`, other seeds: those of a shape are moved together at
     all corpus sizes. Where no setting has two seeds, the scatter around the law stands in for them, and over sentences
     the level is then that of this one seed. Another sample of train sentences, shared by the seeds of a cell, and a
-    law of another form are not in the intervals.
+    law of another form are not in the intervals. Of too few sentences there are none.
 
     Args:
         cells: (C,) what was trained.
@@ -160,8 +160,10 @@ def _over(
         x=x,
         y=y,
         fit=fit,
-        coefficient=interval(fit.law.coefficient, np.array([law_of(line, x).coefficient for line in lines.T])),
-        exponent=interval(fit.law.exponent, lines[1]),
+        coefficient=interval(
+            fit.law.coefficient, np.array([law_of(line, x).coefficient for line in lines.T]), draws.few
+        ),
+        exponent=interval(fit.law.exponent, lines[1], draws.few),
         lines=lines,
         failed=failed,
         scatter=scatter,
@@ -200,9 +202,9 @@ def _unknown_floor(
     return UnknownFloor(
         fit,
         truth,
-        interval(fit.floor, found[:, 0]),
-        interval(fit.law.exponent, found[:, 1]),
-        interval(fit.floor - truth, found[:, 2]),
+        interval(fit.floor, found[:, 0], resampled.few),
+        interval(fit.law.exponent, found[:, 1], resampled.few),
+        interval(fit.floor - truth, found[:, 2], resampled.few),
     )
 
 
@@ -228,13 +230,18 @@ def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, s
         "B": lambda found: found.data.coefficient,
         "beta": lambda found: found.data.exponent,
     }
-    intervals = {name: interval(part(fit), np.array([part(found) for found in again])) for name, part in parts.items()}
+    intervals = {
+        name: interval(part(fit), np.array([part(found) for found in again]), resampled.few)
+        for name, part in parts.items()
+    }
     at_bound = fit.at_bound or float(np.mean([found.at_bound for found in again])) > TAILS[0]
     return Joint(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
 
 
-def interval(value: float, replicates: FloatArray) -> Interval:
-    """A value with the percentiles of its replicates."""
+def interval(value: float, replicates: FloatArray, few: bool) -> Interval:
+    """A value with the percentiles of its replicates; without them of too few sentences."""
+    if few:
+        return Interval(float(value))
     low, high = np.quantile(replicates, TAILS)
     return Interval(float(value), float(low), float(high))
 

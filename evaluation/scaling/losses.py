@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import too_few
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Losses:
         """Loss of the truth, nats a token: the cross-entropy that no model can go below, on these sentences."""
         return float(self.truth.sum() / self.counts.sum())
 
+    @property
+    def too_few(self) -> bool:
+        """Whether so few sentences count that there are no intervals."""
+        return too_few(int((self.counts > 0.0).sum()))
+
     def take(self, rows: Sequence[int]) -> Losses:
         """Only some of the models."""
         return Losses(self.excess[list(rows)], self.truth, self.counts)
@@ -48,6 +54,7 @@ class Resampled:
 
     reducible: FloatArray  #: (R, C)
     irreducible: FloatArray  #: (R,)
+    few: bool = False  #: so few sentences count that there are no intervals
 
     @property
     def whole(self) -> BoolArray:
@@ -56,11 +63,11 @@ class Resampled:
 
     def take(self, rows: Sequence[int]) -> Resampled:
         """Only some of the models."""
-        return Resampled(self.reducible[:, list(rows)], self.irreducible)
+        return replace(self, reducible=self.reducible[:, list(rows)])
 
     def shifted(self, logs: FloatArray) -> Resampled:
         """With something added to the logarithm of each reducible loss, (R, C)."""
-        return Resampled(self.reducible * np.exp(logs), self.irreducible)
+        return replace(self, reducible=self.reducible * np.exp(logs))
 
 
 def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tuple[Resampled, FloatArray]:
@@ -80,7 +87,7 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
     values = sums[:, :-1] / sums[:, -1:]
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.where(values[:, :-1] > 0.0, np.log(values[:, :-1]), np.nan)
-    return Resampled(np.exp(logs), values[:, -1]), _deviation(logs)
+    return Resampled(np.exp(logs), values[:, -1], losses.too_few), _deviation(logs)
 
 
 def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:

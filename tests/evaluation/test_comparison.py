@@ -19,12 +19,12 @@ from whole_language import whole_language
 from truesource.evaluation.core.comparison import Comparison, compare, oracle_for
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import read_token_table, write_token_table
-from truesource.evaluation.measures.bootstrap import FEWEST
 from truesource.generator.interface.frame import ScoringFrame, preset_frame
 from truesource.generator.interface.language_model import Objective, TokenScores, assemble_scores
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import FEWEST
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 SHORT = LengthRange(1, 3)

@@ -12,10 +12,10 @@ from random_grammars import length_ranges, sentences, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
 from truesource.evaluation.core.exact_bound import bound_records, sentence_records
-from truesource.evaluation.measures.bootstrap import FEWEST
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import FEWEST
 
 PRODUCT = PCFG.from_text("S -> A B 1.0\nA -> a 0.25 | b 0.75\nB -> c 0.5 | d 0.5")
 

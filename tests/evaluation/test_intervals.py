@@ -13,7 +13,6 @@ from scipy import stats
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures import bootstrap, correlation
 from truesource.evaluation.measures.bootstrap import (
-    FEWEST,
     FLOOR,
     ci_part,
     difference,
@@ -33,6 +32,7 @@ from truesource.evaluation.measures.correlation import (
     spearman_ends,
 )
 from truesource.evaluation.measures.paired import Paired
+from truesource.grammar.support.intervals import FEWEST
 
 
 def drawn_sums(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:

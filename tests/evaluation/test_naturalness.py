@@ -286,7 +286,7 @@ def test_an_interval_of_zipfs_own_law_reaches_0() -> None:
 @pytest.mark.parametrize(
     ("corpus", "why"),
     [
-        ((1.1, 2.7, 400, 16), "few-sentences"),
+        ((1.1, 2.7, 400, 16), "fewer-than-10-sentences"),
         ((3.0, 1.0, 5000, 100), "not-identified"),
         ((1.0, 1.0, 8, 200), "not-identified"),
     ],

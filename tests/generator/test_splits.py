@@ -120,6 +120,8 @@ def test_wilson_interval_holds():
     found = split_overlap.estimated(263, 263 - 81)
     assert found["probability"] == pytest.approx(81 / 263)
     assert found["interval"] == pytest.approx([0.2553, 0.3662], abs=1e-4)
+    assert split_overlap.estimated(9, 6) == {"probability": pytest.approx(1 / 3), "interval": None, "exact": False}
+    assert split_overlap.estimated(10, 6)["interval"] is not None
 
 
 def test_a_language_that_is_used_up(tmp_path):

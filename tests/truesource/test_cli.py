@@ -402,7 +402,7 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     assert code == 0
     assert err == (
         "1 of 3 sentences cannot be made by the grammar and are left out: line 3 (the grammar lacks the word 'zebra')\n"
-        "Fewer than 10 possible sentences: too few for intervals.\n"
+        "Without interval: fewer than 10 sentences.\n"
     )
     assert out.splitlines()[-1] == "Wrote bound.json. Next: truesource score MODEL mixed.txt --oracle toy.npz"
     found = json.loads((here / "bound.json").read_text(encoding="utf-8"))

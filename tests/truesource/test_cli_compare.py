@@ -178,6 +178,32 @@ def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Com
     assert said in command("bound", "toy/grammar/grammar.npz", "toy/corpus").out
 
 
+@pytest.mark.parametrize("sentences", [1, 9, 10])
+def test_few_sentences_have_no_interval_and_a_sentence_says_why(sentences: int, here: Path, command: Command) -> None:
+    Path("few").write_text("a b\na c\nb\na\nc\n" * 2, encoding="utf-8")
+    Path("few").write_text("".join(Path("few").read_text("utf-8").splitlines(keepends=True)[:sentences]), "utf-8")
+    text = ("few", "--oracle", "toy/grammar/grammar.npz", "--json")
+    calls = {
+        "score.json": ("score", "toy/models/counts_2", *text),
+        "alone.json": ("score", "toy/models/counts_2", "few", "--json"),
+        "compare.json": ("compare", "toy/models/counts_2", "own.py:table", *text),
+        "bound.json": ("bound", "toy/grammar/grammar.npz", "few", "--json"),
+    }
+    few = sentences < 10
+    for file, call in calls.items():
+        found = command(*call, file)
+        assert found.code == 0, found.err
+        said = " ".join((found.out + found.err).split())
+        assert ("fewer than 10 sentences" in said or "takes 10 or more" in said) == few, said
+        read = json.loads(Path(file).read_text("utf-8"))
+        records = [r for r in (read["summary"] if file == "bound.json" else read) if not isinstance(r["value"], int)]
+        assert records
+        for record in records:
+            if record["name"] in ("ppl", "relative_ppl", "causal_bound", "masked_bound", "kl_difference"):
+                assert (record["low"] is None) == few
+                assert record.get("no_interval") == ("fewer-than-10-sentences" if few else None)
+
+
 def test_runs_and_models_give_the_same_differences(here: Path, command: Command) -> None:
     assert command("compare", "toy", "--baseline", "counts_2", "--json", "run.json").code == 0
     drawn_as_in_the_run = ("--seed", json.loads(Path("toy/config.json").read_text("utf-8"))["seed"])

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from truesource.cli.output import show
-from truesource.report.table import Cell, ReportTable, TableRow
+from truesource.evaluation.core.score import Score
+from truesource.report.table import Cell, ReportTable, TableRow, score_cell
 
 NUMBERS = [f"{i}.{i}{i}{i}" for i in range(1, 10)]
 
@@ -58,3 +59,25 @@ def test_texts_after_the_first_are_broken_first(
     shown(wide, 60, monkeypatch, terminal=True)
     text = said(capsys)
     assert text.count("word") == 30 and "1.5" in text and text.count("said") == 1
+
+
+def test_a_sentence_says_why_values_have_no_interval(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = Score("ppl", 2.5, "data:ab|ci:none/fewer-than-10-sentences|v:1").as_record()
+    old = {key: few[key] for key in ("name", "value", "low", "high", "signature")}  # of an earlier version
+    many = Score("ppl", 2.5, "data:ab|ci:sentence-bootstrap-t95/seed1|v:1", 2.0, 3.0).as_record()
+    count = Score("tokens", 7, "data:ab|ci:none/fewer-than-10-sentences|v:1").as_record()
+    assert few["no_interval"] == "fewer-than-10-sentences"
+    assert "no_interval" not in many and "no_interval" not in count
+    for record, caption in (
+        (few, "Note. Without interval: fewer than 10 sentences."),
+        (old, "Note. Without interval: fewer than 10 sentences."),
+        (many, "Note"),
+        (count, "Note"),
+    ):
+        cells = ["a", score_cell(record, ".2f")]
+        made = ReportTable(columns=("model", "PPL"), rows=[TableRow(cells), TableRow(cells)], note="Note")
+        assert made.caption == caption
+        shown(made, 100, monkeypatch, terminal=False)
+        assert caption in " ".join(said(capsys).split())

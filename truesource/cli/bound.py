@@ -126,8 +126,8 @@ def _bounds(
     from truesource.cli.lengths import announce_long, at_most
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
-    from truesource.evaluation.measures.bootstrap import FEWEST
     from truesource.generator.interface.frame import preset_frame
+    from truesource.grammar.support.intervals import no_interval_text
 
     pcfg, transform = grammar_of_text(corpus, grammar)
     if settings.causal:
@@ -157,8 +157,8 @@ def _bounds(
     _say_impossible(pcfg, records, condition)
     for bound in summary:
         echo(str(bound))
-    if summary and summary[0].low is None:
-        echo(f"Fewer than {FEWEST} possible sentences: too few for intervals.", err=True)
+    if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):
+        echo(said, err=True)
     return {"sentences": records, "summary": [bound.as_record() for bound in summary]}
 
 

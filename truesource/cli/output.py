@@ -144,7 +144,7 @@ def show(table: ReportTable, width: int = 120) -> None:
 def _printable(table: ReportTable, separator: str) -> Table:
     from rich.table import Table
 
-    made = Table(title=table.title or None, title_justify="left", caption=table.note or None, caption_justify="left")
+    made = Table(title=table.title or None, title_justify="left", caption=table.caption or None, caption_justify="left")
     for number, (heading, width) in enumerate(zip(table.columns, _widths(table, separator), strict=True)):
         text = table.is_text(number)
         made.add_column(

@@ -162,12 +162,12 @@ def _length(record: Record) -> str:
 
 def _cell(record: Record | None, share: bool, *, ends: bool) -> Cell | None:
     found = None if record is None else _percent(record) if share else score_cell(record, ".2f")
-    return found if found is None or ends else replace(found, ends=None)
+    return found if found is None or ends else replace(found, ends=None, no_interval="")
 
 
 def _percent(record: Record) -> Cell | None:
     """A share in per cent; in files as it is."""
     value, low, high = (record[key] for key in ("value", "low", "high"))
     scaled = {key: None if record[key] is None else 100.0 * record[key] for key in ("value", "low", "high")}
-    found = score_cell(scaled, ".2f")
+    found = score_cell({**record, **scaled}, ".2f")
     return None if found is None else replace(found, score=(value, low, high))

@@ -52,6 +52,9 @@ def print_alone(found: ScoredAlone) -> None:
     """Model, objective, perplexity with interval, tokens."""
     from rich.table import Table
 
+    from truesource.evaluation.core.score import no_interval
+    from truesource.grammar.support.intervals import no_interval_text
+
     table = Table(caption="interval: 95%, sentences resampled; the true distribution of the text is not known")
     for name in ("model", "objective"):
         table.add_column(name)
@@ -63,6 +66,8 @@ def print_alone(found: ScoredAlone) -> None:
     sentences = scores.n_sentences - len(scores.impossible)
     table.add_row(found.model, found.objective, f"{value:.2f}{ends}", f"{len(scores.log_prob):,}", f"{sentences:,}")
     console().print(table)
+    if low is None and (code := no_interval(found.signature)):
+        console().print(no_interval_text([code]))
 
 
 def _shown(value: float | None, digits: int) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
+from truesource.evaluation.core.score import no_interval
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.grammar.support.errors import InputError
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
@@ -113,7 +114,7 @@ def _measure(name: str, spec: str, *, ends: bool) -> Callable[[ModelRow, PairedD
 
     def cell(row: ModelRow, _: PairedDifference | None) -> Cell | None:
         found = row.measures[name]
-        made = score_cell(found._asdict(), spec)
+        made = score_cell({**found._asdict(), **_why_none(row.parts)}, spec)
         return made if made is None or ends else Cell(made.text, score=made.score)
 
     return cell
@@ -145,7 +146,13 @@ def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
 def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
     if found is None:
         return None
-    return score_cell(found.contrast.interval._asdict(), "+.4f")
+    return score_cell({**found.contrast.interval._asdict(), **_why_none(found.parts)}, "+.4f")
+
+
+def _why_none(parts: Mapping[str, object]) -> dict[str, str]:
+    """Under ``no_interval``, why there is no interval, where the parts of a signature say so."""
+    code = no_interval(f"ci:{parts['ci']}")
+    return {} if code is None else {"no_interval": code}
 
 
 def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:

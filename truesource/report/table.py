@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from truesource.evaluation.core.score import no_interval
+from truesource.grammar.support.intervals import no_interval_text
+
 ABSENT = "\N{EN DASH}"  #: where nothing was measured
 
 
@@ -18,6 +21,8 @@ class Cell:
     small: str = ""  #: a remark below the value, on the terminal in brackets after it
     #: the number and the ends of its interval with all digits, for files
     score: tuple[float, float | None, float | None] | None = field(default=None, compare=False)
+    #: the code of why there is no interval, see `truesource.grammar.support.intervals`; empty: none is missing
+    no_interval: str = field(default="", compare=False)
 
     @property
     def beside(self) -> str:
@@ -55,6 +60,13 @@ class ReportTable:
     text: Sequence[int] = (0,)  #: numbers of the columns of text, -1 for the last; the others are numbers
     sortable: bool = False  #: whether a page may let its reader change the order of the rows
 
+    @property
+    def caption(self) -> str:
+        """The note, and a sentence on values without an interval."""
+        cells = [cell for row in self.rows for cell in row.cells if isinstance(cell, Cell)]
+        said = no_interval_text([cell.no_interval for cell in cells if cell.no_interval])
+        return ". ".join(filter(None, (self.note.removesuffix(".") if said else self.note, said)))
+
     def is_text(self, column: int) -> bool:
         """Whether a column holds text, which is aligned left."""
         return column in self.text or column - len(self.columns) in self.text
@@ -64,7 +76,7 @@ def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -
     """The value of a score's record with its interval; None where there is no score.
 
     Args:
-        score: with ``value``, ``low`` and ``high``.
+        score: with ``value``, ``low`` and ``high``; without the ends, ``no_interval`` or the signature may say why.
         spec: how numbers are shown, as for `format`.
         small: a remark.
     """
@@ -72,7 +84,9 @@ def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -
         return None
     low, high = score.get("low"), score.get("high")
     ends = None if low is None or high is None else (shown(low, spec), shown(high, spec))
-    return Cell(shown(score["value"], spec), ends, small, (score["value"], low, high))
+    counted = ends is not None or isinstance(score["value"], int)
+    why = "" if counted else score.get("no_interval") or no_interval(score.get("signature") or "") or ""
+    return Cell(shown(score["value"], spec), ends, small, (score["value"], low, high), why)
 
 
 def shown(value: float, spec: str) -> str:

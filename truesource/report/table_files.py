@@ -71,7 +71,7 @@ def _latex(table: ReportTable) -> str:
     style = frame.style.format(escape="latex").format_index(escape="latex", axis="columns").hide(axis="index")
     form = "".join("l" if table.is_text(number) else "r" for number in range(len(table.columns)))
     made = style.to_latex(column_format=form, hrules=True)
-    caption = ". ".join(filter(None, (table.title, table.note)))
+    caption = ". ".join(filter(None, (table.title, table.caption)))
     lines = [r"\begin{table}", r"\centering"]
     if caption:
         escaped = pd.DataFrame([[caption]]).style.format(escape="latex").hide(axis="index").hide(axis="columns")

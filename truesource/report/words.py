@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from truesource.evaluation.measures.bootstrap import FEWEST
+from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.intervals import too_few as too_few_units
 from truesource.report.finished_run import Record
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
@@ -128,7 +129,7 @@ def too_few(rows: Sequence[Record]) -> list[str]:
     return [
         f"{row['model']}: {count(row['sentences'], 'sentence')}, too few for an interval, which takes {FEWEST} or more."
         for row in rows
-        if row["relative_ppl"] is not None and (row.get("sentences") or FEWEST) < FEWEST
+        if row["relative_ppl"] is not None and too_few_units(row.get("sentences") or FEWEST)
     ]
 
 

@@ -14,6 +14,7 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.report.figures import SERIES, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.words import brief, listed
 from truesource.sweep.results import Sweep
+from truesource.sweep.tables import interval
 
 PANELS: tuple[Axis, ...] = ("sentences", "parameters", "flops")
 DOT = 5.0
@@ -85,8 +86,9 @@ def laws_figure(sweep: Sweep) -> str | None:
 def _law(axes: Any, fit: AxisFit, colour: str) -> None:
     grid = np.geomspace(fit.x.min(), fit.x.max(), 60)
     axes.plot(fit.x, fit.y, "o", color=colour, markersize=DOT, alpha=0.75)
-    axes.fill_between(grid, *fit.band(grid), color=colour, alpha=0.18, linewidth=0)
-    label = f"{fit.held}: {fit.exponent.value:.3f} [{fit.exponent.low:.3f}, {fit.exponent.high:.3f}]"
+    if fit.exponent.low is not None:
+        axes.fill_between(grid, *fit.band(grid), color=colour, alpha=0.18, linewidth=0)
+    label = f"{fit.held}: {interval(fit.exponent)}"
     axes.plot(grid, fit.fit.law(grid), color=colour, label=label)
 
 

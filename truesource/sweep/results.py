@@ -18,6 +18,7 @@ from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.evaluation.scaling.scatter import Scatter
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 from truesource.sweep.scores import MEASURES, read_scores, read_sums
 
@@ -104,6 +105,8 @@ class Sweep:
         kept = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
         kind = "seed-t" if scatter.replicated else "residual-t"
         ci = f"{kind}-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"
+        if self.losses is not None and self.losses.too_few:
+            ci = f"none/{few_code()}"
         return {**kept, "law": law, "fit": method, "cells": len(rows), "ci": ci}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import TITLES
+from truesource.grammar.support.intervals import few_code
 from truesource.report.table import Cell, ReportTable, TableRow
 from truesource.sweep.results import Sweep
 
@@ -128,5 +129,7 @@ def spread_text(sweep: Sweep) -> str:
 
 
 def interval(value: Interval, spec: str = ".3f") -> Cell:
-    """A value with its 95% interval."""
+    """A value with its 95% interval, which few evaluation sentences do not have."""
+    if value.low is None or value.high is None:
+        return Cell(f"{value.value:{spec}}", no_interval=few_code())
     return Cell(f"{value.value:{spec}}", (f"{value.low:{spec}}", f"{value.high:{spec}}"))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from truesource.evaluation.comparing.contrast import SeedSums, difference, mean_over_seeds, seed_part
-from truesource.evaluation.measures.bootstrap import FEWEST, resampled_ratio
+from truesource.evaluation.measures.bootstrap import resampled_ratio
+from truesource.grammar.support.intervals import FEWEST
 
 
 def drawn(seed: int, k: int, n: int, *, seeds: float = 0.3, skew: bool = False) -> SeedSums:

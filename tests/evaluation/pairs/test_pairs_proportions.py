@@ -7,10 +7,11 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from truesource.evaluation.measures.proportions import proportion, wilson
-from truesource.evaluation.pairs.sums import FEWEST, by_source, measures, pair_sums
+from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, sources
+from truesource.grammar.support.intervals import FEWEST
 
 
-@pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 7), (20, 20), (97, 100)])
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (3, 11), (20, 20), (97, 100)])
 def test_independent_pairs_have_the_interval_of_wilson(right: int, n: int) -> None:
     values = (np.arange(n) < right).astype(np.float64)
     found = proportion(values, np.ones(n))
@@ -27,26 +28,32 @@ def test_intervals_hold_where_shares_are_near_one(n: int, p: float) -> None:
 
 
 def test_pairs_of_one_sentence_are_not_independent() -> None:
-    alike = proportion(np.array([4.0, 4.0, 4.0, 0.0, 0.0]), np.full(5, 4.0))
-    apart = proportion(np.repeat([1.0, 0.0], [12, 8]), np.ones(20))
+    alike = proportion(np.repeat([4.0, 0.0], [6, 4]), np.full(10, 4.0))
+    apart = proportion(np.repeat([1.0, 0.0], [24, 16]), np.ones(40))
     assert alike is not None
     assert apart is not None
     assert alike.value == apart.value == 0.6
-    variance = 5 / 4 * (3 * 1.6**2 + 2 * 2.4**2) / 20**2  # residuals 4 - 0.6 * 4 and 0 - 0.6 * 4
-    effect = variance / (0.24 / 19)
-    assert effect == pytest.approx(4.75)
-    assert alike[1:] == pytest.approx(wilson(0.6, 20 / effect))
+    variance = 10 / 9 * (6 * 1.6**2 + 4 * 2.4**2) / 40**2  # residuals 4 - 0.6 * 4 and 0 - 0.6 * 4
+    effect = variance / (0.24 / 39)
+    assert effect == pytest.approx(13 / 3)
+    assert alike[1:] == pytest.approx(wilson(0.6, 40 / effect))
     assert alike.low < apart.low < apart.high < alike.high
 
 
 def test_a_share_of_one_counts_sentences_and_no_design_makes_more_of_pairs() -> None:
-    assert proportion(np.full(5, 4.0), np.full(5, 4.0)) == pytest.approx((1.0, *wilson(1.0, 5)))
-    assert proportion(np.zeros(5), np.full(5, 4.0)) == pytest.approx((0.0, *wilson(0.0, 5)))
-    assert proportion(np.array([3.0]), np.array([4.0])) == pytest.approx((0.75, *wilson(0.75, 1)))
-    assert proportion(np.full(5, 2.0), np.full(5, 4.0)) == pytest.approx((0.5, *wilson(0.5, 20)))
+    assert proportion(np.full(12, 4.0), np.full(12, 4.0)) == pytest.approx((1.0, *wilson(1.0, 12)))
+    assert proportion(np.zeros(12), np.full(12, 4.0)) == pytest.approx((0.0, *wilson(0.0, 12)))
+    assert proportion(np.full(12, 2.0), np.full(12, 4.0)) == pytest.approx((0.5, *wilson(0.5, 48)))
     assert proportion(np.zeros(3), np.zeros(3)) is None
-    empty = proportion(np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]))
-    assert empty == pytest.approx((1.0, *wilson(1.0, 2)))
+    empty = proportion(np.append(np.ones(10), 0.0), np.append(np.ones(10), 0.0))
+    assert empty == pytest.approx((1.0, *wilson(1.0, 10)))
+
+
+@pytest.mark.parametrize("counted", [[4.0], [4.0] * 9, [*[1.0] * 9, 0.0, 0.0]])
+def test_shares_of_few_sentences_have_no_interval(counted: list[float]) -> None:
+    """However many pairs each of them has."""
+    found = proportion(np.array(counted) / 2, np.array(counted))
+    assert found == (0.5, None, None)
 
 
 def test_intervals_of_clusters_hold() -> None:
@@ -62,16 +69,23 @@ def test_intervals_of_clusters_hold() -> None:
 
 
 def test_halves_count() -> None:
-    sums = by_source(pair_sums(np.ones(3), np.array([1.0, 0.0, np.nan]), np.zeros(3)), [1, 2, 3])
+    odds = np.tile([1.0, 0.0, np.nan], 4)
+    sums = by_source(pair_sums(np.ones(12), odds, np.zeros(12)), range(12))
     found = measures(sums, ("accuracy", "unigram_accuracy"), seed=0)
-    assert found["accuracy"] == pytest.approx((2 / 3, *wilson(2 / 3, 3)))
-    assert found["unigram_accuracy"] == pytest.approx((0.5, *wilson(0.5, 3)))
+    assert found["accuracy"] == pytest.approx((2 / 3, *wilson(2 / 3, 12)))
+    assert found["unigram_accuracy"] == pytest.approx((0.5, *wilson(0.5, 12)))
 
 
-def test_few_sentences_have_no_bootstrap_interval() -> None:
+def test_few_sentences_have_no_interval() -> None:
     """Resamples of one pair are all the same, which is no certainty."""
     rng = np.random.default_rng(4)
     sums = pair_sums(rng.normal(size=FEWEST), rng.normal(size=FEWEST), rng.normal(size=FEWEST))
     few, enough = (measures(sums[:n], seed=1) for n in (FEWEST - 1, FEWEST))
-    assert few["slope"].low is None and few["correlation"].high is None and few["accuracy"].low is not None
+    assert all(found.low is None and found.high is None for found in few.values())
     assert enough["slope"].low is not None and enough["slope"].low < enough["slope"].value
+    assert enough["accuracy"].low is not None and enough["accuracy"].low < enough["accuracy"].value
+    assert {name: sources(sums, name) for name in ("accuracy", "slope", "correlation")} == {
+        "accuracy": FEWEST,
+        "slope": FEWEST,
+        "correlation": FEWEST,
+    }

@@ -135,6 +135,12 @@ def test_intervals_resample_sentences(found: ParseScores) -> None:
     assert of(found, "labelled_f1", by="length", group="41..")["low"] is None  # two sentences
 
 
+def test_shares_of_few_sentences_have_no_interval(found: ParseScores) -> None:
+    few = of(found, "exact_match", by="length", group="11..20")
+    assert (few["low"], few["high"], few["no_interval"]) == (None, None, "fewer-than-10-sentences")
+    assert parts_of(few["signature"])["ci"] == "none/fewer-than-10-sentences"
+
+
 def test_signatures_say_what_was_compared_and_how(found: ParseScores) -> None:
     parts = parts_of(of(found, "labelled_f1")["signature"])
     assert (parts["parser"], parts["grammar"], parts["brackets"]) == ("max-rule", "ab12", "evalb-collins")

@@ -232,6 +232,19 @@ def test_without_noise_everything_is_exact_and_intervals_are_points() -> None:
         np.testing.assert_allclose(high, fit.fit.law(fit.x), rtol=1e-9)
 
 
+@pytest.mark.parametrize(("sentences", "few"), [(9, True), (10, False)])
+def test_laws_of_few_sentences_have_no_intervals(sentences: int, few: bool) -> None:
+    grid = cells({"a": 10_000, "b": 40_000, "c": 160_000}, X[:4], 2)
+    n, d = (np.array([getattr(c, k) for c in grid], float) for k in ("parameters_without_embeddings", "sentences"))
+    every = losses(20.0 * n**-0.3 + 9.0 * d**-0.45)
+    some = Losses(every.excess[:, :sentences], every.truth[:sentences], every.counts[:sentences])
+    found = fit_all(grid, some, seed=1, replicates=100)
+    assert found.joint is not None
+    for value in (found.axes[0].exponent, found.axes[0].coefficient, found.joint.intervals["beta"]):
+        assert (value.low is None, value.high is None) == (few, few)
+    assert found.joint.intervals["beta"].value == pytest.approx(0.45, abs=1e-6)
+
+
 def test_the_floor_is_compared_with_the_truth() -> None:
     """At one model size, what the size cannot reduce goes into the fitted floor: here .1 nats, above the truth's."""
     grid = cells({"a": 10_000}, X, 1)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.evaluation.divergence.groups import END
+from truesource.grammar.support.intervals import few_code
 from truesource.report.table import Cell, ReportTable, TableRow, shown
 
 Record = Mapping[str, Any]
@@ -59,7 +60,11 @@ def _row(curves: Record, g: int, signature: str = "") -> TableRow:
         (
             "sentence ends" if name == END else name,
             f"{curves['tokens'][g]:,.0f}",
-            Cell(shown(value, "+.3f"), None if low is None else (shown(low, "+.3f"), shown(high, "+.3f"))),
+            Cell(
+                shown(value, "+.3f"),
+                None if low is None else (shown(low, "+.3f"), shown(high, "+.3f")),
+                no_interval=few_code() if low is None else "",
+            ),
             shown(curves["median"]["value"][-1][g], "+.3f"),
             None if exact is None else shown(exact, ".3f"),
             _reached(curves["half"][g]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.evaluation.measures.bootstrap import FEWEST
+from truesource.grammar.support.intervals import FEWEST
 from truesource.report.table import ReportTable, TableRow, score_cell, shown
 
 Record = Mapping[str, Any]
