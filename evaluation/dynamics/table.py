@@ -104,6 +104,7 @@ class Dynamics:
                             {
                                 **self._signed(by, g),
                                 **self._percentile,
+                                **({"ci": f"none/{few_code()}"} if np.isnan(found.median_ends[0, g]) else {}),
                                 "unit": "steps",
                                 "steps": "/".join(map(str, self.steps)),
                                 **told,

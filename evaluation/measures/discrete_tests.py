@@ -19,6 +19,7 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.repetitions import DRAWS
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.intervals import few_code, too_few
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 AT_ONCE = 2**22  #: most numbers held for draws
@@ -29,10 +30,11 @@ class MeanDifference:
     """How the means of a value differ between two samples, or a sample and a known distribution."""
 
     difference: float  #: first minus second
-    low: float  #: of the 95% interval: Welch's for two samples
-    high: float
+    low: float | None  #: of the 95% interval: Welch's for two samples; None: there are too few sentences
+    high: float | None
     effect: float  #: the difference over the pooled standard deviation (Cohen's d); 0 where nothing varies
     test: ChanceTest  #: of the difference, two-sided
+    ci: str  #: what a signature says of the interval
 
 
 def against_exact(
@@ -148,10 +150,10 @@ def mean_difference(
     null = sums / total - (whole - sums) / rest
     return MeanDifference(
         difference,
-        difference - half,
-        difference + half,
+        *_ends(difference, half, min(total, rest)),
         _effect(difference, (total - 1) * v1 + (rest - 1) * v2, total + rest - 2),
         judged(difference, null, "both", centre=0.0),
+        _ci("welch-t95", min(total, rest)),
     )
 
 
@@ -185,11 +187,19 @@ def mean_against_exact(
     spread = float((values - truth) ** 2 @ expected)
     return MeanDifference(
         difference,
-        difference - half,
-        difference + half,
+        *_ends(difference, half, total),
         _effect(difference, spread, 1),
         judged(difference, null / total - truth, "both", centre=0.0),
+        _ci("t95", total),
     )
+
+
+def _ends(value: float, half: float, sentences: int) -> tuple[float, float] | tuple[None, None]:
+    return (None, None) if too_few(sentences) else (value - half, value + half)
+
+
+def _ci(method: str, sentences: int) -> str:
+    return f"none/{few_code()}" if too_few(sentences) else method
 
 
 def atoms(*samples: FloatArray) -> tuple[FloatArray, list[IntArray]]:

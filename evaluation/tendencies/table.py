@@ -62,14 +62,13 @@ class TendencyTable:
         value: float,
         test: ChanceTest | None,
         parts: Mapping[str, object],
-        ends: tuple[float, float] | None = None,
+        ends: tuple[float | None, float | None] = (None, None),
         *,
         null: Null | None = None,
     ) -> None:
         """One measure of one sample; ``null``: how the chance of its test is sampled."""
-        low, high = ends or (None, None)
         common = {"variant": self._options.variant, "seed": self._options.seed}
-        score = Score(name, value, signature({**self._parts, **parts, **common}), low, high)
+        score = Score(name, value, signature({**self._parts, **parts, **common}), *ends)
         self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test, null=null)
 
     def add_distances(
@@ -93,7 +92,8 @@ class TendencyTable:
     ) -> None:
         """A difference of means, with its effect size."""
         ends, test = (difference.low, difference.high), difference.test
-        self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, test, parts, ends, null=null)
+        signed = {**parts, "ci": difference.ci}
+        self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, test, signed, ends, null=null)
         self.add(source, tendency, f"{tendency}_effect", difference.effect, None, {**parts, "unit": "sd"})
 
     def note(self, source: str, measure: str, reason: str | None = None) -> None:

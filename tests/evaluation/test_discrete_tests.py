@@ -72,8 +72,8 @@ def test_two_samples_by_scipy(pairs: list[tuple[int, int]]) -> None:
 
 @given(SAMPLES, st.integers(0, 5))
 def test_the_interval_of_two_means_is_welchs(pairs: list[tuple[int, int]], shift: int) -> None:
-    a, b = np.array(pairs).T
-    assume(a.sum() > 1 and b.sum() > 1)
+    a, b = 5 * np.array(pairs).T
+    assume(a.sum() >= 10 and b.sum() >= 10)
     values = np.arange(len(a)) * 1.5 - shift
     first, second = (np.repeat(values, c) for c in (a, b))
     assume(first.std() > 0 and second.std() > 0)
@@ -120,7 +120,7 @@ def test_atoms_are_shared() -> None:
 
 
 def test_means_where_nothing_varies() -> None:
-    found = mean_difference(np.array([2.0]), np.array([3]), np.array([4]), draws=10)
+    found = mean_difference(np.array([2.0]), np.array([30]), np.array([40]), draws=10)
     assert (found.difference, found.low, found.high, found.effect, found.test.p) == (0.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -202,3 +202,17 @@ def test_what_cannot_be_compared() -> None:
         against_exact(np.array([1, 2]), np.array([0.25, 0.25]))
     with pytest.raises(InputError, match="2 sentences or more"):
         mean_difference(np.array([0.0, 1.0]), np.array([1, 0]), np.array([1, 2]))
+
+
+@pytest.mark.parametrize(("sentences", "few"), [(9, True), (10, False)])
+def test_means_of_few_sentences_have_no_interval(sentences: int, few: bool) -> None:
+    """On either side."""
+    counts, others = np.array([4, sentences - 4]), np.array([20, 20])
+    two = mean_difference(np.array([1.0, 2.0]), counts, others, draws=50)
+    swapped = mean_difference(np.array([1.0, 2.0]), others, counts, draws=50)
+    exact = mean_against_exact(np.array([1.0, 2.0]), counts, np.array([0.5, 0.5]), draws=50)
+    none = "none/fewer-than-10-sentences"
+    assert [found.ci for found in (two, swapped, exact)] == ([none] * 3 if few else ["welch-t95", "welch-t95", "t95"])
+    for found in (two, swapped, exact):
+        assert (found.low is None, found.high is None) == (few, few)
+        assert 0.0 < found.test.p <= 1.0
