@@ -180,8 +180,7 @@ def test_without_a_seed_the_default_is_in_the_signature(here: Path, command: Com
 
 @pytest.mark.parametrize("sentences", [1, 9, 10])
 def test_few_sentences_have_no_interval_and_a_sentence_says_why(sentences: int, here: Path, command: Command) -> None:
-    Path("few").write_text("a b\na c\nb\na\nc\n" * 2, encoding="utf-8")
-    Path("few").write_text("".join(Path("few").read_text("utf-8").splitlines(keepends=True)[:sentences]), "utf-8")
+    Path("few").write_text("".join(f"{line}\n" for line in (["b a", "a c", "a a", "a", "c"] * 2)[:sentences]), "utf-8")
     text = ("few", "--oracle", "toy/grammar/grammar.npz", "--json")
     calls = {
         "score.json": ("score", "toy/models/counts_2", *text),

@@ -339,7 +339,7 @@ def test_a_law_that_does_not_hold_is_not_reported_as_one() -> None:
     rows = [{"model": "a", "sentences": cell.sentences, "relative_ppl": 2.0} for cell in grid]
     said = "a: twice the sentences give 29% less", "The points are not on a power law over"
     for reducible, start in zip((3.0 * n**-0.5, 1.0 + 9.0 / n), said, strict=True):
-        losses = Losses((reducible * noise)[:, None] * np.ones((1, 5)), np.ones(5), np.ones(5))
+        losses = Losses((reducible * noise)[:, None] * np.ones((1, 12)), np.ones(12), np.ones(12))
         sweep = Sweep("t", rows, [], grid, losses, fit_all(grid, losses, seed=1, replicates=100))
         assert any(sentence.startswith(start) for sentence in answer(sweep))
 
@@ -355,7 +355,7 @@ def test_the_joint_law_in_words() -> None:
     n, d = (np.array([getattr(c, name) for c in grid]) for name in ("parameters_without_embeddings", "sentences"))
     noise = 1.0 + 0.01 * np.random.default_rng(0).normal(size=len(grid))
     for reducible, found in ((20.0 * n**-0.3 + 9.0 * d**-0.45, True), (9.0 * d**-0.45, False)):
-        losses = Losses((reducible * noise)[:, None] * np.ones((1, 5)), np.ones(5), np.ones(5))
+        losses = Losses((reducible * noise)[:, None] * np.ones((1, 12)), np.ones(12), np.ones(12))
         sweep = Sweep("t", [], [], grid, losses, fit_all(grid, losses, seed=1, replicates=100))
         text, joint = joint_text(sweep), sweep.fits.joint
         assert text is not None and joint is not None
