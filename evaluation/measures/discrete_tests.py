@@ -148,9 +148,11 @@ def mean_difference(
     whole = float(values @ pooled)
     sums = np.concatenate([_dealt(rng, pooled, total, k) @ values for k in _parts(draws, len(counts))])
     null = sums / total - (whole - sums) / rest
+    low, high = _ends(difference, half, min(total, rest))
     return MeanDifference(
         difference,
-        *_ends(difference, half, min(total, rest)),
+        low,
+        high,
         _effect(difference, (total - 1) * v1 + (rest - 1) * v2, total + rest - 2),
         judged(difference, null, "both", centre=0.0),
         _ci("welch-t95", min(total, rest)),
@@ -185,9 +187,11 @@ def mean_against_exact(
     null = np.concatenate([rng.multinomial(total, expected, size=k) @ values for k in _parts(draws, len(counts))])
     difference = mean - truth
     spread = float((values - truth) ** 2 @ expected)
+    low, high = _ends(difference, half, total)
     return MeanDifference(
         difference,
-        *_ends(difference, half, total),
+        low,
+        high,
         _effect(difference, spread, 1),
         judged(difference, null / total - truth, "both", centre=0.0),
         _ci("t95", total),
