@@ -53,6 +53,7 @@ class Watched(Protocol):
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     trainer: LossTrainer
+    callbacks: list[TrainerCallback]
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]
@@ -111,7 +112,8 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         config, step = self._run.training, state.global_step
         self._run.trainer.losses.steps += 1
         late = config.max_seconds is not None and is_main_process() and self._seconds() > config.max_seconds
-        late, interrupted = any_process(late, self._interrupted.is_set())
+        asked = control.should_training_stop  # by a callback before this one
+        late, interrupted = any_process(late or asked, self._interrupted.is_set())
         if interrupted:
             self._interrupted.set()
         last = step >= self._run.batches.n_steps
@@ -185,6 +187,9 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self._times.append({"step": state.global_step, "seconds": round(self._seconds(), 3)})
         write_times(self._folder, self._times)  # first: where there is a row, there is its time
         write_text(self._path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rows))
+        if self._run.callbacks or self._run.training.report_to:  # the Trainer has shown them loss and learning rate
+            more = {"tokens": tokens, "dev_loss": dev, "dev_ppl": row["dev_ppl"], **monitored}
+            self._run.trainer.log({name: value for name, value in more.items() if value is not None})
         return dev
 
     def _monitor(self, step: int) -> dict[str, float]:

@@ -173,6 +173,12 @@ class TrainConfig(BaseModel):
         "fp32", description="Arithmetic of training; bf16: mixed precision, slow on CPUs without bf16 arithmetic."
     )
 
+    report_to: tuple[str, ...] = Field(
+        (),
+        exclude=True,  # from records and from what finished work depends on: weights do not
+        description="Trackers that are shown the metrics, as transformers names them: tensorboard, wandb, trackio, ...",
+    )
+
     @model_validator(mode="after")
     def _one_duration(self) -> Self:
         if (self.epochs is None) == (self.max_steps is None):

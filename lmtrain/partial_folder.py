@@ -10,12 +10,18 @@ from truesource.grammar.support.files import discard
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.training_record import FILE
 
+SUFFIX = ".partial"
 REQUEST = "request.json"  #: what is trained, in the partial folder
 
 
 def place_of(out: Path) -> Path:
     """Where the model ``out`` is trained."""
-    return out.with_name(f"{out.name}.partial")
+    return out.with_name(f"{out.name}{SUFFIX}")
+
+
+def model_of(partial: Path) -> Path:
+    """The model that is trained in a partial folder."""
+    return partial.with_name(partial.name.removesuffix(SUFFIX))
 
 
 def remove_used_up(out: Path) -> None:

@@ -56,7 +56,7 @@ from truesource.lmtrain.training_record import FILE
 from truesource.lmtrain.training_run import TrainingRun
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast, TrainerCallback
 
 
 class SentenceSource(Protocol):
@@ -82,6 +82,7 @@ def train(
     force: bool = False,
     resume: bool = True,
     license: str | None = None,  # noqa: A002
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainedModel:
     """Train a model and leave it in a folder that `transformers` can load; see the module for how.
 
@@ -97,6 +98,8 @@ def train(
             train splits share a vocabulary. None: made from the train split.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
+        callbacks: of `transformers`, called at every step; they may stop the training and see what the monitor measured
+            (``on_log``). Not for a model that counts.
         license: of the model, for its card, an SPDX identifier; None: that of the corpus, where it has one.
 
     Raises:
@@ -123,11 +126,13 @@ def train(
         if isinstance(kind, CountingArchitecture):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
+            if callbacks:
+                raise InputError(f"{model.architecture} is counted without steps, so it takes no callbacks")
             from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
-        run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer)
+        run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks)
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))

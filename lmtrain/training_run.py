@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
@@ -15,6 +16,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
     PrinterCallback,
+    TrainerCallback,
     TrainingArguments,
     set_seed,
 )
@@ -34,6 +36,7 @@ from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.partial_folder import model_of
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.resuming import (
     LossSum,
@@ -41,6 +44,7 @@ from truesource.lmtrain.resuming import (
 )
 from truesource.lmtrain.scoring import batch_budget
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.trackers import events_beside, require_trackers
 
 
 class TrainingRun:
@@ -55,9 +59,12 @@ class TrainingRun:
         seed: int,
         monitor: ModelMonitor | None = None,
         tokenizer: PreTrainedTokenizerFast | None = None,
+        callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
         self.config, self.training, self.seed, self.monitor = model, training, seed, monitor
+        self.callbacks = list(callbacks)
         _check_precision(training)
+        require_trackers(training.report_to)
         self.architecture: NetworkArchitecture[Any] = network_architecture_for(model)
         objective = self.architecture.objective
         self.tokenizer: PreTrainedTokenizerFast = (
@@ -119,7 +126,7 @@ class TrainingRun:
             save_strategy="no",
             save_total_limit=2,
             logging_nan_inf_filter=False,
-            report_to="none",
+            report_to=list(c.report_to) or "none",
             disable_tqdm=True,
             log_level="error",
             ddp_find_unused_parameters=isinstance(self.config, OwnSettings),
@@ -138,13 +145,15 @@ class TrainingRun:
 
         ``interrupted`` stops it after a step.
         """
-        self.trainer = LossTrainer(
-            model=self.model,
-            args=self._arguments(folder),
-            train_dataset=self.batches,
-            data_collator=_only,
-            processing_class=self.tokenizer,
-        )
+        with events_beside(model_of(folder), self.training.report_to):
+            self.trainer = LossTrainer(
+                model=self.model,
+                args=self._arguments(folder),
+                train_dataset=self.batches,
+                data_collator=_only,
+                processing_class=self.tokenizer,
+                callbacks=self.callbacks,
+            )
         self.trainer.remove_callback(PrinterCallback)
         if rank():
             torch.manual_seed(self.seed + rank())  # the weights are there; dropout differs between the processes
