@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from agreement_grammar import agreement_grammar
 from command_line import Command
 
@@ -34,7 +36,8 @@ def model(here: Path, command: Command) -> str:
 def test_pairs_are_made_and_written(here: Path, command: Command) -> None:
     found = command(*MAKE, "--output", "p.jsonl", "--seed", 3)
     assert (found.code, found.err) == (0, "")
-    assert found.last == "Wrote p.jsonl. Next: truesource evaluate pairs MODEL --oracle g.npz --file p.jsonl"
+    following = "truesource evaluate pairs MODEL --oracle g.npz --file p.jsonl"
+    assert found.last == f"Wrote p.jsonl and p.yaml and p.py. Next: {following}"
     lines = (here / "p.jsonl").read_text("utf-8")
     records = [json.loads(line) for line in lines.splitlines()]
     assert [r["phenomenon"] for r in records] == [name for name in PHENOMENA for _ in range(6)]
@@ -47,7 +50,8 @@ def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     assert (found.code, found.err) == (0, "")
     assert "subject-verb" in found.out
     assert "|log odds|: " in found.out
-    assert found.last == f"Wrote p.jsonl and p.json and p.svg. Next: truesource score {model} CORPUS --oracle g.npz"
+    score = f"truesource score {model} CORPUS --oracle g.npz"
+    assert found.last == f"Wrote p.jsonl and p.yaml and p.py and p.json and p.svg. Next: {score}"
     records = json.loads((here / "p.json").read_text("utf-8"))
     assert {r["phenomenon"] for r in records} == {"all", *PHENOMENA}
     assert all(r["model"] == "m" and r["objective"] == "causal" for r in records)
@@ -84,6 +88,28 @@ def test_lengths_are_those_of_the_models_corpus_or_all(here: Path, model: str, c
     found = command(*call, model, "--lengths", "none", "--json", "n.json")
     assert found.code == 0 and "recorded" not in found.out.splitlines()[0]
     assert all("drawn:none" in r["signature"] for r in json.loads((here / "n.json").read_text("utf-8")))
+
+
+def test_a_task_of_the_harness_is_beside_the_pairs(here: Path, command: Command) -> None:
+    assert command(*MAKE, "--output", "my.own.jsonl").code == 0
+    text = (here / "my.yaml").read_text("utf-8")
+    first, rest = text.split("\n", 1)
+    assert first == "custom_dataset: !function my.load"
+    task = yaml.safe_load(rest)
+    assert (task["task"], task["output_type"], task["metadata"]["end"]) == ("my", "multiple_choice", "<eos>")
+    spec = spec_from_file_location("my", here / "my.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    records = [json.loads(line) for line in (here / "my.own.jsonl").read_text("utf-8").splitlines()]
+    for end in ("<eos>", ""):
+        docs = list(module.load(**task["dataset_kwargs"], end=end)["test"])
+        assert [doc["target"] for doc in docs] == [number % 2 for number in range(len(records))]
+        for doc, record in zip(docs, records, strict=True):
+            assert doc["choices"][doc["target"]] == record["sentence_good"] + end
+            assert doc["choices"][1 - doc["target"]] == record["sentence_bad"] + end
+    refused = command(*MAKE, "--output", "my.jsonl")
+    assert refused.code == 2 and "will not overwrite" in refused.err and not (here / "my.jsonl").exists()
 
 
 def test_a_file_is_filtered(here: Path, command: Command) -> None:

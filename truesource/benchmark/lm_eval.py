@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.evaluation.pairs.edits import MARGIN, common_words, edited_pairs, with_reasons
 from truesource.evaluation.pairs.generate import make_pairs
+from truesource.evaluation.pairs.harness import function_line, task_settings, write_reader, yaml_text
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
@@ -22,39 +21,8 @@ from truesource.grammar.support.files import all_at_once, refuse_existing, round
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 PAIRS = 200  #: of each language
-END = "<eos>"  #: how the tokenisers of models that truesource trains write the end of a string
 RARE = 10  #: a word of a pair is expected so many times as often in the training text as a word that models know
 GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: which edits do not cover
-
-READER = '''\
-"""Reads the pairs of a task from the file beside this one."""
-
-import json
-from pathlib import Path
-
-import datasets
-
-KEYS = ("sentence_good", "sentence_bad", "kind", "log_odds", "impossible")
-
-
-def load(file, end="", **_):
-    """Pairs with their two choices: each string with the end of strings, as the tokeniser writes it.
-
-    Without an end, only the pairs that are decided before it. The good choice is the first of every other pair, so
-    that a model which prefers neither has half of them right: of equal choices the harness takes the first.
-    """
-    lines = (Path(__file__).parent / file).read_text(encoding="utf-8").split("\\n")
-    pairs = [json.loads(line) for line in lines if line]
-    if not end:
-        pairs = [pair for pair in pairs if pair["strata"]["decided"] == "beginning"]
-    docs = []
-    for number, pair in enumerate(pairs):
-        choices = [pair["sentence_good"] + end, pair["sentence_bad"] + end]
-        target = number % 2
-        doc = {"choices": choices[::-1] if target else choices, "target": target}
-        docs.append({**doc, **{key: pair[key] for key in KEYS}})
-    return {"test": datasets.Dataset.from_list(docs)}
-'''
 
 
 @dataclass(frozen=True)
@@ -181,31 +149,17 @@ def _targets(folder: Path, group: str, tasks: dict[str, str]) -> list[Path]:
 
 
 def _write(folder: Path, group: str, tasks: dict[str, str], suite: Suite, found: dict[str, list[Pair]]) -> None:
-    template = {
-        "output_type": "multiple_choice",
-        "test_split": "test",
-        "doc_to_text": "",
-        "doc_to_target": "target",
-        "doc_to_choice": "choices",
-        "target_delimiter": "",
-        "num_fewshot": 0,
-        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
-        "metadata": {"version": suite.version, "suite": suite.label, "digest": suite.digest, "end": END},
-    }
+    template = task_settings({"version": suite.version, "suite": suite.label, "digest": suite.digest})
     for name, task in tasks.items():
         write_json_lines(folder / f"{task}.jsonl", map(pair_record, found[name]))
         own = {"include": f"{group}_template_yaml", "task": task, "dataset_kwargs": {"file": f"{task}.jsonl"}}
-        write_text(folder / f"{task}.yaml", _yaml(own))
-    write_text(folder / f"{group}.py", READER)
-    write_text(folder / f"{group}_template_yaml", f"custom_dataset: !function {group}.load\n{_yaml(template)}")
+        write_text(folder / f"{task}.yaml", yaml_text(own))
+    write_reader(folder / f"{group}.py")
+    write_text(folder / f"{group}_template_yaml", f"{function_line(group)}{yaml_text(template)}")
     together = {
         "group": group,
         "task": list(tasks.values()),
         "aggregate_metric_list": [{"metric": "acc", "aggregation": "mean", "weight_by_size": False}],
         "metadata": {"version": suite.version},
     }
-    write_text(folder / f"{group}.yaml", _yaml(together))
-
-
-def _yaml(value: dict[str, Any]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    write_text(folder / f"{group}.yaml", yaml_text(together))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,9 @@ from truesource.cli.console import echo
 from truesource.cli.options import Figure, Force, Json, Seed
 from truesource.cli.settings import with_options
 from truesource.evaluation.pairs.settings import PairSettings
+
+if TYPE_CHECKING:
+    from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
@@ -21,7 +25,9 @@ def command(
     model: Annotated[
         str | None, typer.Argument(help="Model: a folder, or code as file.py:name; without it, pairs are only made.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the pairs to this file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write the pairs here, with a task for lm-eval.")
+    ] = None,
     lengths: Annotated[
         str | None,
         typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as MODEL records them)."),
@@ -40,7 +46,6 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.cli.sources import first_condition
     from truesource.evaluation.pairs.evaluate import evaluate_pairs
-    from truesource.evaluation.pairs.files import write_pairs
     from truesource.evaluators.pairs.figures import pairs_figure
     from truesource.evaluators.pairs.measure import examples, pairs_of
     from truesource.evaluators.pairs.tables import examples_table, measures_table, parts_table, phenomena_table
@@ -51,17 +56,15 @@ def command(
         raise InputError("name a model to score, or a file for the pairs with --output")
     if model is None and (json is not None or figure is not None):
         raise InputError("--json and --figure are for a model's scores; name a model, or leave them out")
-    files = OutputFiles(output=output, json=json, figure=figure, force=force)
+    files = OutputFiles(output=output, **_of_task(output), json=json, figure=figure, force=force)
     condition, pcfg = first_condition(lengths, () if model is None else (model,)), PCFG.load(oracle)
     made = pairs_of(pcfg, settings, lengths=condition, seed=seed)
     for note in made.notes:
         echo(f"Note: {note}.", err=True)
+    written = _writers(output, made.pairs)
     if model is None:
         show(examples_table(examples(made.pairs)))
-        files.finish(
-            f"truesource evaluate pairs MODEL --oracle {oracle} --file {output}",
-            output=lambda path: write_pairs(path, made.pairs),
-        )
+        files.finish(f"truesource evaluate pairs MODEL --oracle {oracle} --file {output}", **written)
         return
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
@@ -74,7 +77,31 @@ def command(
     show(parts_table(models))
     files.finish(
         f"truesource score {model} CORPUS --oracle {oracle}",
-        output=lambda path: write_pairs(path, made.pairs),
+        **written,
         json=json_of(models[found.model]),
         figure=figure_of(lambda: pairs_figure(found.objective, models)),
     )
+
+
+def _of_task(output: Path | None) -> dict[str, Path]:
+    """The files of the task of lm-eval that are written with the pairs."""
+    from truesource.evaluation.pairs.harness import TaskFiles
+
+    if output is None:
+        return {}
+    task = TaskFiles.of(output)
+    return {"task": task.settings, "reader": task.reader}
+
+
+def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """What writes the pairs and their task; nothing where they are not asked for."""
+    from truesource.evaluation.pairs.files import write_pairs
+    from truesource.evaluation.pairs.harness import TaskFiles, write_reader
+
+    if output is None:
+        return {}
+    return {
+        "output": lambda path: write_pairs(path, pairs),
+        "task": lambda path: TaskFiles.of(output).write_settings(path, output.name),
+        "reader": write_reader,
+    }

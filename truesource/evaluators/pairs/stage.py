@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.evaluate import NoPairsError, evaluate_pairs
 from truesource.evaluation.pairs.files import read_pairs, write_pairs
+from truesource.evaluation.pairs.harness import TaskFiles, write_reader
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
 from truesource.evaluation.pairs.settings import PairSettings
@@ -32,7 +33,12 @@ log = logging.getLogger("truesource")
 
 def stages(config: RunConfig) -> list[Stage]:
     """The pairs, then every model."""
-    source = Stage("pairs", ("pairs/pairs.jsonl", "pairs/summary.json"), source_inputs, make_source)
+    source = Stage(
+        "pairs",
+        ("pairs/pairs.jsonl", "pairs/summary.json", "pairs/pairs.yaml", "pairs/pairs.py"),
+        source_inputs,
+        make_source,
+    )
     return [source, *(Stage.of_model("pairs", m, ("pairs/models/{}.json",), inputs, make) for m in config.entries)]
 
 
@@ -47,7 +53,7 @@ def source_inputs(run: RunFolder) -> Any:
 
 
 def make_source(run: RunFolder) -> str:
-    """Write ``pairs/pairs.jsonl`` and ``pairs/summary.json``."""
+    """Write ``pairs/pairs.jsonl`` with its task for lm-eval, and ``pairs/summary.json``."""
     lengths = run.config.corpus.lengths
     if run.config.corpus.transform is not None:
         raise NothingToMeasureError(
@@ -62,6 +68,9 @@ def make_source(run: RunFolder) -> str:
     summary = {"notes": made.notes, "examples": examples(made.pairs), "pairs": len(made.pairs), "oracle": truth}
     write_pairs(run.folder / "pairs" / "pairs.jsonl", made.pairs)
     write_json(run.folder / "pairs" / "summary.json", summary)
+    task = TaskFiles.of(run.folder / "pairs" / "pairs.jsonl")
+    task.write_settings(task.settings, "pairs.jsonl")
+    write_reader(task.reader)
     return digest_file(run.folder / "pairs" / "pairs.jsonl")
 
 
