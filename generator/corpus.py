@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -25,12 +25,16 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Workers
+from truesource.grammar.support.printable import one_line
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_lines
 from truesource.grammar.unknown import map_words
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Corpus:
     """A folder of Parquet shards with a dataset card, made by `sample` or found by `load`.
 
@@ -142,6 +146,11 @@ class Corpus:
 
     # -- what it is ---------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name} {number:,}" for name, number in self.splits.items())
+        lengths = "" if self.lengths is None else f" of {self.lengths} tokens"
+        return f"Corpus({one_line(str(self.path))}: {splits} sentences{lengths})"
+
     @property
     def lengths(self) -> LengthRange | None:
         """The condition on length it was drawn under, None for none."""
@@ -210,6 +219,18 @@ class Corpus:
     def stream(self, split: str) -> Iterator[list[str]]:
         """The same, one after the other: a shard of the corpus in memory at a time."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table))
+
+    def to_pandas(self, split: str) -> pd.DataFrame:
+        """A split as a data frame, a row a sentence: ``text``, ``n_tokens`` and ``logprob`` as the files have them.
+
+        Raises:
+            InputError: there is no such split.
+        """
+        import pandas as pd
+
+        tables = self._tables(split, ["text", "n_tokens", "logprob"])
+        made: pd.DataFrame = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
+        return made
 
     def originals(self, split: str) -> Iterator[list[str]]:
         """The same as the grammar makes them: without the transform, where the text has one."""

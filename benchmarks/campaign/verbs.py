@@ -115,7 +115,7 @@ VERBS = [
     verb("score-pieces", "score pieces corpus --oracle g.npz --json out/s.json", "pieces", "out/s.json"),
     verb(
         "compare",
-        "compare a=net a=lstm ngram corpus --oracle g.npz --json out/s.json --csv out/s.csv --latex out/s.tex"
+        "compare a=net a=lstm ngram corpus --oracle g.npz --json out/s.json --table out/s.csv --table out/s.tex"
         " --figure out/s.svg",
         "net lstm ngram corpus g.npz",
         "out/s.json out/s.csv out/s.tex out/s.svg",
@@ -153,7 +153,7 @@ VERBS = [
         "tokenisation",
         "evaluate tokenisation pieces corpus --oracle g.npz --estimators one-best,nbest,dpf"
         " --samples 8 --sentences 2 --json out/t.json"
-        " --table out/t.parquet --words out/w.parquet --figure out/t.svg",
+        " --document-table out/t.parquet --word-table out/w.parquet --figure out/t.svg",
         "pieces corpus",
         "out/t.json out/t.parquet out/w.parquet out/t.svg",
     ),

@@ -10,7 +10,7 @@ the grammar and every model can make, stand beside those on ``all`` that a model
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -50,6 +50,7 @@ class TextScores:
     impossible: Mapping[str, int]  #: sentences that each model, and the grammar, cannot make
     common: int  #: sentences that the grammar and all models can make
     lacking: int  #: sentences that the grammar can make only because it reads words that it lacks as ``<unk>``
+    sides: Mapping[str, TokenScores] = field(repr=False)  #: scores of each model, and of the grammar
 
     def counts(self) -> dict[str, Any]:
         """How many sentences are given, impossible for each side, common, and possible by ``<unk>`` alone."""
@@ -141,7 +142,9 @@ def score_on_text(
     made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if pcfg is None else pcfg.identity)
     impossible = {name: len(side.impossible) for name, side in sides.items()}
     lacking = 0 if pcfg is None else _lacking(pcfg, sentences, sides[GRAMMAR])
-    return TextScores(kind, some.objective, made.records(), len(sentences), impossible, len(made.common), lacking)
+    return TextScores(
+        kind, some.objective, made.records(), len(sentences), impossible, len(made.common), lacking, sides
+    )
 
 
 def _lacking(pcfg: PCFG, sentences: Sentences, scores: TokenScores) -> int:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from truesource.evaluation.comparing.contrast import Contrast, difference, mean_over_seeds
 from truesource.evaluation.comparing.models import ModelScores
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import one_line
+from truesource.grammar.support.result_records import SHOWN, ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
@@ -54,8 +59,8 @@ class PairedDifference:
     parts: Mapping[str, object]  #: of the signature
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelComparison:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ModelComparison(ResultRecords):
     """Models of one objective, text and truth."""
 
     objective: str
@@ -65,6 +70,50 @@ class ModelComparison:
     differences: Sequence[PairedDifference]  #: of all models but the baseline, in their order
     sentences: int  #: that all models and the oracle can make
     n_sentences: int  #: given
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number: of the oracle, of each model and each of several seeds, and of each difference."""
+        return [
+            *(record for row in (self.oracle, *self.rows) for record in _row_records(row)),
+            *(_difference_record(self, found) for found in self.differences),
+        ]
+
+    def __repr__(self) -> str:
+        rows = "; ".join(f"{row.name}: KL {row.measures['kl'].value:.4f} nats a token" for row in self.rows[:SHOWN])
+        more = f"; {len(self.rows) - SHOWN} more" if len(self.rows) > SHOWN else ""
+        return f"ModelComparison({one_line(f'{self.objective}, {self.sentences:,} sentences; {rows}{more}')})"
+
+
+def _row_records(row: ModelRow) -> list[dict[str, Any]]:
+    """A record a measure, with the number of seeds and the standard deviation over them; then those of each seed."""
+    k = len(row.model.seeds)
+    objective = row.model.objective
+    head = {"model": row.name, "objective": objective, "seeds": k}
+    records = []
+    for name, value in row.measures.items():
+        own = {**row.parts, **({"estimator": "paired"} if name == "kl" else {})}
+        score = Score(name, value.value, signature(own), value.low, value.high)
+        records.append({**head, **score.as_record(), "sd": row.deviations.get(name)})
+    for scores in row.model.seeds:
+        if scores.exact is not None:
+            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
+            records.append({**one, **scores.exact.as_record(), "name": f"exact_{scores.exact.name}"})
+    if k > 1:
+        for scores, values in zip(row.model.seeds, row.by_seed, strict=True):
+            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
+            own = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
+            records += [
+                {**one, "name": name, "value": value, "signature": signature(own)} for name, value in values.items()
+            ]
+    return records
+
+
+def _difference_record(comparison: ModelComparison, found: PairedDifference) -> dict[str, Any]:
+    """``kl_difference``, nats a token, with its p-value as it is and adjusted."""
+    contrast = found.contrast
+    score = Score("kl_difference", contrast.value, signature(found.parts), contrast.low, contrast.high)
+    head = {"model": found.model, "baseline": found.baseline, "objective": comparison.objective}
+    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": found.p_adjusted}
 
 
 def compare_models(

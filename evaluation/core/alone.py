@@ -16,11 +16,12 @@ from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LanguageModel, TokenScores, check_sentences
 from truesource.generator.interface.model_checks import checked_scores
 from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 
-@dataclass(frozen=True)
-class ScoredAlone:
+@dataclass(frozen=True, repr=False)
+class ScoredAlone(ResultRecords):
     """What `score_alone` found."""
 
     model: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, no_interval
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
@@ -24,11 +25,15 @@ from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True)
-class Comparison:
+
+@dataclass(frozen=True, repr=False)
+class Comparison(ResultRecords):
     """What `compare` found for one model."""
 
     model: str
@@ -38,6 +43,8 @@ class Comparison:
     bound_unconditioned: Interval | None  #: without the length condition; None: masked, or derivations may not end
     paired: Paired
     parts: Mapping[str, object]  #: of the signature
+    sentences: Sequence[Sequence[str]] = field(repr=False)  #: that were scored
+    of_sentences: bool = False  #: only whole sentences have a truth: the tokens of ``paired`` have none
 
     @property
     def signature(self) -> str:
@@ -64,6 +71,22 @@ class Comparison:
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON: model, objective, name, value, low, high, signature."""
         return [{"model": self.model, "objective": self.objective, **score.as_record()} for score in self.as_scores()]
+
+    def token_columns(self) -> dict[str, Any]:
+        """A row for each position that both sides score, see `truesource.evaluation.core.token_table.token_columns`."""
+        paired = self.paired
+        at = {"sentence": paired.sentence, "position": paired.position, "impossible": paired.excluded}
+        scores, truth = (
+            TokenScores(log_prob=side, n_sentences=paired.n_sentences, frame=ScoringFrame(), **at)
+            for side in (paired.model, paired.oracle)
+        )
+        return token_columns(self.sentences, scores, None if self.of_sentences else truth)
+
+    def tokens_to_pandas(self) -> pd.DataFrame:
+        """The columns of `token_columns` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.token_columns()).convert_dtypes()
 
     def _counts(self) -> dict[str, int]:
         paired = self.paired
@@ -169,6 +192,8 @@ def compare(
         unconditioned,
         paired,
         both.parts,
+        both.sentences,
+        both.oracle.of_sentences,
     )
 
 

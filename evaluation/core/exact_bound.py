@@ -15,7 +15,7 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.frame import END, ScoringFrame, preset_frame
 from truesource.generator.interface.language_model import Objective, assemble_scores, check_sentences
 from truesource.generator.transforms import Transform, order
 from truesource.grammar.conditioning import LengthRange
@@ -92,6 +92,42 @@ def sentence_records(
         for record, following in zip(records, _next(pcfg, sentences, lengths, dtype), strict=True):
             record["next"] = following
     return records
+
+
+def token_columns(
+    records: Sequence[Mapping[str, Any]], first: int = 0, of: Sequence[str] | None = None
+) -> dict[str, list[Any]]:
+    """A row for each token and each end of a sentence, as columns of one length.
+
+    Args:
+        records: as `sentence_records` gives them.
+        first: number of the first sentence.
+        of: numbers, of ``surprisal``, ``sentence_surprisal`` (of the whole sentence, at its end) and
+            ``masked_logprob``; None: those that the records have.
+
+    Returns:
+        ``sentence``, ``position`` (that after the last token is the end of the sentence), ``token``, and the numbers
+        in nats; None where the grammar cannot make the sentence, and where nothing is defined.
+    """
+    if of is None:
+        head = records[0] if records else {}
+        causal = "surprisal" if "surprisal" in head else "sentence_surprisal" if "logprob" in head else None
+        of = [name for name in (causal, "masked_logprob" if "masked_logprob" in head else None) if name is not None]
+    return {
+        "sentence": [first + i for i, r in enumerate(records) for _ in range(len(r["tokens"]) + 1)],
+        "position": [j for r in records for j in range(len(r["tokens"]) + 1)],
+        "token": [token for r in records for token in (*r["tokens"], END)],
+        **{name: [value for r in records for value in _of_tokens(r, name)] for name in of},
+    }
+
+
+def _of_tokens(record: Mapping[str, Any], name: str) -> list[float | None]:
+    """A number of each token of a sentence, and of its end, nats."""
+    if name == "surprisal":
+        return [*record["surprisal"], record["stop_surprisal"]]
+    if name == "masked_logprob":
+        return [*record["masked_logprob"], None]
+    return [*(None for _ in record["tokens"]), None if record["logprob"] is None else -record["logprob"]]
 
 
 def _check_excluding(distributions: bool, variant: Variant) -> None:

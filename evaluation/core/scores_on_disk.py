@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.core.exact_bound import sentence_records
+from truesource.evaluation.core.exact_bound import sentence_records, token_columns
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.interface.frame import END
@@ -211,24 +211,14 @@ def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: st
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    numbers = [*([] if causal is None else [causal]), *(["masked_logprob"] if masked else [])]
+    made = token_columns(records, first, of=numbers)
     columns: dict[str, Any] = {
-        "sentence": [first + i for i, r in enumerate(records) for _ in range(len(r["tokens"]) + 1)],
-        "position": [j for r in records for j in range(len(r["tokens"]) + 1)],
-        "token": pa.array([t for r in records for t in (*r["tokens"], END)], pa.string()).dictionary_encode(),
+        name: pa.array(made[name], pa.float64()) if name in numbers else made[name] for name in made
     }
-    if causal is not None:
-        columns[causal] = pa.array([x for r in records for x in _causal_column(r, causal)], pa.float64())
-    if masked:
-        columns["masked_logprob"] = pa.array([x for r in records for x in (*r["masked_logprob"], None)], pa.float64())
+    columns["token"] = pa.array(made["token"], pa.string()).dictionary_encode()
     with atomic_path(path) as temporary:
         pq.write_table(pa.table(columns), temporary, compression="zstd")
-
-
-def _causal_column(record: Mapping[str, Any], causal: str) -> list[float | None]:
-    """Surprisals of the words of a sentence and of its end, nats."""
-    if causal == "surprisal":
-        return [*record["surprisal"], record["stop_surprisal"]]
-    return [*(None for _ in record["tokens"]), None if record["logprob"] is None else -record["logprob"]]
 
 
 def _read(path: Path, sentences: Sequence[Sequence[str]], causal: str | None, masked: bool) -> list[dict[str, Any]]:

@@ -1,16 +1,82 @@
-"""The per-token table: one row a scored position, as Parquet."""
+"""Tables with a row for each scored token, or for each word."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.interface.frame import END
+from truesource.generator.interface.language_model import TokenScores
 from truesource.grammar.support.files import atomic_path
 from truesource.grammar.tables import Kind, read_table
+
+
+def token_columns(
+    sentences: Sequence[Sequence[str]],
+    scores: TokenScores,
+    truth: TokenScores | None = None,
+    *,
+    other: str = "truth",
+) -> dict[str, Any]:
+    """A row for each position that a model scored, as columns of one length.
+
+    They are ``sentence`` (number in the input, from 0), ``position`` (that after the last token is the end of the
+    sentence), ``token``, ``word`` (number of the word that the token is in; None at the end of the sentence),
+    ``log_prob`` (ln P, nats, of the model) and ``surprisal`` (-ln P); with a truth also ``truth_log_prob`` and
+    ``truth_surprisal``, None where it does not score the position.
+
+    Args:
+        sentences: that were scored.
+        scores: of the model; sentences that it cannot make have no row.
+        truth: scores of the grammar.
+        other: what its columns are called, where it is another reference than the truth.
+    """
+    places = list(zip(scores.sentence.tolist(), scores.position.tolist(), strict=True))
+    made: dict[str, Any] = {
+        "sentence": scores.sentence,
+        "position": scores.position,
+        "token": [sentences[s][p] if p < len(sentences[s]) else END for s, p in places],
+        "word": [p if p < len(sentences[s]) else None for s, p in places],
+        "log_prob": scores.log_prob,
+        "surprisal": -scores.log_prob,
+    }
+    if truth is None:
+        return made
+    at = zip(truth.sentence.tolist(), truth.position.tolist(), truth.log_prob.tolist(), strict=True)
+    known = {(s, p): value for s, p, value in at}
+    values = [known.get(place) for place in places]
+    surprisals = [None if value is None else -value for value in values]
+    return {**made, f"{other}_log_prob": values, f"{other}_surprisal": surprisals}
+
+
+def word_columns(tokens: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """A row for each word: the sums over its tokens, without the ends of sentences.
+
+    Args:
+        tokens: as `token_columns` gives them. A sum is None where that of one of its tokens is.
+    """
+    summed = [name for name in tokens if name.endswith(("log_prob", "surprisal"))]
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    for values in zip(*tokens.values(), strict=True):
+        token = dict(zip(tokens, values, strict=True))
+        if token["word"] is None:
+            continue
+        row = rows.setdefault(
+            (int(token["sentence"]), token["word"]), {"text": "", "tokens": 0, **dict.fromkeys(summed, 0.0)}
+        )
+        row["text"] += token["token"]
+        row["tokens"] += 1
+        for name in summed:
+            row[name] = None if row[name] is None or token[name] is None else row[name] + float(token[name])
+    return {
+        "sentence": [sentence for sentence, _ in rows],
+        "word": [word for _, word in rows],
+        **{name: [row[name] for row in rows.values()] for name in ("text", "tokens", *summed)},
+    }
 
 
 def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequence[str]]) -> None:

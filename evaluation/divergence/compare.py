@@ -29,13 +29,14 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ModelDivergence:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ModelDivergence(ResultRecords):
     """What `compare_distributions` found for one model."""
 
     model: str

@@ -15,6 +15,7 @@ from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.result_records import ResultRecords
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,8 +39,8 @@ class LearningCurves:
     resampled_half: Crossings  #: (R, G) where half of the first divergence is gone in each resample
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Dynamics:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Dynamics(ResultRecords):
     """What `truesource.evaluation.dynamics.compare.learning_dynamics` found."""
 
     model: str

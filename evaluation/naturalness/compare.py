@@ -21,13 +21,14 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfF
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in
 
 
-@dataclass(frozen=True)
-class Naturalness:
+@dataclass(frozen=True, repr=False)
+class Naturalness(ResultRecords):
     """What `compare_naturalness` found: scores for the tables, and what the figures draw."""
 
     reference: str  #: name of the source that the others are compared with

@@ -23,6 +23,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats
@@ -32,8 +33,8 @@ CHOICES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  #: edges of the probability of a model
 DISTANCES = (("0", 0, 0), ("1", 1, 1), ("2", 2, 2), ("3-5", 3, 5), ("6+", 6, 10**9))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairEvaluation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PairEvaluation(ResultRecords):
     """Log odds of a model and of the truth."""
 
     model: str

@@ -32,6 +32,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 UnigramSource = Literal["oracle", "train", "test", "model"]
@@ -40,8 +41,8 @@ OF_TRUTH = ("bound", "pplu_bound", "mutual_information", "share_learned")  #: me
 EXACT = ("mutual_information", "share_learned")  #: and also its own word frequencies, <unk> counted as a token
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnigramPerplexity:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UnigramPerplexity(ResultRecords):
     """What `compare_pplu` found."""
 
     model: str

@@ -15,6 +15,7 @@ from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import confusion
 from truesource.evaluation.probing.splits import ProbingSplit
 from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.result_records import ResultRecords
 
 ON_TEXT = ("position_identity_accuracy", "mdl", "compression")  #: measures on the split by position
 SELECTIVITY = ("task_accuracy", "control_accuracy", "selectivity")
@@ -27,8 +28,8 @@ UNITS = {
 }  #: of measures; all others are shares
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Probing:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Probing(ResultRecords):
     """Every layer and checkpoint of one model; the best layer is that of the least dev loss in the finished model."""
 
     model: str

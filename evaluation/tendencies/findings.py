@@ -11,6 +11,7 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.result_records import ResultRecords
 
 #: how chance is sampled: samples of the truth, draws of an exact distribution, sentences dealt anew or permuted
 Null = Literal["samples", "draws", "deals", "permutations"]
@@ -76,8 +77,8 @@ class TruthCurves:
     floor_sentences: int
 
 
-@dataclass(frozen=True)
-class Tendencies:
+@dataclass(frozen=True, repr=False)
+class Tendencies(ResultRecords):
     """Samples beside a truth or another text."""
 
     against: str  #: ``truth`` or ``sample``

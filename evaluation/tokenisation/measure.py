@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.generator.interface.abilities import require
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.result_records import ResultRecords
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -46,8 +47,8 @@ MARGINAL = (
 )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Measured:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Measured(ResultRecords):
     """Everything that was measured of one model on some texts."""
 
     evaluation: Evaluation
@@ -357,14 +358,3 @@ def rounding_of(model: TokenisedModel) -> float:
     from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
 
     return SINGLE if remembers_all(model) else DOUBLE
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows of the same keys to a Parquet file, atomically."""
-    import pyarrow
-    from pyarrow import parquet
-
-    from truesource.grammar.support.files import atomic_path
-
-    with atomic_path(path) as temporary:
-        parquet.write_table(pyarrow.Table.from_pylist(rows), temporary)

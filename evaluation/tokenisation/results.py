@@ -16,6 +16,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Bound, Docume
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.settings import EstimatorRun
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.result_records import ResultRecords
 
 #: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
 SINGLE, DOUBLE = 1e-7, 1e-14
@@ -52,8 +53,8 @@ class Total:
     rounding: float  #: about how far ``log_p`` is off by rounding, documents independent, nats
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Evaluation(ResultRecords):
     """Estimates of one model for N documents, run by run. All runs count the same documents."""
 
     model: str

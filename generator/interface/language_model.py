@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Objective = Literal["causal", "masked"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TokenScores:
     """Log probability of every scored position of some sentences, in sentence order, then position order.
 
@@ -38,6 +41,17 @@ class TokenScores:
             raise ValueError("log_prob, sentence and position need one entry per scored position each")
         if not np.isfinite(self.log_prob).all():
             raise ValueError("a log probability is not finite; sentences of probability zero go to `impossible`")
+
+    def __repr__(self) -> str:
+        lost = f", {len(self.impossible):,} of them impossible" if len(self.impossible) else ""
+        total = float(self.log_prob.sum())
+        return f"TokenScores({len(self.log_prob):,} tokens of {self.n_sentences:,} sentences{lost}; {total:.2f} nats)"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a position: ``sentence``, ``position``, ``log_prob`` (nats)."""
+        import pandas as pd
+
+        return pd.DataFrame({"sentence": self.sentence, "position": self.position, "log_prob": self.log_prob})
 
 
 class LanguageModel(Protocol):

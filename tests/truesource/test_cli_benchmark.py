@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_model_of_ones_own_is_measured_shown_checked_and_joined(folder: Path, command: Command) -> None:
     measured = command(
         *("benchmark", "--suite", "mini.yaml", "--model", "own.py:GRU", "--set", "model.hidden=6", "--name", "mine"),
-        *("--workers", "1", "-o", "results", "--csv", "table.csv"),
+        *("--workers", "1", "-o", "results", "--table", "table.csv"),
     )
     assert measured.code == 0, measured.err
     results = json.loads((folder / "results" / "results.json").read_text(encoding="utf-8"))

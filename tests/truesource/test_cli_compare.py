@@ -245,15 +245,15 @@ def test_the_truth_is_computed_once_for_each_vocabulary(
     assert len(calls) == 2  # the words of trained models, and all words
 
 
-def test_files_for_papers(here: Path, command: Command) -> None:
+def test_files_for_papers(here: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     call = ("compare", "counts_2=toy/models/counts_2", *NETS, *ON)
-    found = command(*call, "--csv", "t.csv", "--latex", "t.tex", "--figure", "t.svg")
+    found = command(*call, "--table", "t.csv", "--table", "t.tex", "--figure", "t.svg")
     assert found.code == 0, found.err
-    assert found.last == "Wrote t.csv and t.tex and t.svg. Next: truesource cite"
+    assert found.last == "Wrote t.svg and t.csv and t.tex. Next: truesource cite"
     rows = list(csv.DictReader(Path("t.csv").read_text("utf-8").splitlines()))
     assert [row["model"] for row in rows] == ["oracle", "counts_2", "net"]
     assert float(rows[2]["kl_low"]) < float(rows[2]["kl"]) < float(rows[2]["kl_high"])
-    assert rows[1]["difference"] == "baseline" and rows[0]["difference"] == ""
+    assert rows[1]["difference_note"] == "baseline" and rows[0]["difference"] == rows[1]["difference"] == ""
     assert float(rows[2]["difference"]) == pytest.approx(float(rows[2]["kl"]) - float(rows[1]["kl"]), abs=1e-12)
     assert rows[2]["seeds"] == "3" and "kl_difference|" in rows[2]["signature"]
     latex = Path("t.tex").read_text("utf-8")
@@ -261,16 +261,18 @@ def test_files_for_papers(here: Path, command: Command) -> None:
     drawn = ElementTree.parse("t.svg").getroot()
     texts = "".join(drawn.itertext())
     assert "net (3 seeds)" in texts and "KL minus that of counts_2" in texts
-    refused = command(*call, "--csv", "t.csv")
+    refused = command(*call, "--table", "t.csv")
     assert refused.code == 2 and "t.csv" in refused.err
-    assert command(*call, "--csv", "t.csv", "--force").code == 0
+    again = command(*call, "--csv", "t.csv", "--latex", "t.tex", "--force")  # as they were called before
+    assert again.code == 0 and "the option --latex is now called --table" in caplog.text
+    assert Path("t.tex").read_text("utf-8") == latex
 
 
 def test_columns_are_chosen(here: Path, command: Command) -> None:
-    found = command("compare", "toy", "--columns", "tokens,p,kl", "--csv", "t.csv")
+    found = command("compare", "toy", "--columns", "tokens,p,kl", "--table", "t.csv")
     assert found.code == 0, found.err
     head = Path("t.csv").read_text("utf-8").splitlines()[0]
-    assert head == "table,model,tokens,p,kl,kl_low,kl_high,signature"
+    assert head == "table,model,tokens,tokens_note,p,kl,kl_low,kl_high,signature"
 
 
 def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, here: Path, command: Command) -> None:
@@ -317,7 +319,7 @@ def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, 
     ],
 )
 def test_bad_calls_end_in_one_sentence(here: Path, command: Command, call: tuple[str, ...], said: str) -> None:
-    found = command("-q", "compare", *call, "--csv", "t.csv")
+    found = command("-q", "compare", *call, "--table", "t.csv")
     assert found.code == 2
     assert said in " ".join(found.err.split())
     assert not Path("t.csv").exists()

@@ -167,7 +167,8 @@ def test_a_model_that_can_make_no_sentence_does_not_stop_a_run(tmp_path: Path) -
 
 def test_damaged_results_are_shown_or_refused(tmp_path: Path) -> None:
     """Whatever value of ``results.json`` is missing or null, the end of a run is a table or a sentence."""
-    from truesource.cli.run import show
+    from truesource.cli.run import results_of
+    from truesource.cli.table import show_results
 
     measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "rho": 0.5, "r2_pearson": 0.4, "r2_identity": 0.3}
     counts = {"tokens": 9, "sentences": 3, "excluded": 4, "impossible_model": 1, "impossible_oracle": 3}
@@ -176,7 +177,7 @@ def test_damaged_results_are_shown_or_refused(tmp_path: Path) -> None:
     def shown(changed: dict[str, Any]) -> bool:
         (tmp_path / "results.json").write_text(json.dumps([changed]))
         try:
-            show(tmp_path / "report.html")
+            show_results(results_of(tmp_path / "report.html"))
         except InputError:
             return False
         return True
@@ -189,14 +190,14 @@ def test_damaged_results_are_shown_or_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str]) -> None:
-    from truesource.cli.table import print_results
+    from truesource.cli.table import show_results
 
     measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "relative_ppl_low": 1.01, "relative_ppl_high": 1.1}
     row = {"model": "some", "objective": "causal", **measures, "rho": 0.5, "r2_pearson": 0.4, "tokens": 9}
     none = {"model": "none", "objective": "causal", "relative_ppl": None, "tokens": 0, "sentences": 0, "excluded": 7}
     sides = {"impossible_model": 1, "impossible_oracle": 3}
     foreign = {**row, "model": "foreign", "sentences": 3, "excluded": 4, "impossible_model": 0, "impossible_oracle": 4}
-    print_results([{**row, "sentences": 3, "excluded": 4, **sides}, none, foreign])
+    show_results([{**row, "sentences": 3, "excluded": 4, **sides}, none, foreign])
     said = capsys.readouterr().out.replace("\n", " ")
     assert "some: the oracle cannot make 3 and the model cannot make 1 of 7 sentences; the numbers" in said
     assert "none has no perplexity: the oracle or the model cannot make 7 of 7 sentences." in said

@@ -63,7 +63,7 @@ def records_of(path: Path, **where: object) -> dict[str, dict[str, Any]]:
 def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact,nbest,wor1,wr", "--samples", 8, "--sentences", 6,
-        "--json", "t.json", "--table", "t.parquet", "--figure", "t.svg",
+        "--json", "t.json", "--document-table", "t.parquet", "--figure", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last == (
@@ -166,7 +166,7 @@ def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path,
     assert command("sample", "toy.npz", "-n", 60, "-o", "apart", *splits).code == 0
     found = command(
         *CALL, "unigram", "apart", "--estimators", "nbest", "--samples", 4, "--oracle", "toy.npz", "--json", "t.json",
-        "--words", "w.parquet", "--candidates", 1, "--particles", 1, "--no-tail",
+        "--word-table", "w.parquet", "--candidates", 1, "--particles", 1, "--no-tail",
     )  # fmt: skip
     assert found.code == 0
     corpus, pcfg = Corpus.load("apart"), PCFG.load("toy.npz")
@@ -237,7 +237,7 @@ def test_the_tables(here: Path, command: Command) -> None:
 def test_words_have_surprisals_and_cuts_in_context(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact", "--sentences", 4, "--oracle", "toy.npz", "--candidates",
-        64, "--particles", 1000, "--canonical", "--words", "w.parquet", "--json", "t.json",
+        64, "--particles", 1000, "--canonical", "--word-table", "w.parquet", "--json", "t.json",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last == "Wrote t.json and w.parquet. Next: truesource cite"
@@ -295,7 +295,7 @@ def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> Non
     assert "|before:" not in command(*call).out
     for options, message in (
         (("--before", "rubbish"), "has no token 'rubbish' to put before a text"),
-        (("--no-end", "--oracle", "toy.npz"), "--oracle and --words need the end of a text"),
+        (("--no-end", "--oracle", "toy.npz"), "--oracle and --word-table need the end of a text"),
     ):
         refused = command(*call, *options)
         assert refused.code == 2 and message in refused.err
@@ -406,7 +406,7 @@ def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monk
 
     monkeypatch.setattr("truesource.evaluation.tokenisation.grid.perplexity_grid", fails)
     call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--sentences", 2, "--grid")
-    found = command(*call, "--json", "t.json", "--table", "t.parquet")
+    found = command(*call, "--json", "t.json", "--document-table", "t.parquet")
     assert (found.code, found.err) == (2, "truesource: no grid today\n")
     assert records_of(here / "t.json", run="nbest")["log_p"]["value"] < 0.0
     assert len(parquet.read_table(here / "t.parquet")) == 2 * 2
@@ -472,17 +472,20 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
         ("narrow long.txt --estimators nbest --no-leave-out-long", "the canonical tokenisation of a text has "),
         ("unigram corpus --per-document 2", "--per-document needs the grammar of the text"),
         ("unigram corpus --oracle toy.npz --out-of-domain respell=2", "above 0 and at most 1, got 2"),
-        ("unigram corpus --words toy.npz", "will not overwrite toy.npz without --force"),
+        ("unigram corpus --word-table toy.npz", "will not overwrite toy.npz without --force"),
         ("unigram corpus --oracle missing.npz", "missing.npz"),
         ("unigram corpus --out-of-domain zipf=2", "name it with --oracle"),
         ("unigram corpus --oracle toy.npz --out-of-domain nothing", "no variant is called 'nothing'"),
         ("unigram corpus --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("unigram corpus --json toy.npz", "will not overwrite toy.npz without --force"),
-        ("unigram corpus --figure toy.npz", "will not overwrite toy.npz without --force"),
-        ("unigram corpus --table toy.npz", "will not overwrite toy.npz without --force"),
+        ("unigram corpus --figure old.svg", "will not overwrite old.svg without --force"),
+        ("unigram corpus --document-table old.csv", "will not overwrite old.csv without --force"),
+        ("unigram corpus --document-table d.md", "--document-table writes .csv or .parquet"),
     ],
 )
 def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:
+    for name in ("old.svg", "old.csv"):
+        (here / name).touch()
     (here / "empty.txt").write_text("the cat\n \nthe seat\n", encoding="utf-8")
     (here / "blank.txt").write_text("", encoding="utf-8")
     (here / "foreign.txt").write_text("xyz\nwww\n", encoding="utf-8")
@@ -503,7 +506,7 @@ def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path,
     (here / "two.txt").write_text("a cat\nthe heath sees\n", encoding="utf-8")
     asked = ("exact", "nbest", "wor1", "dpf", "block", "guided", "bracket")
     call = (*CALL, "narrow", "two.txt", "--estimators", ",".join(asked), "--samples", 20, "--tolerance", 0)
-    found = command(*call, "--grid", "--caching", "--canonical", "--words", "w.parquet", "--json", "t.json")
+    found = command(*call, "--grid", "--caching", "--canonical", "--word-table", "w.parquet", "--json", "t.json")
     assert found.code == 0, found.err
     assert found.err == (
         "Warning: two.txt: 1 of 2 documents have cuts of more than the 12 tokens that narrow reads; their sums are over"

@@ -58,7 +58,7 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
     call = ("--estimators", "exact,nbest,wor1", "--samples", 4, "--sentences", 3)
     tables = ("--grid", "--curves", "--caching", "--canonical")
     found = command(
-        *CALL, "unigram", "home.txt", *ALSO, *call, *tables, "--json", "t.json", "--table", "t.parquet",
+        *CALL, "unigram", "home.txt", *ALSO, *call, *tables, "--json", "t.json", "--document-table", "t.parquet",
         "--figure", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")

@@ -100,7 +100,7 @@ def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: 
     assert "|transform:reversal|truth:token|" in truth["reversed"]["signature"]
     done = command(*call[:2], "bpe-shuffled", "shuffled", *call[4:], "--out-of-domain", "zipf=1.2")
     assert done.code == 2 and "out_of_domain needs text in the order of a grammar" in done.err
-    words = ("--words", "words.parquet", "--estimators", "nbest", "--sentences", 5)
+    words = ("--word-table", "words.parquet", "--estimators", "nbest", "--sentences", 5)
     assert command("evaluate", "tokenisation", "bpe-shuffled", "shuffled", "--oracle", "toy.npz", *words).code == 0
     columns = pq.read_table("words.parquet").column_names
     assert "surprisal" in columns and "surprisal_truth" not in columns

@@ -17,7 +17,7 @@ from truesource.benchmark.standings import cells_of, share_sums
 from truesource.benchmark.suite import Suite
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Share, Workers
-from truesource.report.table import ReportTable, TableRow
+from truesource.report.table import ReportTable, TableRow, number_cell
 
 EXACT = 1e-9  #: relative difference of the sums that counts as none
 SPREADS = 4.0  #: standard deviations over seeds that a cell of another machine may differ by
@@ -33,6 +33,18 @@ class CheckedCell:
     values: Mapping[str, tuple[float, float]]  #: by measure: of the file, and here
     difference: float  #: largest relative difference of the sums of KL in blocks
     spread: float | None  #: standard deviation of the share over the seeds of the file; None: there is one seed
+
+    def as_record(self) -> dict[str, Any]:
+        """All of it, for JSON; of each measure, the value of the file and the one computed here."""
+        return {
+            "model": self.model,
+            "language": self.language,
+            "seed": self.seed,
+            "measures": {name: {"in_file": there, "here": here} for name, (there, here) in self.values.items()},
+            "largest_relative_difference": self.difference,
+            "spread": self.spread,
+            "agrees": self.agrees,
+        }
 
     @property
     def exact(self) -> bool:
@@ -113,7 +125,7 @@ def _compared(
 def checked_table(checked: CheckedCell) -> ReportTable:
     """The measures of the file and those computed here."""
     rows = [
-        TableRow([name, f"{there:.9f}", f"{here:.9f}", f"{here - there:+.1e}"])
+        TableRow([name, number_cell(there, ".9f"), number_cell(here, ".9f"), number_cell(here - there, "+.1e")])
         for name, (there, here) in checked.values.items()
     ]
     return ReportTable(columns=("measure", "in the file", "computed here", "difference"), rows=rows)

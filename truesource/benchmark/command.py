@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Csv, Force, IntervalSeed, Overrides, Scheduler, Shard
+from truesource.cli.options import Force, IntervalSeed, Json, Overrides, Scheduler, Shard
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(
     flops_per_second: Peak = None,
     export_lm_eval: Export = None,
     seed: IntervalSeed = DEFAULT_SEED,
-    csv: Csv = None,
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Train a model on all languages of a suite, and compare it with the usual architectures.
@@ -99,14 +99,14 @@ def command(
         raise InputError("--cell goes with --check", code="several-modes")
     _require_extras(networks=bool(model or plan or check), page=output is not None)
     chosen = load_suite(suite)
-    files = OutputFiles(csv=csv, force=force)
+    files = OutputFiles(json=json, force=force)
     if check is not None:
-        _check(chosen, check, cell)
+        _check(chosen, check, cell, files)
         return
     wanted = [ALL] if plan and not model else model or []
     asked = Asked.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
     if export_lm_eval is not None:
-        _export(asked, export_lm_eval, force=force)
+        _export(asked, export_lm_eval, files, force=force)
     elif plan:
         _plan(asked, flops_per_second, files)
     else:
@@ -191,9 +191,10 @@ def _show(
     from truesource.benchmark.differences import difference_tables
     from truesource.benchmark.joining import beside_baselines
     from truesource.benchmark.page.write import write_page
+    from truesource.benchmark.records import standing_records
     from truesource.benchmark.standings import standings
     from truesource.benchmark.tables import headline_table, with_models
-    from truesource.cli.output import csv_of, show
+    from truesource.cli.output import json_of, show
 
     results, mine = beside_baselines(suite, own, files)
     found = with_models(standings(results, list(suite.languages), seed=seed))
@@ -208,44 +209,46 @@ def _show(
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,
-        csv=csv_of(tables),
+        json=json_of(standing_records(results, found, own=mine, baseline=baseline)),
     )
 
 
 def _plan(asked: Asked, flops_per_second: float | None, outputs: OutputFiles) -> None:
     """Say what training costs, before anything is trained."""
     from truesource.benchmark.planning import plan_suite, plan_table
-    from truesource.cli.output import csv_of, show
+    from truesource.cli.output import json_of, show
 
-    table = plan_table(
-        plan_suite(
-            asked.suite,
-            asked.candidates,
-            languages=asked.languages,
-            seeds=len(asked.seeds),
-            flops_per_second=flops_per_second,
-        )
+    planned = plan_suite(
+        asked.suite,
+        asked.candidates,
+        languages=asked.languages,
+        seeds=len(asked.seeds),
+        flops_per_second=flops_per_second,
     )
-    show(table, width=190)
-    outputs.finish(f"truesource benchmark --suite {asked.suite.name} --model NAME -o results/", csv=csv_of([table]))
+    show(plan_table(planned), width=190)
+    outputs.finish(
+        f"truesource benchmark --suite {asked.suite.name} --model NAME -o results/", json=json_of(planned.records())
+    )
 
 
-def _export(asked: Asked, folder: Path, *, force: bool) -> None:
+def _export(asked: Asked, folder: Path, outputs: OutputFiles, *, force: bool) -> None:
     """Write minimal pairs as tasks of another tool."""
     from truesource.benchmark.lm_eval import export_lm_eval
+    from truesource.cli.output import json_of
 
     made = export_lm_eval(asked.suite, folder, languages=asked.languages, seed=asked.suite.seed, force=force)
-    echo(f"Wrote {folder}: {len(made.tasks)} tasks. Next: {made.next_command}")
+    outputs.finish(made.next_command, folder=folder, json=json_of([{"task": name} for name in made.tasks]))
 
 
-def _check(suite: Suite, path: Path, cell: str | None) -> None:
+def _check(suite: Suite, path: Path, cell: str | None, outputs: OutputFiles) -> None:
     """Compute one cell of a file again, and say how near it comes."""
     from truesource.benchmark.checking import check_cell, checked_table
     from truesource.benchmark.joining import read_for
-    from truesource.cli.output import show
+    from truesource.cli.output import json_of, show
 
     found = check_cell(suite, read_for(suite, path), cell)
     show(checked_table(found))
     echo(found.verdict)
+    outputs.write(json=json_of(found.as_record()))
     if not found.agrees:
         raise typer.Exit(2)

@@ -34,7 +34,14 @@ def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
 def difference_tables(
     results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
 ) -> list[ReportTable]:
-    """A table for each objective with two ranked models or more.
+    """A table for each objective with two ranked models or more; arguments and errors as `differences_of`."""
+    return [difference_table(each) for each in differences_of(results, found, own=own, baseline=baseline)]
+
+
+def differences_of(
+    results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
+) -> list[list[ShareDifference]]:
+    """The differences of each objective with two ranked models or more.
 
     Args:
         results: of models on a suite.
@@ -45,19 +52,19 @@ def difference_tables(
     Raises:
         InputError: no ranked model has the name of the baseline.
     """
-    tables, known = [], set()
+    groups, known = [], set()
     for each in found:
         ranked = {row.name for row in each.rows if row.share is not None and not is_reference(row)}
         known |= ranked
         against = baseline if baseline in ranked else default_baseline(each, own)
         if against is not None and len(ranked) > 1:
-            tables.append(difference_table(share_differences(results, each, against)))
+            groups.append(share_differences(results, each, against))
     if baseline is not None and baseline not in known:
         raise InputError(
             f"no model {baseline!r} was measured on all languages; there are {', '.join(sorted(known)) or 'none'}",
             code="unknown-baseline",
         )
-    return tables
+    return groups
 
 
 def share_differences(results: BenchmarkResults, found: Standings, baseline: str) -> list[ShareDifference]:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.lmtrain.threads import one_thread
-from truesource.report.table import ReportTable, TableRow
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.report.words import duration
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ class ModelPlan:
         return None if self.rate is None else self.hours(self.rate)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SuitePlan:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SuitePlan(ResultRecords):
     """What the models of a suite cost to train; measuring them comes on top."""
 
     suite: Suite
@@ -113,6 +114,25 @@ class SuitePlan:
     device: str  #: that steps were timed on: ``one core`` or ``one GPU``
     flops_per_second: float | None  #: peak of the GPU that is planned for; None: none is
     utilisation: float  #: assumed share of that peak
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a model: parameters, trainings, tokens, operations, hours."""
+        rate = self.gpu_rate
+        return [
+            {
+                "model": model.name,
+                "parameters_low": model.parameters[0],
+                "parameters_high": model.parameters[1],
+                "trainings": model.n_trainings,
+                "tokens": model.tokens,
+                "flops": model.flops,
+                "flops_per_second": model.rate,
+                "hours_here": model.hours_here,
+                "device": self.device,
+                "hours_planned_gpu": None if rate is None else model.hours(rate),
+            }
+            for model in self.models
+        ]
 
     @property
     def gpu_rate(self) -> float | None:
@@ -170,13 +190,13 @@ def plan_table(plan: SuitePlan) -> ReportTable:
         columns.append("hours\nplanned GPU")
     rows = []
     for model in plan.models:
-        cells = [
+        cells: list[Cell | str | None] = [
             model.name,
             _range(*model.parameters),
-            f"{model.n_trainings:,}",
-            f"{model.tokens:.3g}",
-            f"{model.flops:.3g}",
-            None if model.rate is None else f"{model.rate / 1e9:.1f}",
+            number_cell(model.n_trainings, ","),
+            number_cell(model.tokens, ".3g"),
+            number_cell(model.flops, ".3g"),
+            None if model.rate is None else number_cell(model.rate / 1e9, ".1f"),
             _hours(model.hours_here),
         ]
         rows.append(TableRow([*cells, *([] if rate is None else [_hours(model.hours(rate))])]))
@@ -200,12 +220,14 @@ def _note(plan: SuitePlan) -> str:
     return " ".join(parts)
 
 
-def _range(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def _range(low: int, high: int) -> Cell:
+    return Cell(f"{low:,}" if low == high else f"{low:,} to {high:,}", score=(low, low, high))
 
 
-def _hours(hours: float | None) -> str | None:
-    return None if hours is None else f"{hours:.3g}" if hours >= 0.1 else duration(3600.0 * hours)
+def _hours(hours: float | None) -> Cell | None:
+    if hours is None:
+        return None
+    return Cell(f"{hours:.3g}" if hours >= 0.1 else duration(3600.0 * hours), score=(hours, None, None))
 
 
 def kept_mass(pcfg: PCFG, lengths: LengthRange) -> float:

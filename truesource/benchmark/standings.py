@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, Benchmar
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
@@ -61,14 +62,33 @@ class Standing:
         return self.model["name"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Standings:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Standings(ResultRecords):
     """All models of one objective on a suite, the best first; incomplete ones last."""
 
     objective: Objective
     languages: Sequence[str]  #: of the suite
     rows: Sequence[Standing]
     seed: int = DEFAULT_SEED  #: of intervals
+
+    def records(self) -> list[dict[str, Any]]:
+        """The share of each model on the suite (``language`` is None), and its measures on each language."""
+        made = []
+        for row in self.rows:
+            head = {"model": row.name, "objective": self.objective}
+            shares = {"share": row.share, "longer_share": row.longer_share}
+            made += [_record({**head, "language": None}, name, share) for name, share in shares.items() if share]
+            for language, each in row.languages.items():
+                of = {**head, "language": language, "seeds": each.seeds}
+                intervals = {"share": each.share, "kl": each.kl, "longer_share": each.longer_share}
+                numbers = {"wrong": each.wrong, "calibration": each.calibration, "longer_wrong": each.longer_wrong}
+                made += [_record(of, name, found) for name, found in intervals.items() if found]
+                made += [{**of, "name": name, "value": x} for name, x in numbers.items() if x is not None]
+        return made
+
+
+def _record(head: Mapping[str, Any], name: str, found: Contrast) -> dict[str, Any]:
+    return {**head, "name": name, "value": found.value, "low": found.low, "high": found.high}
 
 
 def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:

@@ -298,7 +298,10 @@ def models_table(found: Sequence[Standings], *, own: Sequence[str] = ()) -> Repo
 
 def _mean_of(row: Standing, name: Literal["steps", "tokens", "flops"]) -> Cell | None:
     values = [value for cell in row.model["cells"] if (value := cell[name])]
-    return Cell(brief(sum(values) / len(values))) if values else None
+    if not values:
+        return None
+    mean = sum(values) / len(values)
+    return Cell(brief(mean), score=(mean, None, None))
 
 
 def suite_signature(standings: Standings, suite: Suite) -> str:

@@ -11,7 +11,18 @@ from pydantic import Field, model_validator
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, IntervalSeed, Json, Longest, Scheduler, Shard, SplitName, Workers
+from truesource.cli.options import (
+    Condition,
+    Force,
+    IntervalSeed,
+    Json,
+    Longest,
+    Scheduler,
+    Shard,
+    SplitName,
+    TokenTable,
+    Workers,
+)
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
@@ -19,6 +30,7 @@ from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
+    from truesource.evaluation.core.score import Score
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -77,6 +89,7 @@ def command(
     scheduler: Scheduler = None,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
+    token_table: TokenTable = None,
     force: Force = False,
 ) -> None:
     """Score sentences exactly: the perplexity that no model can beat in the long run.
@@ -86,12 +99,15 @@ def command(
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.cli.output import OutputFiles, json_of
+    from truesource.cli.output import OutputFiles, columns_of, json_of
+    from truesource.evaluation.core.exact_bound import token_columns
     from truesource.evaluation.core.published import read_words
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
-    files = OutputFiles(json=json, force=force)
+    files = OutputFiles(json=json, token_table=token_table, force=force)
     if settings.token_scores is not None:
+        if token_table is not None:
+            raise InputError("--token-scores are such a table; remove --token-table")
         if grammar is not None or corpus is not None:
             raise InputError("--token-scores replaces the grammar and the corpus; remove those arguments")
         _published(settings.token_scores, settings.frame, words, seed, files)
@@ -107,7 +123,13 @@ def command(
     if records is None:
         echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
         return
-    files.finish(f"truesource score MODEL {corpus} --oracle {grammar}", folder=output, json=json_of(records))
+    sentences = records["sentences"]
+    files.finish(
+        f"truesource score MODEL {corpus} --oracle {grammar}",
+        folder=output,
+        json=json_of(records),
+        token_table=columns_of(lambda: token_columns(sentences)),
+    )
 
 
 def _bounds(
@@ -155,11 +177,21 @@ def _bounds(
         transform=transform,
     )
     _say_impossible(pcfg, records, condition)
-    for bound in summary:
-        echo(str(bound))
+    show_bounds(summary)
     if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):
         echo(said, err=True)
     return {"sentences": records, "summary": [bound.as_record() for bound in summary]}
+
+
+def show_bounds(bounds: Sequence[Score]) -> None:
+    """Print bounds with their signatures, one a line."""
+    from truesource.cli.output import keep
+    from truesource.report.table import ReportTable, TableRow, score_cell
+
+    for bound in bounds:
+        echo(str(bound))
+    rows = [TableRow([bound.name, score_cell(bound.as_record(), ".4f")], bound.signature) for bound in bounds]
+    keep(ReportTable(columns=("measure", "value"), rows=rows, note="95% intervals from resampling sentences"))
 
 
 def _scoring(
@@ -216,5 +248,5 @@ def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: 
 
     scores = read_published(path)
     bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary, seed=seed)
-    echo(str(bound))
+    show_bounds([bound])
     files.finish("truesource cite", json=json_of({"summary": [bound.as_record()]}))

@@ -1,6 +1,7 @@
 """The one way to the terminal: data are shown there, never obeyed.
 
 Every verb prints through `echo` and `console`. Neither takes markup: ``[bold]`` and ``:dog:`` are printed as they are.
+Where a table or JSON has the standard output (``--json -``), both print to standard error.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from truesource.cli.asked import asked
 from truesource.cli.logs import to_log_file
 from truesource.grammar.support.printable import shortened, terminal
 
@@ -21,8 +23,13 @@ LONGEST_WORD = 200  #: characters of a word in a table
 def echo(message: object = "", *, err: bool = False) -> None:
     """Print lines, on standard error if ``err``; a log file has them too."""
     text = terminal(str(message))
-    typer.echo(text, err=err)
+    typer.echo(text, err=err or asked().takes_standard_output)
     to_log_file(text)
+
+
+def to_standard_output(text: str) -> None:
+    """Print what was asked for with ``-`` as the name of its file, as it is."""
+    typer.echo(text, nl=not text.endswith("\n"))
 
 
 def printed(text: str) -> str:
@@ -41,7 +48,8 @@ def console(width: int = 120) -> Console:
             return super().render_str(printed(text), **options)
 
     def made(**options: Any) -> Console:
-        return Printable(markup=False, emoji=False, highlight=False, **options)
+        stderr = asked().takes_standard_output
+        return Printable(markup=False, emoji=False, highlight=False, stderr=stderr, **options)
 
     found = made()
     return found if found.is_terminal else made(width=width)

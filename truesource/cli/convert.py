@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 from pydantic import Field
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, SplitName
+from truesource.cli.options import Force, Json, SplitName
 from truesource.cli.renamed import option_name
 from truesource.cli.settings import with_options
 from truesource.grammar.formats import names
@@ -47,6 +48,7 @@ def command(
         bool, typer.Option("--symbols", help="Write the grammar's symbols into the trees of a corpus, not labels.")
     ] = False,
     binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Convert a grammar to another format, or write the trees or sentences of a corpus as text.
@@ -57,7 +59,7 @@ def command(
     Example: truesource convert grammar.npz grammar.txt
     """
     if not source.is_dir() or (source / "config.json").is_file():
-        convert_grammar(source, target, settings, force=force)
+        convert_grammar(source, target, settings, json=json, force=force)
         return
     from truesource.cli.corpus_text import write_corpus
     from truesource.grammar.support.errors import InputError
@@ -65,12 +67,14 @@ def command(
     given = ", ".join(map(option_name, settings.model_dump(exclude_defaults=True)))
     if given:
         raise InputError(f"this is a corpus folder, but {given} applies to grammars only; remove it", source)
-    write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
+    write_corpus(source, target, split, symbols=symbols, binarised=binarised, json=json, force=force)
 
 
-def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *, force: bool) -> None:
+def convert_grammar(
+    source: Path, target: Path, settings: ConversionSettings, *, json: Path | None, force: bool
+) -> None:
     """Write a grammar in another format, perhaps coarser or smaller."""
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.formats import format_of, save_grammar, target_files
     from truesource.grammar.pcfg import PCFG
 
@@ -78,11 +82,12 @@ def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *,
         if name is not None:
             format_of(name)
     files = target_files(target, settings.to)
-    outputs = claim_files(*files, force=force)
+    outputs = OutputFiles(more=files, json=json, force=force)
     if source.is_dir():
         pcfg = _language_of_model(source, settings)
     else:
         pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
+    pruning = None
     if settings.level is not None:
         from truesource.grammar.estimate import project
 
@@ -92,9 +97,12 @@ def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *,
 
         pcfg, cost = prune(pcfg, settings.prune)
         echo(str(cost))
-    with outputs.together():
-        save_grammar(pcfg, target, force=True, format=settings.to)
-    echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")
+        pruning = asdict(cost)
+    record = {"files": list(map(str, files)), "digest": pcfg.digest, "sizes": pcfg.sizes(), "pruning": pruning}
+    also = outputs.write_with(
+        lambda: save_grammar(pcfg, target, force=True, format=settings.to), files, {"json": json_of(record)}
+    )
+    echo(f"Wrote {' and '.join([*map(str, files), *also])}: {pcfg!r}. Next: truesource inspect {files[0]}")
 
 
 def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:

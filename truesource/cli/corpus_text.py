@@ -10,20 +10,22 @@ from truesource.cli.console import echo
 from truesource.grammar.support.errors import InputError
 
 
-def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, force: bool) -> None:
+def write_corpus(
+    source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, json: Path | None, force: bool
+) -> None:
     """Write one split: Penn bracketings, or sentences if the name of ``target`` ends in ``.txt``; compressed if .gz.
 
     Raises:
         InputError: there is no such corpus or split, it has no trees, a word of a sentence contains white space, or
             ``target`` cannot be written.
     """
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import OutputFiles, json_of
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
     from truesource.grammar.support.files import atomic_path
     from truesource.grammar.support.progress import meter
 
-    claim_files(target, force=force)
+    files = OutputFiles(text=target, json=json, force=force)
     corpus = Corpus.load(source)
     n = corpus.n_sentences(split)
     plain = target.name.removesuffix(".gz").endswith(".txt")
@@ -41,4 +43,6 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
                 stream.write(line.encode() + b"\n")
                 progress.advance(1)
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
-    echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource {following}")
+    what = "sentences" if plain else "trees"
+    also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))
+    echo(f"Wrote {target}{also}: {n:,} {what}. Next: truesource {following}")

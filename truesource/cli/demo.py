@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from truesource.cli.options import Rebuild, Runs
+from truesource.cli.options import Json, Rebuild, Runs
 
 
 def command(
     runs: Runs = Path("runs"),
+    json: Json = None,
     force: Rebuild = False,
 ) -> None:
     """Run the whole chain on the embedded English grammar; it takes a few minutes on two cores.
@@ -20,4 +21,4 @@ def command(
     from truesource.cli import run
     from truesource.grammar.embedded import data_folder
 
-    run.command(str(data_folder() / "demo.yaml"), None, runs, force=force)
+    run.command(str(data_folder() / "demo.yaml"), None, runs, json=json, force=force)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, License, Model, Number, Seed, Shard, Workers
+from truesource.cli.options import Force, Json, License, Model, Number, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.decoding.settings import Decoding
 
 if TYPE_CHECKING:
+    from truesource.cli.output import OutputFiles
     from truesource.lmtrain.decoding.folder import SampleFolder
 
 
@@ -28,6 +29,7 @@ def command(
     workers: Workers = 1,
     shard: Shard = None,
     license: License = None,  # noqa: A002
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Sample sentences from a causal model, each with its log probability under the model.
@@ -37,6 +39,7 @@ def command(
     Example: truesource generate model/ -o samples/ -n 1000 --scheme nucleus --top-p 0.9
     """
     from truesource.cli.claims import claim_folder
+    from truesource.cli.output import OutputFiles
     from truesource.grammar.support.extras import require_extras
     from truesource.grammar.support.parallel import Share
 
@@ -44,6 +47,7 @@ def command(
     share = None if shard is None else Share.parse(shard)
     if share is None:
         claim_folder(output, force=force)
+    files = OutputFiles(json=json, shared=share is not None, force=force)
     from truesource.lmtrain.decoding.sample_builder import make_samples  # torch, after the quick checks
 
     asked: dict[str, Any] = {"workers": workers, "share": share, "license": license, "force": force}
@@ -51,10 +55,12 @@ def command(
     if made is None:
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last one completes the samples.")
     else:
-        _report(model, made)
+        _report(model, made, files)
 
 
-def _report(model: str, made: SampleFolder) -> None:
+def _report(model: str, made: SampleFolder, files: OutputFiles) -> None:
+    from truesource.cli.output import json_of
+
     counts, scheme = made.record["counts"], made.decoding
     unfinished = made.n_sentences - made.n_finished
     mean = f"; mean length of the others {counts['finished_tokens'] / made.n_finished:.4f}" if made.n_finished else ""
@@ -64,7 +70,8 @@ def _report(model: str, made: SampleFolder) -> None:
     following = f"divergence {model} CORPUS --oracle GRAMMAR --samples {made.path}"
     if scheme.scheme != "ancestral" or scheme.temperature != 1.0:
         following = f"naturalness {made.path} --reference TREEBANK"  # these are not of the model's own distribution
+    also = files.also(json=json_of({"samples": str(made.path), **made.record}))
     echo(
-        f"Wrote {made.path}: {made.n_sentences:,} sentences, {counts['tokens']:,} tokens."
+        f"Wrote {made.path}{also}: {made.n_sentences:,} sentences, {counts['tokens']:,} tokens."
         f" Next: truesource evaluate {following}"
     )

@@ -27,8 +27,8 @@ PANELS = {
     ),
     "Several processes and machines": "--workers --scheduler --shard --shard-size",
     "Output": (
-        "--output --json --table --csv --latex --words --figure --trace --columns --trees --ids "
-        "--license --force --help"
+        "--output --json --table --token-table --word-table --document-table --figure --figure-size --trace --columns "
+        "--trees --ids --license --force --help"
     ),
 }  #: panels of verbs with many options, by the options in them; the others come first
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import Coverage
     from truesource.grammar.diagnostics import Diagnosis
+    from truesource.report.table import ReportTable
 
 MOST = 10  #: unknown words listed
 
@@ -36,15 +37,14 @@ def command(
 
     Example: truesource inspect grammar.npz corpus/
     """
-    from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences
+    from truesource.cli.output import OutputFiles, json_of, keep
     from truesource.grammar.coverage import coverage
     from truesource.grammar.diagnostics import diagnose, is_serious
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.files import write_json
 
-    claim_files(json, force=force)
+    files = OutputFiles(json=json, force=force)
     if text is None and lengths is not None:
         raise InputError("--lengths conditions a TEXT; add TEXT or remove --lengths")
     sentences, sampled = ([], None) if text is None else read_sentences(text, split)
@@ -62,11 +62,26 @@ def command(
     for problem in diagnosis.problems:
         echo(f"! {problem}")
     wrote = "" if diagnosis.problems else "No problem found. "
-    if json is not None:
-        write_json(json, record)
-        wrote += f"Wrote {json}. "
+    keep(_table(record))
+    if written := files.write(json=json_of(record)):
+        wrote += f"Wrote {' and '.join(written)}. "
     sample = f"truesource sample {grammar} -n 100000 -o corpus/"
     echo(f"{wrote}Next: {f'correct {grammar}, then inspect it again' if is_serious(diagnosis) else sample}")
+
+
+def _table(record: dict[str, Any]) -> ReportTable:
+    """The numbers of a record, a row for each."""
+    from truesource.report.table import ReportTable, TableRow, number_cell
+
+    numbers = {**record, **record.get("coverage", {})}
+    return ReportTable(
+        columns=("measure", "value"),
+        rows=[
+            TableRow([name, number_cell(value, "," if isinstance(value, int) else ".6g")])
+            for name, value in numbers.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        ],
+    )
 
 
 def _show_grammar(diagnosis: Diagnosis) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import console, echo
-from truesource.cli.options import Force, License, Overrides
+from truesource.cli.console import echo
+from truesource.cli.options import Force, Json, License, Overrides
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
@@ -36,6 +36,7 @@ def command(
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")
     ] = DEFAULT_SEED,
     license: License = None,  # noqa: A002
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Describe a language: what it is, what to cite, parameters, exact mean length and entropy, sample strings.
@@ -44,14 +45,14 @@ def command(
 
     Example: truesource language dyck --set k=3 --set depth=5 -o dyck.npz
     """
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.formats import save_grammar, target_files
     from truesource.grammar.languages import languages, load_language, parse, reference
     from truesource.grammar.pcfg import PCFG
 
     title, settings = parse(name, _overrides(set_ or ()))
     files = [] if output is None else target_files(output)
-    outputs = claim_files(*files, force=force)
+    outputs = OutputFiles(more=files, json=json, force=force)
     pcfg = PCFG.of(load_language(reference(title, settings)))
     if license is not None:
         pcfg = _licensed(pcfg, license, output)
@@ -60,15 +61,19 @@ def command(
     echo(f"tests      {language.tests}")
     echo(f"cite       {language.citation}")
     _show_parameters(settings)
-    _show_figures(pcfg)
-    if number:
-        _show_samples(pcfg, number, seed)
+    numbers = _show_figures(pcfg)
+    samples = _show_samples(pcfg, number, seed) if number else []
+    about = {"language": title, "title": language.title, "tests": language.tests, "citation": language.citation}
+    record = {**about, "parameters": settings.model_dump(mode="json"), **numbers, "samples": samples}
     if output is not None:
-        with outputs.together():
-            save_grammar(pcfg, output, force=True)
-        echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource sample {output} -n 100000 -o corpus/")
+        target = output
+        also = outputs.write_with(lambda: save_grammar(pcfg, target, force=True), files, {"json": json_of(record)})
+        wrote = " and ".join([*map(str, files), *also])
+        echo(f"Wrote {wrote}: {pcfg!r}. Next: truesource sample {output} -n 100000 -o corpus/")
         return
-    echo(f"Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
+    also = outputs.write(json=json_of(record))
+    wrote = f"Wrote {' and '.join(also)}. " if also else ""
+    echo(f"{wrote}Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
 
 
 def _licensed(pcfg: PCFG, license: str, output: Path | None) -> PCFG:  # noqa: A002
@@ -94,46 +99,44 @@ def _overrides(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _show_parameters(settings: LanguageSettings) -> None:
-    from rich.table import Table
-
+    from truesource.cli.output import show
     from truesource.grammar.languages.shared.description import parameters
+    from truesource.report.table import ReportTable, TableRow
 
-    table = Table()
-    for heading in ("parameter", "value", "range", "meaning"):
-        table.add_column(heading, overflow="fold")
-    for each in parameters(settings):
-        table.add_row(each.key, each.value or "none", each.values, each.meaning)
-    console(WIDTH).print(table)
+    rows = [TableRow([each.key, each.value or "none", each.values, each.meaning]) for each in parameters(settings)]
+    show(ReportTable(columns=("parameter", "value", "range", "meaning"), text=(0, 1, 2, 3), rows=rows), WIDTH)
 
 
-def _show_figures(pcfg: PCFG) -> None:
+def _show_figures(pcfg: PCFG) -> dict[str, Any]:
+    """Print sizes, mean length and entropy; the same for JSON."""
     from truesource.grammar.inference.entropy import derivational_entropy
 
     sizes = pcfg.sizes()
+    length, entropy = pcfg.exact.mean_length, derivational_entropy(pcfg)
     echo(
         f"symbols {sizes['symbols']:,}, words {sizes['words']:,}; rules: {sizes['binary']:,} binary,"
         f" {sizes['unary']:,} unary, {sizes['lexical']:,} lexical"
     )
-    echo(
-        f"mean length {pcfg.exact.mean_length:.3f} tokens,"
-        f" derivational entropy {derivational_entropy(pcfg):.3f} nats per string"
-    )
+    echo(f"mean length {length:.3f} tokens, derivational entropy {entropy:.3f} nats per string")
+    return {"digest": pcfg.digest, "sizes": sizes, "mean_length": length, "derivational_entropy": entropy}
 
 
-def _show_samples(pcfg: PCFG, number: int, seed: int) -> None:
-    """Strings, and the tree of the shortest."""
+def _show_samples(pcfg: PCFG, number: int, seed: int) -> list[str]:
+    """Print strings, and the tree of the shortest; the strings."""
     from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
 
     sampler = Sampler(pcfg)
     drawn = sampler.draw(number, random_state(seed, _STREAM))
-    for sentence in sampler.sentences(drawn):
+    sentences = list(sampler.sentences(drawn))
+    for sentence in sentences:
         more = "" if len(sentence) <= LONGEST_STRING else f" ... ({len(sentence):,} words)"
         echo(f"  {' '.join(sentence[:LONGEST_STRING])}{more}")
     echo("tree of the shortest:")
     shortest = min(sampler.trees(drawn), key=lambda tree: len(tree.leaves()))
     lines = list(_outline(shortest))
     echo("\n".join([*lines[:LONGEST_TREE], *(["  ..."] if len(lines) > LONGEST_TREE else [])]))
+    return [" ".join(sentence) for sentence in sentences]
 
 
 def _outline(tree: Tree) -> Iterator[str]:

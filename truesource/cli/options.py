@@ -32,7 +32,9 @@ Heads = Annotated[
     typer.Option("--heads", help="File of head rules, such as 'VP -> *V NP', for head-initial and head-final."),
 ]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this JSON file.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Write the numbers to this JSON file; - for standard output.")
+]
 Condition = Annotated[
     str | None,
     typer.Option("--lengths", help="Length condition such as 6..25, or none (default: that of the corpus folder)."),
@@ -53,9 +55,15 @@ FrameName = Annotated[
     typer.Option("--frame", help="Which positions count; paper: no end, no first word, no <unk>."),
 ]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
-Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]
-Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file, with all digits.")]
-Latex = Annotated[Path | None, typer.Option("--latex", help="Write the table to this LaTeX file (needs booktabs).")]
+Figure = Annotated[
+    Path | None, typer.Option("--figure", help="Also draw the results to this file: .svg, .pdf or .png.")
+]
+TokenTable = Annotated[
+    Path | None, typer.Option("--token-table", help="Write a row for each token to this .csv or .parquet file.")
+]
+WordTable = Annotated[
+    Path | None, typer.Option("--word-table", help="Write a row for each word to this .csv or .parquet file.")
+]
 Model = Annotated[str, typer.Argument(help="Model: a folder, or code of your own as file.py:name.")]
 OracleGrammar = Annotated[
     Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from: a file, or a language.")

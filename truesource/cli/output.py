@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truesource.cli.asked import FIGURES, STANDARD_OUTPUT, asked, require_ending
 from truesource.cli.claims import claim_files
-from truesource.cli.console import console, echo, printed
+from truesource.cli.console import console, echo, printed, to_standard_output
+from truesource.cli.renamed import option_name
 from truesource.grammar.support.extras import require_extras
+from truesource.grammar.support.files import refuse_existing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,37 +22,89 @@ if TYPE_CHECKING:
 UNBOUNDED = 100_000  #: characters; no table is as wide
 BORDERS = 3  #: characters beside each column
 LEAST = 12  #: characters of a column whose lines may be broken
+ENDINGS = {"figure": FIGURES, "table": (".csv", ".parquet")}  #: of files, by the last word of their option
 
 
 class OutputFiles:
     """The files that a call writes besides what it prints, claimed before any work is done for them.
 
+    Besides the files given, those of ``--table``: `show` keeps what it shows for them.
+
     Args:
         force: overwrite what exists.
-        files: by option; None: not asked for.
+        folder: besides the files, a folder of files.
+        more: besides, files that no option names.
+        shared: other jobs write the same files, so that this one claims none.
+        files: by option; None: not asked for; ``-``: the standard output, for ``json``.
 
     Raises:
-        InputError: as `truesource.cli.claims.claim_files`; or a figure is asked for, and the extra that draws it is
-            not installed.
+        InputError: as `truesource.cli.claims.claim_files`; a figure or a table of rows has no ending that names a
+            format; or a figure is asked for, and the extra that draws it is not installed.
     """
 
-    def __init__(self, *, force: bool, **files: Path | None) -> None:
+    def __init__(
+        self,
+        *,
+        force: bool,
+        folder: Path | None = None,
+        more: Sequence[Path] = (),
+        shared: bool = False,
+        **files: Path | None,
+    ) -> None:
         if files.get("figure") is not None:
             require_extras("--figure", "report")
         self._files = {name: file for name, file in files.items() if file is not None}
-        self._claimed = claim_files(*self._files.values(), force=force)
+        named = [file for file in (*more, *self._files.values(), *asked().tables) if file != STANDARD_OUTPUT]
+        if shared:
+            for file in named:
+                refuse_existing(file, force)
+        self._claimed = claim_files(*(() if shared else named), folder=folder, force=force)
+        for name, file in self._files.items():
+            if endings := ENDINGS.get(name.rpartition("_")[2]):
+                require_ending(file, option_name(name), endings)
+
+    @property
+    def resumed(self) -> bool:
+        """Whether an earlier process of the same call was stopped before its end."""
+        return self._claimed.resumed
 
     def write(self, **contents: Callable[[Path], None]) -> list[str]:
-        """Write what was asked for, all or nothing, in the order of the options; the names of the files.
+        """Write what was asked for, all or nothing, and the tables; the names of the files, in their order.
 
         Args:
             contents: by option, what writes the file.
         """
-        asked = {name: file for name, file in self._files.items() if name in contents}
-        with self._claimed.together():
-            for name, file in asked.items():
-                contents[name](file)
-        return list(map(str, asked.values()))
+        return self.write_with(None, (), contents)
+
+    def write_with(
+        self, save: Callable[[], None] | None, saved: Sequence[Path], contents: Mapping[str, Callable[[Path], None]]
+    ) -> list[str]:
+        """As `write`, with further files.
+
+        Args:
+            save: writes them.
+            saved: their names, which are not among those returned.
+            contents: as for `write`.
+        """
+        given = asked()
+        writing = {file: contents[name] for name, file in self._files.items() if name in contents}
+        if given.shown:
+            writing |= dict.fromkeys(given.tables, tables_of(given.shown))
+        with self._claimed.together(*saved):
+            if save is not None:
+                save()
+            for file, write in writing.items():
+                if file != STANDARD_OUTPUT:
+                    write(file)
+        for file, write in writing.items():
+            if file == STANDARD_OUTPUT:
+                to_standard_output(_text_of(write))
+        given.written |= writing.keys()
+        return [str(file) for file in writing if file != STANDARD_OUTPUT]
+
+    def also(self, **contents: Callable[[Path], None]) -> str:
+        """Write what was asked for; ``" and FILE"`` for each file, for a sentence on what was written; as `write`."""
+        return "".join(f" and {file}" for file in self.write(**contents))
 
     def finish(self, then: str, *, folder: Path | None = None, **contents: Callable[[Path], None]) -> None:
         """Write what was asked for, and say what was written and what to do next.
@@ -64,6 +119,16 @@ class OutputFiles:
         echo(f"{done}. Next: {then}")
 
 
+def _text_of(write: Callable[[Path], None]) -> str:
+    """What is written, as text."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "output.md"  # the format of a table
+        write(file)
+        return file.read_text(encoding="utf-8")
+
+
 def json_of(records: object) -> Callable[[Path], None]:
     """Writes records as JSON."""
 
@@ -76,57 +141,56 @@ def json_of(records: object) -> Callable[[Path], None]:
 
 
 def figure_of(draw: Callable[[], str]) -> Callable[[Path], None]:
-    """Writes a figure, drawn only where it is asked for, as an SVG file."""
+    """Writes a figure, drawn only where it is asked for, in the format that the ending of the file names."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.support.files import write_text
-        from truesource.report.figures import standalone
+        from truesource.report.figures import write_figure
 
-        write_text(path, standalone(draw()))
+        write_figure(path, draw, asked().figure_size)
 
     return write
 
 
-def rows_of(rows: list[dict[str, Any]]) -> Callable[[Path], None]:
-    """Writes rows of the same keys as a Parquet file."""
+def rows_of(rows: Callable[[], Sequence[Mapping[str, Any]]]) -> Callable[[Path], None]:
+    """Writes rows as CSV or Parquet; they are made only where they are asked for."""
+
+    def columns() -> Mapping[str, Any]:
+        from truesource.report.row_files import as_columns
+
+        return as_columns(rows())
+
+    return columns_of(columns)
+
+
+def columns_of(columns: Callable[[], Mapping[str, Any]]) -> Callable[[Path], None]:
+    """Writes columns of one length as CSV or Parquet; they are made only where they are asked for."""
 
     def write(path: Path) -> None:
-        from truesource.evaluation.tokenisation.measure import write_rows
+        from truesource.report.row_files import write_columns
 
-        write_rows(path, rows)
+        write_columns(path, columns())
 
     return write
 
 
-def csv_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
-    """Writes tables of one kind as CSV."""
+def tables_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
+    """Writes tables in the format that the ending of the file names."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.support.files import write_text
-        from truesource.report.table_files import csv_text
+        from truesource.report.table_files import write_tables
 
-        write_text(path, csv_text(tables))
-
-    return write
-
-
-def latex_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
-    """Writes tables as LaTeX."""
-
-    def write(path: Path) -> None:
-        from truesource.grammar.support.files import write_text
-        from truesource.report.table_files import latex_text
-
-        write_text(path, latex_text(tables))
+        write_tables(path, tables)
 
     return write
 
 
 def show(table: ReportTable, width: int = 120) -> None:
-    """Print a table; signatures are left to the files. Where it is too wide, intervals stand below their values.
+    """Print a table, and keep it for ``--table``; signatures are left to the files.
 
-    A file has room for all numbers. On a terminal that has not, the columns follow in several tables.
+    Where it is too wide, intervals stand below their values. A file has room for all numbers. On a terminal that has
+    not, the columns follow in several tables.
     """
+    keep(table)
     printer = console(width)
     unbounded = printer.options.update_width(UNBOUNDED)
     made = _printable(table, " ")
@@ -139,6 +203,11 @@ def show(table: ReportTable, width: int = 120) -> None:
         made = _printable(table, "\n")
         printer.width = max(printer.width, printer.measure(made, options=unbounded).minimum)
         printer.print(made)
+
+
+def keep(table: ReportTable) -> None:
+    """Keep for ``--table`` what is printed in other words."""
+    asked().shown.append(table)
 
 
 def _printable(table: ReportTable, separator: str) -> Table:

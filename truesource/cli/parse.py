@@ -131,12 +131,9 @@ def _claimed(output: Path, json: Path | None, *, as_file: bool, share: Share | N
     """The files of this call, held until it ends; jobs of an array share them, and the last one writes them."""
     from truesource.cli.claims import hold
     from truesource.cli.output import OutputFiles
-    from truesource.grammar.support.files import refuse_existing
 
     if share is not None:
-        if json is not None:
-            refuse_existing(json, force)
-        return OutputFiles(force=force)
+        return OutputFiles(json=json, shared=True, force=force)
     if as_file:
         return OutputFiles(trees=output, json=json, force=force)
     hold(output)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 Record = Mapping[str, Any]
 MOST = 10  #: labels, tags and confusions that are shown unless all are asked for
@@ -57,7 +57,7 @@ def difference_tables(records: Sequence[Record]) -> list[ReportTable]:
         columns=("length", "sentences", "trees that differ"),
         keys=("length", "sentences", "differing_trees"),
         rows=[
-            TableRow((_length(record), f"{record['sentences']:,}", _percent(record)), record["signature"])
+            TableRow((_length(record), number_cell(record["sentences"], ","), _percent(record)), record["signature"])
             for record in trees
         ],
         note="per cent of the sentences, 95% interval",
@@ -72,13 +72,13 @@ def difference_tables(records: Sequence[Record]) -> list[ReportTable]:
             row
             for record in f1
             for row in (
-                TableRow((record["baseline"], shown(100 * record["labelled_f1_baseline"], ".2f"), None, None)),
+                TableRow((record["baseline"], _share(record["labelled_f1_baseline"]), None, None)),
                 TableRow(
                     (
                         record["parser"],
-                        shown(100 * record["labelled_f1"], ".2f"),
+                        _share(record["labelled_f1"]),
                         _percent(record),
-                        shown(record["p"], ".3f"),
+                        number_cell(record["p"], ".3f"),
                     ),
                     record["signature"],
                 ),
@@ -104,7 +104,7 @@ def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str
             TableRow(
                 (
                     length,
-                    *(f"{found[name]['value']:,}" for name in ("sentences", "unparsed")),
+                    *(number_cell(found[name]["value"], ",") for name in ("sentences", "unparsed")),
                     *(_cell(found.get(name), share, ends=name == main) for name, _, share in measures),
                 ),
                 found[main if main in found else "sentences"]["signature"],
@@ -131,7 +131,7 @@ def _groups(records: Sequence[Record], by: str, full: bool) -> ReportTable:
             TableRow(
                 (
                     group,
-                    *(f"{found['f1'][count]:,}" for count in ("gold", "proposed", "matched")),
+                    *(number_cell(found["f1"][count], ",") for count in ("gold", "proposed", "matched")),
                     *(_cell(found.get(name), True, ends=False) for name in ("precision", "recall", "f1")),
                 ),
                 found["f1"]["signature"],
@@ -150,7 +150,7 @@ def _confusions(records: Sequence[Record]) -> ReportTable:
         keys=("gold", "proposed", "words"),
         text=(0, 1),
         rows=[
-            TableRow((record["gold"], record["proposed"], f"{record['value']:,}"), record["signature"])
+            TableRow((record["gold"], record["proposed"], number_cell(record["value"], ",")), record["signature"])
             for record in found
         ],
     )
@@ -163,6 +163,10 @@ def _length(record: Record) -> str:
 def _cell(record: Record | None, share: bool, *, ends: bool) -> Cell | None:
     found = None if record is None else _percent(record) if share else score_cell(record, ".2f")
     return found if found is None or ends else replace(found, ends=None, no_interval="")
+
+
+def _share(value: float) -> Cell:
+    return Cell(shown(100.0 * value, ".2f"), score=(value, None, None))
 
 
 def _percent(record: Record) -> Cell | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.cli.console import echo
-from truesource.grammar.support.outputs import Outputs
+from truesource.cli.output import OutputFiles, json_of
 
 if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
@@ -25,7 +25,7 @@ def reestimate(
     convention: Name,
     held_out: str | None,
     trace: Path | None,
-    outputs: Outputs,
+    outputs: OutputFiles,
 ) -> None:
     """Inside-outside EM over sentences without trees (``unbracketed``) or with the brackets of a treebank.
 
@@ -58,13 +58,15 @@ def reestimate(
     )
     _report(fitted.trace, len(sentences), None if others is None else len(others))
     require_consistent(fitted.pcfg)
-    with outputs.together():
-        save_grammar(fitted.pcfg, output, force=True)
-        if trace is not None:
-            write_json_lines(trace, fitted.trace)
+    about = {"grammar": str(output), "digest": fitted.pcfg.digest, "sizes": fitted.pcfg.sizes()}
+    wrote = outputs.write(
+        grammar=lambda file: save_grammar(fitted.pcfg, file, force=True),
+        trace=lambda file: write_json_lines(file, fitted.trace),
+        json=json_of({**about, "sentences": len(sentences), "iterations": list(fitted.trace)}),
+    )
     shutil.rmtree(checkpoint, ignore_errors=True)
     following = f"truesource bound {output} {unbracketed}" if unbracketed else f"truesource inspect {output}"
-    echo(f"Wrote {output}: {fitted.pcfg!r}. Next: {following}")
+    echo(f"Wrote {' and '.join(wrote)}: {fitted.pcfg!r}. Next: {following}")
 
 
 def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:

@@ -30,7 +30,9 @@ log = logging.getLogger("truesource")
 OPTIONS: dict[str, dict[str, str]] = {
     "sample": {"--split": "--shares", "--no-trees": "--trees=none"},
     "divergence": {"--samples": "--model-samples"},
-    "compare": {"--exact": "--exact-kl"},
+    "compare": {"--exact": "--exact-kl", "--csv": "--table", "--latex": "--table"},
+    "benchmark": {"--csv": "--table"},
+    "tokenisation": {"--words": "--word-table"},
     "lattice": {"--number": "--list", "-n": "--list"},
 }
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import console, echo
-from truesource.cli.options import Overrides, Rebuild, Runs
+from truesource.cli.console import echo
+from truesource.cli.options import Json, Overrides, Rebuild, Runs
 
 if TYPE_CHECKING:
+    from truesource.cli.output import OutputFiles
     from truesource.run.config import RunConfig
 
 WIDTH = 100  #: characters, where there is no terminal
@@ -23,6 +25,7 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the stages and why each would run; write nothing.")
     ] = False,
+    json: Json = None,
     force: Rebuild = False,
 ) -> None:
     """Run an experiment: treebank, grammar, corpus, models, comparison, report.
@@ -35,39 +38,54 @@ def command(
 
     Example: truesource run demo --set models.0.training.max_steps=300
     """
+    from truesource.cli.output import OutputFiles
     from truesource.experiment import execute, load_config
     from truesource.run.packaged import find_config
 
     path, base = find_config(config)
     settings = load_config(path, set_)
+    files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if dry_run:
-        show_stages(settings, base, runs, force)
+        show_stages(settings, base, runs, files, force=force)
     else:
-        show(execute(settings, base=base, runs=runs, force=force))
+        show_run(execute(settings, base=base, runs=runs, force=force), files)
 
 
-def show_stages(config: RunConfig, base: Path, runs: Path, force: bool) -> None:
+def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *, force: bool) -> None:
     """Print what would become of each stage."""
-    from rich.table import Table
-
+    from truesource.cli.output import json_of, show
     from truesource.experiment import dry_run
+    from truesource.report.table import ReportTable, TableRow
     from truesource.run.dry_run import Fate
 
     stages = dry_run(config, base=base, runs=runs, force=force)
-    table = Table("stage", "", "why")
-    for column in table.columns:
-        column.overflow = "fold"
-    for stage in stages:
-        table.add_row(stage.name, stage.fate, stage.reason)
-    console(WIDTH).print(table)
+    rows = [TableRow([stage.name, str(stage.fate), stage.reason]) for stage in stages]
+    show(ReportTable(columns=("stage", "", "why"), keys=("stage", "fate", "why"), text=(0, 1, 2), rows=rows), WIDTH)
     numbers = {fate: sum(stage.fate is fate for stage in stages) for fate in Fate}
     counted = ", ".join(f"{number} {fate}" for fate, number in numbers.items() if number)
-    echo(f"{runs / config.name}: {counted}. Nothing was written. Next: the same command without --dry-run.")
+    written = files.write(
+        json=json_of([{"stage": stage.name, "fate": str(stage.fate), "why": stage.reason} for stage in stages])
+    )
+    wrote = f"Wrote {' and '.join(written)}" if written else "Nothing was written"
+    echo(f"{runs / config.name}: {counted}. {wrote}. Next: the same command without --dry-run.")
 
 
-def show(report: Path) -> None:
+def show_run(report: Path, files: OutputFiles) -> None:
     """Print the table of a run and where its report is."""
-    from truesource.cli.table import print_results
+    from truesource.cli.output import json_of
+    from truesource.cli.table import show_results
+
+    records = results_of(report)
+    show_results(records)
+    echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open it in a browser.")
+
+
+def results_of(report: Path) -> list[Mapping[str, Any]]:
+    """The records of the models of a run, means over seeds where there are several.
+
+    Raises:
+        InputError: those beside the report are missing or damaged.
+    """
     from truesource.grammar.support.records import read_record
     from truesource.report.finished_run import COMPARISON
     from truesource.report.records import REMEDY, ComparedRow, ResultRow
@@ -76,5 +94,4 @@ def show(report: Path) -> None:
     rows = read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY)
     compared = report.parent / COMPARISON
     seeds = read_record(compared, list[ComparedRow], remedy=REMEDY) if compared.is_file() else []
-    print_results(summarised(rows, seeds))
-    echo(f"Wrote {report}. Next: open it in a browser.")
+    return summarised(rows, seeds)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.chain.lengths import length_condition
-from truesource.cli.console import console, echo
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Heads, Json, Lengths
 
 if TYPE_CHECKING:
     from truesource.grammar.variants import Change, GrammarMeasures, Variant
+    from truesource.report.table import Cell
 
 
 def command(
@@ -36,10 +37,9 @@ def command(
 
     Example: truesource vary grammar.npz --variant mirror=all --variant zipf=1.2,temperature=0.8 -o variants/
     """
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.support.files import write_json
     from truesource.grammar.variants import measure
     from truesource.grammar.variants.spec import file_names
 
@@ -49,7 +49,7 @@ def command(
         output / name
         for name in ("original.npz", *(f"{name}.npz" for name in file_names([change.spec for change in changes])))
     ]
-    outputs = claim_files(json, folder=output, force=force)
+    outputs = OutputFiles(folder=output, json=json, force=force)
     pcfg = PCFG.load(grammar)
     require_consistent(pcfg, grammar)
     original = measure(pcfg, condition)
@@ -62,14 +62,15 @@ def command(
         "original": {"file": files[0].name, **original.as_dict()},
         "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], made, strict=True)],
     }
-    with outputs.together(*files):
+
+    def save() -> None:
         for file, result in zip(files, (pcfg, *(found.pcfg for found in made)), strict=True):
             result.save(file, force=True)
-        if json is not None:
-            write_json(json, record)
+
+    written = outputs.write_with(save, files, {"json": json_of(record)})
     within = "" if condition is None else f" --lengths {condition}"
     echo(
-        f"Wrote {', '.join(map(str, files if json is None else (*files, json)))}."
+        f"Wrote {', '.join([*map(str, files), *written])}."
         f" Next: truesource sample {files[1]} -n 100000{within} -o corpus/"
     )
 
@@ -92,18 +93,21 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
 
 def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
     """The table, and below it why a number is missing."""
-    from rich.table import Table
+    from truesource.cli.output import show
+    from truesource.report.table import ReportTable, TableRow, number_cell
 
-    table = Table(caption="P: original, Q: variant; entropy and KL of derivations in nats per token")
-    table.add_column("variant", overflow="fold")
-    for name in ("rules", "words", "mean length", "entropy", "KL(P||Q)", "KL(Q||P)"):
-        table.add_column(name, justify="right")
-    table.add_row("original", *_figures(original), "0", "0")
+    rows = [TableRow(["original", *_figures(original), number_cell(0.0, ".0f"), number_cell(0.0, ".0f")])]
     for v in variants:
-        kl = v.divergence
-        numbers = (_text(kl.forward_per_token), _text(kl.backward_per_token))
-        table.add_row(v.name, *_figures(v.measures), *numbers)
-    console().print(table)
+        divergences = (v.divergence.forward_per_token, v.divergence.backward_per_token)
+        rows.append(TableRow([v.name, *_figures(v.measures), *(number_cell(kl, ".4f") for kl in divergences)]))
+    show(
+        ReportTable(
+            columns=("variant", "rules", "words", "mean length", "entropy", "KL(P||Q)", "KL(Q||P)"),
+            keys=("variant", "rules", "words", "mean_length", "entropy", "forward_kl", "backward_kl"),
+            rows=rows,
+            note="P: original, Q: variant; entropy and KL of derivations in nats per token",
+        )
+    )
     for v in variants:
         reasons = [("KL(P||Q)", v.divergence.forward_reason), ("KL(Q||P)", v.divergence.backward_reason)]
         lines = [f"{what} is missing: {reason}" for what, reason in reasons if reason is not None]
@@ -144,10 +148,12 @@ def _aligned(v: Variant) -> str:
     return f"; along them {', '.join(parts)}" if parts else ""
 
 
-def _figures(m: GrammarMeasures) -> tuple[str, ...]:
-    length = "-" if m.mean_length is None else f"{m.mean_length:.3f}"
-    return f"{m.rules:,}", f"{m.words:,}", length, _text(m.entropy_per_token)
+def _figures(m: GrammarMeasures) -> tuple[Cell | None, ...]:
+    from truesource.report.table import number_cell
 
-
-def _text(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+    return (
+        number_cell(m.rules, ","),
+        number_cell(m.words, ","),
+        number_cell(m.mean_length, ".3f"),
+        number_cell(m.entropy_per_token, ".4f"),
+    )

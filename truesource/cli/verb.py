@@ -1,7 +1,12 @@
-"""A verb of the command: its help, options under their earlier spellings, and the options that every verb takes."""
+"""A verb of the command: its help, options under their earlier spellings, and the options that every verb takes.
+
+A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes what `truesource.cli.output.show` shows. A verb
+with the parameter ``figure`` has ``--figure-size``.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +14,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from truesource.cli.asked import AskedOutputs, asking, size_of
 from truesource.cli.logs import add_to_logs
 from truesource.cli.renamed import earlier_spellings, with_names_of_today
 from truesource.grammar.support.extras import extras_for
+
+log = logging.getLogger("truesource")
+
+#: verbs that show no table
+WITHOUT_TABLES = frozenset({"new", "report", "schema", "cite", "split", "induce", "train", "generate", "convert"})
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
 
@@ -24,18 +35,33 @@ class Verb(TyperCommand):
 
     def __init__(self, name: str | None, **given: Any) -> None:
         super().__init__(name, **given)
+        if name not in WITHOUT_TABLES:
+            self.params += _parameters(_table_option)
+        if any(each.name == "figure" for each in self.params):
+            self.params += _parameters(_figure_size_option)
         self.params += _parameters(_log_options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with the tables, the JSON and the figures that the options ask for.
+
+        Where a library of an extra is missing, one sentence says which extra to install.
+        """
+        given = AskedOutputs(
+            tables=tuple(ctx.params.pop("table", None) or ()),
+            json=ctx.params.get("json"),
+            figure_size=size_of(ctx.params.pop("figure_size", None)),
+        )
+        with asking(given), extras_for(f"`{ctx.command_path}`"):
+            made = self.call(ctx)
+            for file in given.missing:
+                log.warning("there is nothing to write to %s: this call has measured nothing", file)
+        return made
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         from truesource.cli.help import show_help
 
         show_help(self, ctx.command_path)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb; where a library of an extra is missing, one sentence says which extra to install."""
-        with extras_for(f"`{ctx.command_path}`"):
-            return self.call(ctx)
 
     def call(self, ctx: Any) -> Any:
         """Call the function of the verb."""
@@ -86,6 +112,28 @@ def _log_options(
     ] = None,
 ) -> None:
     """The options of the root, which describes them."""
+
+
+def _table_option(
+    table: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--table",
+            metavar="FILE",
+            help="Write the tables to this file: .csv, .parquet, .tex or .md; - for Markdown on standard output.",
+        ),
+    ] = None,
+) -> None:
+    """Of verbs that show tables."""
+
+
+def _figure_size_option(
+    figure_size: Annotated[
+        str | None,
+        typer.Option("--figure-size", metavar="WIDTHxHEIGHT", help="Size of the figure in inches, such as 6x4."),
+    ] = None,
+) -> None:
+    """Of verbs that draw a figure."""
 
 
 def _device_option(

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Csv, Figure, Force, Json, Latex, Longest
+from truesource.cli.options import Condition, Figure, Force, Json, Longest
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 Models = Annotated[
@@ -56,8 +56,6 @@ def command(
     seed: Seed = None,
     columns: Columns = None,
     json: Json = None,
-    csv: Csv = None,
-    latex: Latex = None,
     figure: Figure = None,
     force: Force = False,
 ) -> None:
@@ -69,16 +67,15 @@ def command(
     adjusted for the number of tests (Holm). For folders of finished runs, the stored scores are compared; no model is
     loaded.
 
-    Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --csv table.csv
+    Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
-    from truesource.cli.output import OutputFiles, csv_of, figure_of, json_of, latex_of, show
+    from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.comparing.compared import comparisons
     from truesource.comparing.figures import comparison_figure
     from truesource.comparing.given import scores_of_models, scores_of_runs
     from truesource.comparing.tables import check_columns, comparison_table
-    from truesource.evaluation.comparing.records import comparison_records
 
-    files = OutputFiles(json=json, csv=csv, latex=latex, figure=figure, force=force)
+    files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     if oracle is None:
@@ -99,14 +96,11 @@ def command(
     found, said = comparisons(scored, baseline=baseline, seed=seed)
     for sentence in said:
         echo(sentence, err=True)
-    tables = [comparison_table(comparison, chosen) for comparison in found]
-    for table in tables:
-        show(table)
-    records = [record for comparison in found for record in comparison_records(comparison)]
+    for comparison in found:
+        show(comparison_table(comparison, chosen))
+    records = [record for comparison in found for record in comparison.records()]
     files.finish(
         "truesource cite",
         json=json_of(records),
-        csv=csv_of(tables),
-        latex=latex_of(tables),
         figure=figure_of(lambda: comparison_figure(found)),
     )

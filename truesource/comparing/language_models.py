@@ -28,7 +28,7 @@ def compare_models(
     """Compare several models with the truth and with each other, as `truesource compare` does.
 
     `truesource.comparing.tables.comparison_table` makes the table of a comparison,
-    `truesource.evaluation.comparing.records.comparison_records` its records for JSON.
+    its method ``records`` gives its numbers for JSON, ``to_pandas`` the same as a data frame.
 
     Args:
         models: by name; several of one name are its training seeds.

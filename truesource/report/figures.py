@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.extras import extras_for
+from truesource.grammar.support.files import atomic_path, write_text
 from truesource.grammar.support.printable import shortened, terminal
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ QUIET = "#6B7280"  #: for comparison only
 SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#56B4A9", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
 PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 
+RESOLUTION = 300  #: dots an inch of PNG files
 BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
 LONGEST_LABEL = 40  #: characters of a word in a figure
 FAR_APART = 2.5  #: ratio of ratios from which on their axis is logarithmic
@@ -33,6 +38,7 @@ _SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷
 
 _STYLE = {
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # fonts that every publisher takes
     "text.parse_math": False,  # a dollar sign in a name is one
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -57,6 +63,39 @@ _STYLE = {
 }
 
 
+@dataclass
+class _FigureFile:
+    """What `write_figure` wants of the figure that is being drawn."""
+
+    format: str  #: svg, pdf or png
+    size: tuple[float, float] | None  #: inches; None: as the figure has it
+    data: bytes = b""  #: of formats other than SVG
+
+
+_FILE: ContextVar[_FigureFile | None] = ContextVar("figure_file", default=None)
+
+
+def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] | None = None) -> None:
+    """Draw one figure to a file, on white.
+
+    Args:
+        path: its ending says the format: .svg, .pdf (text stays text) or .png (300 dots an inch).
+        draw: makes the figure with `figure` and `to_svg`.
+        size: width and height in inches; None: as the figure has it.
+    """
+    file = _FigureFile(path.suffix.lower().removeprefix("."), size)
+    token = _FILE.set(file)
+    try:
+        svg = draw()
+    finally:
+        _FILE.reset(token)
+    if file.format == "svg":
+        write_text(path, standalone(svg))
+        return
+    with atomic_path(path) as partial:
+        partial.write_bytes(file.data)
+
+
 @contextmanager
 def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
     """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
@@ -64,8 +103,10 @@ def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
 
+    file = _FILE.get()
+    size = (width, height) if file is None or file.size is None else file.size
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
-        yield Figure(figsize=(width, height), layout="constrained")
+        yield Figure(figsize=size, layout="constrained")
 
 
 def to_svg(drawn: Figure, salt: str, title: str) -> str:
@@ -76,6 +117,9 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     of a point, which halves the size.
     """
     _make_printable(drawn)
+    file = _FILE.get()
+    if file is not None and file.format != "svg":
+        file.data = _data(drawn, file.format)
     stream = io.StringIO()
     with warnings.catch_warnings():  # the text is drawn by the reader's fonts, which may have what ours lack
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
@@ -97,6 +141,16 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     assert size is not None
     label = escape(terminal(title))
     return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}">{rest}'.strip()
+
+
+def _data(drawn: Figure, kind: str) -> bytes:
+    """A figure as PDF or PNG; the same figure gives the same bytes."""
+    metadata = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None}, "png": {"Software": None}}[kind]
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        drawn.savefig(stream, format=kind, metadata=metadata, dpi=RESOLUTION)
+    return stream.getvalue()
 
 
 def _make_printable(drawn: Figure) -> None:

@@ -18,7 +18,7 @@ def summarised(rows: Sequence[Record], comparison: Sequence[Record]) -> list[Rec
 
     Args:
         rows: of ``results.json``.
-        comparison: records of `truesource.evaluation.comparing.records.comparison_records`.
+        comparison: records of `ModelComparison.records`.
 
     Returns:
         Rows as before; one of several seeds has them as ``replicates``, and the standard deviation of each measure over

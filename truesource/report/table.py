@@ -72,6 +72,21 @@ class ReportTable:
         return column in self.text or column - len(self.columns) in self.text
 
 
+def number_cell(value: float | None, spec: str, *, small: str = "") -> Cell | None:
+    """A number without an interval; files have all its digits. None where there is no number.
+
+    Args:
+        value: of any kind, NumPy's too.
+        spec: how it is shown, as for `format`; a comma alone for counts, which are shown in full.
+        small: a remark.
+    """
+    if value is None:
+        return None
+    plain = value.item() if hasattr(value, "item") else value
+    text = f"{plain:,}" if spec == "," else shown(plain, spec)
+    return Cell(text, None, small, (plain, None, None))
+
+
 def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -> Cell | None:
     """The value of a score's record with its interval; None where there is no score.
 

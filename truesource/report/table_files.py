@@ -1,58 +1,146 @@
-"""Tables as files for other programs: CSV with all digits, LaTeX for a paper."""
+"""Tables as files for other programs: CSV and Parquet with all digits, LaTeX and Markdown as people see them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from truesource.grammar.support.files import atomic_path, write_text
+from truesource.grammar.support.printable import markdown, terminal
 from truesource.report.table import ABSENT, Cell, ReportTable
 
-#: characters that LaTeX has not in every encoding, as it writes them
-_IN_LATEX = {"\N{MINUS SIGN}": "$-$", ABSENT: "--", "<": "$<$", ">": "$>$"}
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: characters that LaTeX obeys, or has not in every encoding, as it writes them
+_IN_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    '"': "''",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{DOUBLE VERTICAL LINE}": r"$\Vert$",
+    "\N{GREEK CAPITAL LETTER SIGMA}": r"$\Sigma$",
+    ABSENT: "--",
+}
 _TABLE, _SIGNATURE = "table", "signature"
 
 
-def csv_text(tables: Sequence[ReportTable]) -> str:
-    """All rows of tables of one kind.
+def write_tables(path: Path, tables: Sequence[ReportTable]) -> None:
+    """Write tables in the format that the ending of the file names: .csv, .parquet, .tex or .md."""
+    _WRITERS[path.suffix.lower()](path, tables)
 
-    The first column is the title of the table, the last the signature. A column ``x`` with intervals is followed by
-    ``x_low`` and ``x_high``. Numbers have all their digits; a cell is empty where nothing was measured.
+
+def columns_of(tables: Sequence[ReportTable]) -> dict[str, list[Any]]:
+    """All rows of tables as columns of one length; None where nothing was measured.
+
+    The first column is the title of the table, the last the signature. A column ``x`` of numbers with intervals is
+    followed by ``x_low`` and ``x_high``. Numbers have all their digits. What is no number in such a column, such as a
+    remark below it, is in ``x_note``.
     """
-    names = {name: _forms(name, tables) for table in tables for name in _names(table)}
-    stream = io.StringIO()
-    fields = [_TABLE, *(form for forms in names.values() for form in forms), _SIGNATURE]
-    writer = csv.DictWriter(stream, fields, restval="", lineterminator="\n")
-    writer.writeheader()
+    rows = []
     for table in tables:
+        names = _names(table)
         for row in table.rows:
-            values: dict[str, Any] = {_TABLE: table.title, _SIGNATURE: row.signature}
-            for name, cell in zip(_names(table), row.cells, strict=True):
-                if isinstance(cell, Cell) and cell.score is not None:
-                    of = zip(names[name], cell.score, strict=False)
-                    values |= {form: "" if value is None else repr(value) for form, value in of}
-                else:
-                    values[name] = "" if cell is None else str(cell)
-            writer.writerow(values)
+            values: dict[tuple[str, str], Any] = {(_TABLE, ""): table.title or None}
+            for name, cell in zip(names, row.cells, strict=True):
+                values |= {(name, part): value for part, value in _parts(cell).items() if value is not None}
+            rows.append((values, row.signature or None))
+    order = list(dict.fromkeys(name for table in tables for name in _names(table)))
+    forms = {form for values, _ in rows for form in values}
+    numeric = {name for name, part in forms if part == "_value"}
+    made: dict[str, list[Any]] = {_TABLE: [values[_TABLE, ""] for values, _ in rows]}
+    for name in order:
+        if name not in numeric:
+            made[name] = [values.get((name, "")) for values, _ in rows]
+            continue
+        made[name] = [values.get((name, "_value")) for values, _ in rows]
+        for part in ("_low", "_high"):
+            if (name, part) in forms:
+                made[f"{name}{part}"] = [values.get((name, part)) for values, _ in rows]
+        notes = [_note(values, name) for values, _ in rows]
+        if any(note is not None for note in notes):
+            made[f"{name}_note"] = notes
+    return {**made, _SIGNATURE: [signature for _, signature in rows]}
+
+
+def _parts(cell: Cell | str | None) -> dict[str, Any]:
+    """What a cell gives to the columns of a file, by the end of their names; of a text the end is empty."""
+    if cell is None:
+        return {}
+    if isinstance(cell, str):
+        return {"": _plain(cell) or None}
+    if cell.score is None:
+        return {"": _plain(str(cell)) or None}
+    value, low, high = cell.score
+    found: dict[str, Any] = {"_value": value, "_low": low, "_high": high}
+    # numbers of NumPy become those of Python
+    plain = {part: number.item() if hasattr(number, "item") else number for part, number in found.items()}
+    return {**plain, "_note": _plain(cell.small) or None}
+
+
+def _note(values: dict[tuple[str, str], Any], name: str) -> str | None:
+    found: str | None = values.get((name, "_note"), values.get((name, "")))
+    return None if found == ABSENT else found
+
+
+def frame_of(tables: Sequence[ReportTable]) -> pd.DataFrame:
+    """The columns of `columns_of` as a data frame; columns without any entry are left out."""
+    import pandas as pd
+
+    found = {name: values for name, values in columns_of(tables).items() if any(value is not None for value in values)}
+    return pd.DataFrame({name: pd.Series(values).convert_dtypes() for name, values in found.items()})
+
+
+def csv_text(tables: Sequence[ReportTable]) -> str:
+    """The columns of `columns_of` as CSV; a cell is empty where nothing was measured."""
+    columns = columns_of(tables)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow("" if value is None else value if isinstance(value, str) else repr(value) for value in row)
     return stream.getvalue()
 
 
+def _write_parquet(path: Path, tables: Sequence[ReportTable]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made = pa.table({name: pa.array(_of_one_type(values)) for name, values in columns_of(tables).items()})
+    with atomic_path(path) as partial:
+        pq.write_table(made, partial)
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Whole numbers among others become such numbers; among texts, all become texts; strings if nothing is there."""
+    kinds = {type(value) for value in values if value is not None}
+    if str in kinds and len(kinds) > 1:
+        return [None if value is None else str(value) for value in values]
+    if float in kinds:
+        return [None if value is None else float(value) for value in values]
+    return values
+
+
 def _names(table: ReportTable) -> list[str]:
-    return list(table.keys) or [_plain(heading) for heading in table.columns]
-
-
-def _forms(name: str, tables: Sequence[ReportTable]) -> list[str]:
-    """The columns of a file that one of a table becomes: three where some of its numbers have an interval."""
-    scores = [
-        cell.score
-        for table in tables
-        for row in table.rows
-        for own, cell in zip(_names(table), row.cells, strict=True)
-        if own == name and isinstance(cell, Cell) and cell.score is not None
-    ]
-    return [name, f"{name}_low", f"{name}_high"] if any(low is not None for _, low, _ in scores) else [name]
+    """Names of the columns in files; a name that is taken, or that every file has, gets a number."""
+    names: list[str] = []
+    for name in table.keys or map(_plain, table.columns):
+        times = 1
+        while (other := name if times == 1 else f"{name}_{times}") in (*names, _TABLE, _SIGNATURE):
+            times += 1
+        names.append(other)
+    return names
 
 
 def latex_text(tables: Sequence[ReportTable]) -> str:
@@ -60,34 +148,81 @@ def latex_text(tables: Sequence[ReportTable]) -> str:
     return "\n".join(map(_latex, tables))
 
 
+def in_latex(text: str) -> str:
+    """A text as LaTeX prints it as it is, in one line."""
+    return "".join(_IN_LATEX.get(character, character) for character in terminal(_plain(text)))
+
+
 def _latex(table: ReportTable) -> str:
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        [[ABSENT if cell is None else _plain(str(cell)) for cell in row.cells] for row in table.rows],
-        columns=[_plain(head) for head in table.columns],
-        dtype=object,
-    )
-    style = frame.style.format(escape="latex").format_index(escape="latex", axis="columns").hide(axis="index")
     form = "".join("l" if table.is_text(number) else "r" for number in range(len(table.columns)))
-    made = style.to_latex(column_format=form, hrules=True)
-    caption = ". ".join(filter(None, (table.title, table.caption)))
-    lines = [r"\begin{table}", r"\centering"]
-    if caption:
-        escaped = pd.DataFrame([[caption]]).style.format(escape="latex").hide(axis="index").hide(axis="columns")
-        text = escaped.to_latex(column_format="l").split("\n")[1].removesuffix(r"\\").strip()
-        lines.append(rf"\caption{{{text.removesuffix('.')}.}}")
-    signed = [f"% {_first(row.cells)}: {row.signature}" for row in table.rows if row.signature]
-    text = "\n".join([*lines, made.rstrip("\n"), r"\end{table}"])
-    for character, written in _IN_LATEX.items():
-        text = text.replace(character, written)
-    text = re.sub(r"^([\[*])", r"{\1}", text, flags=re.MULTILINE)  # after the end of a row these are arguments
-    return "\n".join(["% needs \\usepackage{booktabs}", *(line.replace("\n", " ") for line in signed), text, ""])
+    caption = ". ".join(filter(None, (table.title, table.caption))).removesuffix(".")
+    return "\n".join(
+        [
+            "% needs \\usepackage{booktabs}",
+            *(
+                f"% {terminal(_plain(f'{_text(row.cells[0])}: {row.signature}'))}"
+                for row in table.rows
+                if row.signature
+            ),
+            r"\begin{table}",
+            r"\centering",
+            *([rf"\caption{{{in_latex(caption)}.}}"] if caption else []),
+            rf"\begin{{tabular}}{{{form}}}",
+            r"\toprule",
+            _latex_row(table.columns),
+            r"\midrule",
+            *(_latex_row([_text(cell) for cell in row.cells]) for row in table.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
 
 
-def _first(cells: Sequence[Cell | str | None]) -> str:
-    return "" if cells[0] is None else str(cells[0])
+def _latex_row(cells: Sequence[str]) -> str:
+    row = " & ".join(map(in_latex, cells))
+    return (re.sub(r"^([\[*])", r"{\1}", row) + r" \\").lstrip()  # after the end of a row these would be its arguments
+
+
+def markdown_text(tables: Sequence[ReportTable]) -> str:
+    """Each table in Markdown, numbers rounded as on the terminal; the title is bold, the note stands below."""
+    return "\n".join(map(_markdown, tables))
+
+
+def _markdown(table: ReportTable) -> str:
+    marks = (":--" if table.is_text(number) else "--:" for number in range(len(table.columns)))
+    rows = [_markdown_row([_text(cell) for cell in row.cells]) for row in table.rows]
+    lines = [_markdown_row(table.columns), f"| {' | '.join(marks)} |", *rows]
+    title = [f"**{in_markdown(table.title)}**", ""] if table.title else []
+    note = ["", in_markdown(table.caption)] if table.caption else []
+    return "\n".join([*title, *lines, *note, ""])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(in_markdown, cells))} |"
+
+
+def in_markdown(text: str) -> str:
+    """A text as Markdown shows it as it is, in one line."""
+    return markdown(_plain(text))
+
+
+def _text(cell: Cell | str | None) -> str:
+    return ABSENT if cell is None else str(cell)
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.splitlines())
+    return " ".join(text.split())
+
+
+def _written(made: Callable[[Sequence[ReportTable]], str]) -> Callable[[Path, Sequence[ReportTable]], None]:
+    return lambda path, tables: write_text(path, made(tables))
+
+
+_WRITERS: dict[str, Callable[[Path, Sequence[ReportTable]], None]] = {
+    ".csv": _written(csv_text),
+    ".parquet": _write_parquet,
+    ".tex": _written(latex_text),
+    ".md": _written(markdown_text),
+}

@@ -48,12 +48,11 @@ def compared(run: RunFolder) -> list[dict[str, Any]]:
     from truesource.comparing.runs import read_runs
     from truesource.evaluation.comparing.comparison import compare_models
     from truesource.evaluation.comparing.models import grouped
-    from truesource.evaluation.comparing.records import comparison_records
 
     groups = grouped(read_runs([run.folder]).models)
     return [
         record
         for models in groups
-        for record in comparison_records(compare_models(models, seed=run.config.seed))
+        for record in compare_models(models, seed=run.config.seed).records()
         if record["model"] != "oracle"
     ]

@@ -13,6 +13,7 @@ from truesource.cli.options import Force, Json, Overrides, Runs, Shard
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from truesource.cli.output import OutputFiles
     from truesource.grammar.support.parallel import Share
     from truesource.sweep.cells import Failure
     from truesource.sweep.results import Sweep
@@ -39,13 +40,13 @@ def command(
 
     Example: truesource evaluate scaling scaling --set axes.seeds=[1,2,3]
     """
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import OutputFiles
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.extras import require_extras
     from truesource.grammar.support.parallel import Share
 
     share = Share() if shard is None else Share.parse(shard)
-    claim_files(json, force=force)
+    files = OutputFiles(json=json, force=force)
     require_extras("`truesource evaluate scaling`", "lm", "report")
     failures: list[Failure] = []
     if sweep.is_dir():
@@ -57,7 +58,7 @@ def command(
     else:
         folder, failures = train(sweep, set_, runs, share)
     try:
-        evaluated(folder, json, failures, shared=shard is not None)
+        evaluated(folder, files, failures, shared=shard is not None)
     finally:
         for failure in failures:
             echo(f"failed: {failure.cell}: {failure.reason}", err=True)
@@ -67,8 +68,9 @@ def command(
         raise typer.Exit(2)
 
 
-def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, shared: bool) -> None:
+def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure], *, shared: bool) -> None:
     """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
+    from truesource.cli.output import json_of
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.files import remove_leftovers_in, write_json
     from truesource.grammar.support.locks import exclusive
@@ -98,9 +100,7 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
             remove_leftovers_in(place, deep=False)
         write_json(folder / "scaling.json", records)
         report = build_scaling_report(found, folder)[-1]
-    if json is not None:
-        write_json(json, records)
-    also = "" if json is None else f" and {json}"
+    also = "".join(f" and {file}" for file in files.write(json=json_of(records)))
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 

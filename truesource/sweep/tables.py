@@ -7,7 +7,7 @@ from typing import Any
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import TITLES
 from truesource.grammar.support.intervals import few_code
-from truesource.report.table import Cell, ReportTable, TableRow
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.sweep.results import Sweep
 
 COLUMNS = (
@@ -40,18 +40,18 @@ def cells_table(sweep: Sweep) -> ReportTable:
 def _cell(row: dict[str, Any]) -> list[Cell | str | None]:
     return [
         row["model"],
-        f"{row['sentences']:,}",
-        str(row["seed"]),
-        f"{row['epochs']:.3g}",
-        f"{row['ppl']:.2f}",
-        f"{row['bound']:.2f}",
-        f"{row['relative_ppl']:.3f}",
+        number_cell(row["sentences"], ","),
+        number_cell(row["seed"], "d"),
+        number_cell(row["epochs"], ".3g"),
+        number_cell(row["ppl"], ".2f"),
+        number_cell(row["bound"], ".2f"),
+        number_cell(row["relative_ppl"], ".3f"),
         interval(Interval(**row["measures"]["kl"])),
-        f"{row['parameters']:,}",
-        f"{row['parameters_without_embeddings']:,}",
-        f"{row['tokens']:,}",
-        f"{row['flops']:.3g}".replace("e+", "e"),
-        f"{row['flops'] / row['flops_6nd']:.2f}",
+        number_cell(row["parameters"], ","),
+        number_cell(row["parameters_without_embeddings"], ","),
+        number_cell(row["tokens"], ","),
+        Cell(f"{row['flops']:.3g}".replace("e+", "e"), score=(row["flops"], None, None)),
+        number_cell(row["flops"] / row["flops_6nd"], ".2f"),
     ]
 
 
@@ -68,9 +68,9 @@ def laws_table(sweep: Sweep) -> ReportTable:
                     fit.held,
                     interval(fit.exponent),
                     interval(fit.coefficient, ".3g"),
-                    f"{fit.fit.r2:.3f}",
-                    f"{fit.fit.residual:.1%}",
-                    None if fit.fit.lack_of_fit is None else f"{fit.fit.lack_of_fit:.2g}",
+                    number_cell(fit.fit.r2, ".3f"),
+                    number_cell(fit.fit.residual, ".1%"),
+                    number_cell(fit.fit.lack_of_fit, ".2g"),
                 ]
             )
             for fit in sweep.fits.axes
@@ -91,7 +91,7 @@ def unknown_table(sweep: Sweep) -> ReportTable:
                     TITLES[fit.axis],
                     fit.held,
                     "not found" if fit.unknown.fit.at_bound else interval(fit.unknown.floor),
-                    f"{fit.unknown.truth:.3f}",
+                    number_cell(fit.unknown.truth, ".3f"),
                     None if fit.unknown.fit.at_bound else interval(fit.unknown.error),
                     None if fit.unknown.fit.at_bound else interval(fit.unknown.exponent),
                 ]
@@ -130,6 +130,7 @@ def spread_text(sweep: Sweep) -> str:
 
 def interval(value: Interval, spec: str = ".3f") -> Cell:
     """A value with its 95% interval, which few evaluation sentences do not have."""
+    score = (value.value, value.low, value.high)
     if value.low is None or value.high is None:
-        return Cell(f"{value.value:{spec}}", no_interval=few_code())
-    return Cell(f"{value.value:{spec}}", (f"{value.low:{spec}}", f"{value.high:{spec}}"))
+        return Cell(f"{value.value:{spec}}", score=score, no_interval=few_code())
+    return Cell(f"{value.value:{spec}}", (f"{value.low:{spec}}", f"{value.high:{spec}}"), score=score)

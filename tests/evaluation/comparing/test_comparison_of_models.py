@@ -12,7 +12,6 @@ from toy_models import Table
 from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
 from truesource.evaluation.comparing.contrast import difference
 from truesource.evaluation.comparing.models import ModelScores, SeedScores, grouped
-from truesource.evaluation.comparing.records import comparison_records
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
@@ -72,7 +71,7 @@ def test_a_model_of_one_seed_has_the_numbers_and_signature_of_its_score(found: M
     assert (row.deviations, row.by_seed) == ({}, [])
     scores = {score.name: score.as_record() for score in alone.as_scores()}
     assert row.parts == alone.parts
-    records = [record for record in comparison_records(found) if record["model"] == "one"]
+    records = [record for record in found.records() if record["model"] == "one"]
     assert len(records) == 4
     for record in records:
         assert {key: record[key] for key in scores["kl"]} == scores[record["name"]]
@@ -176,7 +175,7 @@ def test_models_of_one_text_form_a_group() -> None:
 
 
 def test_records_have_a_signature_each_and_all_seeds(found: ModelComparison) -> None:
-    records = comparison_records(found)
+    records = found.records()
     assert all(parts_of(record["signature"])["data"] == found.rows[0].parts["data"] for record in records)
     seeds = [r for r in records if "seed_of" in r and r["name"] == "kl"]
     assert [r["seed_of"] for r in seeds] == ["three-1", "three-2", "three-3", "two-1", "two-2"]

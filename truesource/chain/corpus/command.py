@@ -10,11 +10,12 @@ import typer
 from truesource.chain.corpus.config import SampleSettings
 from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Grammar, Heads, Lengths, License, Scheduler, Seed, Shard, Workers
+from truesource.cli.options import Force, Grammar, Heads, Json, Lengths, License, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    from truesource.cli.output import OutputFiles
     from truesource.generator.corpus import Corpus
     from truesource.generator.plan import Plan
     from truesource.grammar.pcfg import PCFG
@@ -45,6 +46,7 @@ def command(
     scheduler: Scheduler = None,
     shard: Shard = None,
     license: License = None,  # noqa: A002
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Sample a corpus with trees: sentences of all lengths, or exactly conditioned on a range (--lengths).
@@ -53,7 +55,8 @@ def command(
 
     Example: truesource sample grammar.npz -n 100000 -o corpus/
     """
-    from truesource.cli.claims import claim_files, claim_folder
+    from truesource.cli.claims import claim_folder
+    from truesource.cli.output import OutputFiles
     from truesource.generator.corpus import Corpus
     from truesource.generator.corpus_builder import make_corpus
     from truesource.grammar.support.errors import InputError
@@ -65,25 +68,35 @@ def command(
     if heads is not None and not variant:
         raise InputError("--heads needs --variant head-initial or head-final; add one or remove --heads")
     share = None if shard is None else Share.parse(shard)
-    outputs = claim_files(folder=output, force=force) if share is None and variant else None
-    if share is None and not variant:
+    alone = share is None
+    if alone and not variant:
         claim_folder(output, force=force)
+    files = OutputFiles(json=json, folder=output if alone and variant else None, shared=not alone, force=force)
     pcfg, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
     at_work = AtWork(workers, scheduler)
     asked: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
     if variant:
-        asked["resumed"] = outputs is not None and outputs.resumed
-        corpus, output = _make_variants(pcfg, variant, heads, plan, output, **asked)
+        asked["resumed"] = alone and files.resumed
+        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **asked)
     else:
         made = make_corpus(pcfg, plan, output, exact_correction=settings.exact_correction, **asked)
-        corpus = Corpus.load(output) if made else None
+        corpus, variants = Corpus.load(output) if made else None, []
     if corpus is None:
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
         return
     _report(corpus)
+    _finish(corpus, output, variants, files)
+
+
+def _finish(corpus: Corpus, output: Path, variants: list[dict[str, Any]], files: OutputFiles) -> None:
+    """Write the numbers of a corpus that is complete, and say what it is."""
+    from truesource.cli.output import json_of
+
     sentences, words = (sum(count(name) for name in corpus.splits) for count in (corpus.n_sentences, corpus.n_tokens))
+    record = {"corpus": str(output), "sentences": sentences, "tokens": words, **corpus.record}
+    also = files.also(json=json_of({**record, "variants": variants} if variants else record))
     echo(
-        f"Wrote {output}: {sentences:,} sentences, {words:,} tokens, mean length {words / sentences:.2f},"
+        f"Wrote {output}{also}: {sentences:,} sentences, {words:,} tokens, mean length {words / sentences:.2f},"
         f" {condition_text(corpus.lengths)}."
         f" Next: truesource train {output} --model gpt2 --preset tiny -o model/"
     )
@@ -161,8 +174,8 @@ def _make_variants(
     force: bool,
     license: str | None,  # noqa: A002
     resumed: bool,
-) -> tuple[Corpus | None, Path]:
-    """The corpus of the original, and where it is."""
+) -> tuple[Corpus | None, Path, list[dict[str, Any]]]:
+    """The corpus of the original, where it is, and the measures of the variants."""
     from truesource.cli.vary import print_table, read_changes
     from truesource.generator.parallel_corpora import sample_variants
 
@@ -183,7 +196,8 @@ def _make_variants(
     for name, corpus in made.items():
         if corpus is not None and name != "original":
             echo(f"Wrote {output / name}: {sum(corpus.n_tokens(split) for split in corpus.splits):,} tokens.")
-    return (None if None in made.values() else made["original"]), output / "original"
+    records = [variant.as_dict() for variant in changed]
+    return (None if None in made.values() else made["original"]), output / "original", records
 
 
 def _report(corpus: Corpus) -> None:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.claims import claim_files
 from truesource.cli.console import echo
 from truesource.cli.inputs import show_reading
-from truesource.cli.options import Convention, Force, Overrides, Seed
+from truesource.cli.options import Convention, Force, Json, Overrides, Seed
+from truesource.cli.output import OutputFiles, json_of
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.support.outputs import Outputs
 
 
 class Method(StrEnum):
@@ -68,6 +67,7 @@ def command(
     start_from: StartFrom = None,
     iterations: Iterations = None,
     trace: TraceFile = None,
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Induce a probabilistic grammar from a treebank by splitting and merging symbols (Petrov et al. 2006).
@@ -100,7 +100,7 @@ def command(
             convention=convention,
             held_out=held_out,
             trace=trace,
-            outputs=claim_files(output, trace, force=force),
+            outputs=OutputFiles(grammar=output, trace=trace, json=json, force=force),
         )
         return
     if iterations is not None:
@@ -108,7 +108,8 @@ def command(
     if cycles is not None and method not in (None, Method.SPLIT_MERGE):
         raise InputError(f"--cycles applies to the method split-merge, not to {method}; remove it")
     config = _config(method, cycles, lexicon, set_)
-    _from_trees(treebank, held_out, config, convention, seed, output, trace, claim_files(output, trace, force=force))
+    files = OutputFiles(grammar=output, trace=trace, json=json, force=force)
+    _from_trees(treebank, held_out, config, convention, seed, output, trace, files)
 
 
 def _config(
@@ -143,7 +144,7 @@ def _from_trees(
     seed: int,
     output: Path,
     trace: Path | None,
-    outputs: Outputs,
+    outputs: OutputFiles,
 ) -> None:
     import shutil
     from collections import Counter
@@ -170,14 +171,22 @@ def _from_trees(
         record = partial(write_json_lines, trace) if early else lambda rows: None
     pcfg, rows = induce(bank, config, seed=seed, held_out=others, checkpoint=checkpoint, on_phase=record)
     require_consistent(pcfg)
-    with outputs.together():
-        save_grammar(pcfg, output, force=True)
-        if trace is not None:
-            write_json_lines(trace, rows)
+    wrote = outputs.write(
+        grammar=lambda file: save_grammar(pcfg, file, force=True),
+        trace=lambda file: write_json_lines(file, rows),
+        json=json_of(record_of(output, pcfg)),
+    )
     shutil.rmtree(checkpoint, ignore_errors=True)
     for line in _found(pcfg):
         echo(line)
-    echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(config.split_merge.lexicon, output)}")
+    echo(f"Wrote {' and '.join(wrote)}: {pcfg!r}. Next: truesource {_next(config.split_merge.lexicon, output)}")
+
+
+def record_of(output: Path, pcfg: PCFG, **more: Any) -> dict[str, Any]:
+    """What came of the training, for JSON."""
+    told = ("log_likelihood_per_token", "impossible_trees", "held_out", "filter", "stopped")
+    found = {name: pcfg.meta[name] for name in told if name in pcfg.meta}
+    return {"grammar": str(output), "digest": pcfg.digest, "sizes": pcfg.sizes(), **found, **more}
 
 
 def _options(names: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, License, Overrides, Seed
+from truesource.cli.options import Force, Json, License, Overrides, Seed
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
@@ -46,6 +46,7 @@ def command(
     oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
     seed: Seed = DEFAULT_SEED,
     license: License = None,  # noqa: A002
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Train a language model on a corpus. After Ctrl-C the same command continues.
@@ -67,6 +68,7 @@ def command(
     import os
 
     from truesource.cli.claims import claim_folder, hold
+    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.support.extras import require_extras
     from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings
@@ -76,7 +78,9 @@ def command(
     entry = _entry(output, model, preset, set_ or [])
     shape, training = entry.resolve()
     shape = completed(shape)  # imports code of one's own, before anything is read
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    files = OutputFiles(json=json, shared=not alone, force=force)
+    if alone:  # of several processes the first claims it, when they have met
         hold(output)
         if not force:
             remove_used_up(output)
@@ -97,8 +101,18 @@ def command(
     trained = train(source, shape, training, output, seed=seed, force=force, **about)
     if is_main_process():
         reference = f"{model}@{output}" if isinstance(shape, OwnSettings) else output
+        also = files.also(json=json_of(_record(output)))
         then = "TEXT" if corpus.is_file() else f"{corpus} --oracle GRAMMAR"
-        echo(f"Wrote {output}: {trained.name}. Next: truesource score {reference} {then}")
+        echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What the training was and came to, for JSON."""
+    from truesource.grammar.support.records import read_record
+    from truesource.lmtrain.training_record import FILE, REMEDY
+
+    record = read_record(folder / FILE, dict[str, Any], remedy=REMEDY)
+    return {"folder": str(folder)} | {name: value for name, value in record.items() if name != "files"}
 
 
 def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,6 +22,8 @@ from truesource.cli.options import (
     Model,
     SplitName,
     TextOrCorpus,
+    TokenTable,
+    WordTable,
 )
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
@@ -50,6 +53,8 @@ def command(
     longest: Longest = None,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
+    token_table: TokenTable = None,
+    word_table: WordTable = None,
     force: Force = False,
 ) -> None:
     """Compare the perplexity of a model with that of the truth on the same tokens.
@@ -59,14 +64,19 @@ def command(
     Without --oracle, the perplexity of the model alone. The truth of real text is not known: for a text that
     `truesource split` wrote, the perplexity of the grammar is a reference, not a bound.
 
+    --token-table has ln P and surprisal of every token, of the model and of the truth; --word-table sums over the
+    tokens of each word.
+
     Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
+
+    Example: truesource score model/ corpus/ --oracle grammar.npz --token-table tokens.csv
     """
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import OutputFiles, columns_of, json_of
+    from truesource.evaluation.core.token_table import word_columns
     from truesource.generator.interface.frame import preset_frame
-    from truesource.grammar.support.files import write_json
 
     preset_frame(frame, "causal")  # before anything is read
-    claim_files(json, force=force)
+    files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
     text = _TextToScore.read(corpus, split, oracle, lengths, longest, sentences)
     truth = None if oracle is None else _TruthOfText.read(text, oracle, model)
     from truesource.evaluation.tokenisation.measure import with_marks
@@ -75,16 +85,24 @@ def command(
     trained = with_marks(load_model(model), before, True)
     positions = preset_frame(frame, trained.objective)
     if truth is None:
-        records = _alone(trained, text, positions, seed)
+        found = _alone(trained, text, positions, seed)
     elif text.real:
-        records = _with_reference(trained, text, truth, positions, seed)
+        found = _with_reference(trained, text, truth, positions, seed)
     else:
-        records = _compare(trained, text, truth, positions, seed)
-    wrote = "Nothing written; --json FILE keeps these numbers"
-    if json is not None:
-        write_json(json, records)
-        wrote = f"Wrote {json}"
-    echo(f"{wrote}. Next: truesource cite")
+        found = _compare(trained, text, truth, positions, seed)
+    files.finish(
+        "truesource cite",
+        json=json_of(found.records),
+        token_table=columns_of(found.tokens),
+        word_table=columns_of(lambda: word_columns(found.tokens())),
+    )
+
+
+class _Told(NamedTuple):
+    """What `truesource score` writes."""
+
+    records: list[dict[str, Any]]
+    tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
 
 
 @dataclass(frozen=True)
@@ -144,26 +162,29 @@ class _TruthOfText:
         return cls(pcfg, transform, excluded)
 
 
-def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame, seed: int) -> list[dict[str, Any]]:
+def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame, seed: int) -> _Told:
     """The perplexity of the model, printed."""
+    from truesource.chain.scores.tables import alone_table
     from truesource.cli.inputs import say_left_out
-    from truesource.cli.table import print_alone
+    from truesource.cli.output import show
     from truesource.evaluation.core.alone import score_alone
+    from truesource.evaluation.core.token_table import token_columns
 
     found = score_alone(trained, text.sentences, frame, seed=seed, left_out=text.longer)
     say_left_out(text.sentences, None, found.scores.impossible.tolist(), ())
-    print_alone(found)
+    show(alone_table(found))
     echo(found.signature)
-    return found.records()
+    return _Told(found.records(), lambda: token_columns(text.sentences, found.scores))
 
 
 def _with_reference(
     trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int
-) -> list[dict[str, Any]]:
+) -> _Told:
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
     from truesource.cli.lengths import announce_long
     from truesource.cli.output import show
-    from truesource.evaluation.baseline.compare import score_on_text
+    from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
+    from truesource.evaluation.core.token_table import token_columns
     from truesource.evaluators.treebank_baseline.tables import baseline_table, coverage_line
 
     announce_long(truth.pcfg, text.sentences, text.condition, masked=trained.objective == "masked")
@@ -180,16 +201,15 @@ def _with_reference(
     show(baseline_table({"": found.records}, title=f"{trained.name} ({trained.objective})"))
     echo(coverage_line(found.counts()))
     echo(found.records[0]["signature"])
-    return found.records
+    scores, grammar = found.sides[trained.name], found.sides[GRAMMAR]
+    return _Told(found.records, lambda: token_columns(text.sentences, scores, grammar, other="grammar"))
 
 
-def _compare(
-    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int
-) -> list[dict[str, Any]]:
+def _compare(trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int) -> _Told:
     """The model compared with the truth, printed."""
     from truesource.cli.inputs import say_left_out
     from truesource.cli.lengths import announce_long
-    from truesource.cli.table import print_results
+    from truesource.cli.table import show_results
     from truesource.evaluation.core.comparison import compare
 
     pcfg = truth.pcfg
@@ -207,6 +227,6 @@ def _compare(
     )
     record = found.as_record()
     say_left_out(text.sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
-    print_results([record])
+    show_results([record])
     echo(record["signature"])
-    return found.records()
+    return _Told(found.records(), found.token_columns)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Convention, Force, Lengths, Seed
+from truesource.cli.options import Convention, Force, Json, Lengths, Seed
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def command(
     ] = False,
     convention: Convention = "penn",
     seed: Seed = DEFAULT_SEED,
+    json: Json = None,
     force: Force = False,
 ) -> None:
     """Split a treebank by tree, and write its sentences as text: train.txt, held_out.txt.
@@ -42,11 +43,13 @@ def command(
     from truesource.chain.treebank.text import write_text_folder
     from truesource.cli.claims import claim_folder
     from truesource.cli.inputs import show_reading
+    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.treebank import Normalisation, Treebank
 
     share = _share(held_out)
     condition = length_condition(lengths)
     claim_folder(output, force=force)
+    files = OutputFiles(json=json, force=force)
     normalise = Normalisation(convention=convention)
     bank = Treebank.read(treebank, normalise)
     show_reading(bank)
@@ -63,7 +66,9 @@ def command(
         trees=True,
     )
     show_text(made)
-    echo(f"Wrote {output}. Next: truesource train {output / 'train.txt'} -o model/")
+    echo(
+        f"Wrote {output}{files.also(json=json_of(made.about))}. Next: truesource train {output / 'train.txt'} -o model/"
+    )
 
 
 def _share(held_out: str) -> float | None:

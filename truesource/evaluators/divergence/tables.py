@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.evaluation.divergence.groups import END
-from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 Record = Mapping[str, Any]
 #: measure, its name, what it means
@@ -92,7 +92,7 @@ def group_table(by: str, models: Mapping[str, Sequence[Record]]) -> ReportTable:
             TableRow(
                 (
                     "sentence ends" if group == END else group,
-                    f"{tokens[group]:,.0f}",
+                    number_cell(tokens[group], ",.0f"),
                     *(score_cell(found.get((model, name, group)), ".4f") for model, name in columns),
                 )
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 from truesource.evaluation.divergence.groups import END
 from truesource.grammar.support.intervals import few_code
-from truesource.report.table import Cell, ReportTable, TableRow, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 Record = Mapping[str, Any]
 HEADS = {
@@ -59,14 +59,12 @@ def _row(curves: Record, g: int, signature: str = "") -> TableRow:
     return TableRow(
         (
             "sentence ends" if name == END else name,
-            f"{curves['tokens'][g]:,.0f}",
-            Cell(
-                shown(value, "+.3f"),
-                None if low is None else (shown(low, "+.3f"), shown(high, "+.3f")),
-                no_interval=few_code() if low is None else "",
+            number_cell(curves["tokens"][g], ",.0f"),
+            score_cell(
+                {"value": value, "low": low, "high": high, "no_interval": few_code() if low is None else None}, "+.3f"
             ),
-            shown(curves["median"]["value"][-1][g], "+.3f"),
-            None if exact is None else shown(exact, ".3f"),
+            number_cell(curves["median"]["value"][-1][g], "+.3f"),
+            number_cell(exact, ".3f"),
             _reached(curves["half"][g]),
             _reached(curves["reached"][g]),
         ),
@@ -81,5 +79,6 @@ def _reached(steps: Sequence[float | None]) -> Cell | None:
     if step is None:
         return None
     if low is None:
-        return Cell(f"{step:,.0f}")
-    return Cell(f"{step:,.0f}", (f"{low:,.0f}", "..." if high is None else f"{high:,.0f}"))
+        return number_cell(step, ",.0f")
+    ends = f"{low:,.0f}", "..." if high is None else f"{high:,.0f}"
+    return Cell(f"{step:,.0f}", ends, score=(step, low, high))

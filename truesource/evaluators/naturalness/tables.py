@@ -46,6 +46,7 @@ def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str,
     ]
     return ReportTable(
         columns=("measure", *(f"{source}\n{count(n, 'sentence')}" for source, n in sentences.items()), "meaning"),
+        keys=("measure", *sentences, "meaning"),
         text=(0, -1),
         rows=[TableRow((label, *cells, meaning)) for label, cells, meaning in rows if any(cells)],
         note="95% intervals; of n-grams the range over random choices of sentences. N-grams of the reference: one half"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.evaluation.pairs.pair import ALL
-from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 Record = Mapping[str, Any]
 DIFFERENCES = {
@@ -47,9 +47,11 @@ def examples_table(examples: Sequence[Record]) -> ReportTable:
     rows = []
     for pair in examples:
         name, odds, number = pair["phenomenon"], pair["log_odds"], pair.get("pairs")
-        counts = (None, None) if number is None else (f"{number:,}", f"{pair['impossible_pairs']:,}")
+        counts = (
+            (None, None) if number is None else (number_cell(number, ","), number_cell(pair["impossible_pairs"], ","))
+        )
         good, bad = (_marked(pair[f"sentence_{side}"], pair["positions"]) for side in ("good", "bad"))
-        shown_odds = "one is impossible" if odds is None else shown(odds, ".2f")
+        shown_odds = "one is impossible" if odds is None else number_cell(odds, ".2f")
         rows += [
             TableRow((name, DIFFERENCES.get(name, ""), good, *counts, shown_odds)),
             TableRow(("", "", bad, "", "", "")),
@@ -86,13 +88,13 @@ def phenomena_table(model: str, records: Sequence[Record]) -> ReportTable:
             TableRow(
                 (
                     name,
-                    f"{row['pairs']['value']:,}",
+                    number_cell(row["pairs"]["value"], ","),
                     score_cell(row.get("accuracy"), ".3f"),
-                    None if (unigram := row.get("unigram_accuracy")) is None else shown(unigram["value"], ".3f"),
+                    None if (unigram := row.get("unigram_accuracy")) is None else number_cell(unigram["value"], ".3f"),
                     *(score_cell(row.get(measure), ".2f") for measure in ("slope", "correlation")),
                     None
                     if (choice := row.get("choice")) is None
-                    else Cell(shown(choice["value"], ".3f"), small=shown(row["choice_truth"]["value"], ".3f")),
+                    else number_cell(choice["value"], ".3f", small=shown(row["choice_truth"]["value"], ".3f")),
                 ),
                 signature=row["pairs"]["signature"] if name == ALL else "",
                 kind="oracle" if model == "oracle" else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.report.table import ReportTable, TableRow, score_cell, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 Record = Mapping[str, Any]
 #: measure, its name, how it is shown, what it means
@@ -90,17 +90,18 @@ def _reduction_table(records: Sequence[Record]) -> ReportTable:
     return ReportTable(
         title=f"Only the most frequent words: {side}",
         columns=("words", "protocol", "tokens", "PPL", "change", "PPLu", "change"),
+        keys=("words", "protocol", "tokens", "ppl", "change_ppl", "pplu", "change_pplu"),
         text=(1,),
         rows=[
             TableRow(
                 (
-                    f"{words:,}",
+                    number_cell(words, ","),
                     protocol,
-                    f"{tokens:,}",
+                    number_cell(tokens, ","),
                     _number(row["ppl"]),
-                    f"{row['change_ppl']['value']:.1%}",
+                    number_cell(row["change_ppl"]["value"], ".1%"),
                     _number(row["pplu"]),
-                    f"{row['change_pplu']['value']:.1%}",
+                    number_cell(row["change_pplu"]["value"], ".1%"),
                 )
             )
             for (words, protocol, tokens), row in _grouped(records, "words", "protocol", "counted").items()
@@ -116,6 +117,7 @@ def _split_table(records: Sequence[Record], whole: Mapping[str, Record]) -> Repo
     return ReportTable(
         title=f"Words split at random, {beta:g} to {1 - beta:g}: {records[0]['occurrences']:,} tokens",
         columns=("halves for the model", "for word frequencies", "PPL", "after", "PPLu", "after"),
+        keys=("model_knows", "unigram_knows", "ppl", "ppl_split", "pplu", "pplu_split"),
         text=(0, 1),
         rows=[
             TableRow(
@@ -145,7 +147,7 @@ def _senses_table(records: Sequence[Record]) -> ReportTable:
     return ReportTable(
         title=f"The truth on {head['sentences']:,} sentences of its own, {head['words']:,} words split by their tags",
         columns=("measure", "before", "after"),
-        rows=[*rows, TableRow(("  gained, nats per token", None, f"{gained:.4f}"))],
+        rows=[*rows, TableRow(("  gained, nats per token", None, number_cell(gained, ".4f")))],
         note="A split by meaning adds information about the context, so PPLu falls",
     )
 
@@ -158,8 +160,9 @@ def _ranking_tables(records: Sequence[Record]) -> list[ReportTable]:
     agreement = ReportTable(
         title="Agreement of the rankings",
         columns=("ranking", "ranking", "tau"),
+        keys=("ranking", "other_ranking", "kendall_tau"),
         text=(0, 1),
-        rows=[TableRow((*(RANKINGS[name] for name in tau["of"]), f"{tau['value']:.4f}")) for tau in taus],
+        rows=[TableRow((*(RANKINGS[name] for name in tau["of"]), number_cell(tau["value"], ".4f"))) for tau in taus],
         note="Kendall's tau-b: 1 the same, 0 unrelated, -1 reversed",
     )
     return [*(_sentences_table(rows, by, end) for (by, end), rows in ends.items()), agreement]
@@ -171,15 +174,16 @@ def _sentences_table(rows: Sequence[Mapping[str, Record]], by: str, end: str) ->
     return ReportTable(
         title=f"{end.capitalize()} {len(rows)} {RANKINGS[by]}",
         columns=("PPL", "rank", "PPLu", "rank", *truth, "sentence"),
+        keys=("ppl", "rank_ppl", "pplu", "rank_pplu", *truth.values(), "sentence"),
         text=(-1,),
         rows=[
             TableRow(
                 (
                     _number(row["ppl"]),
-                    f"{row['ppl']['rank_ppl']:,}",
+                    number_cell(row["ppl"]["rank_ppl"], ","),
                     _number(row["pplu"]),
-                    f"{row['ppl']['rank_pplu']:,}",
-                    *(f"{row['ppl'][rank]:,}" for rank in truth.values()),
+                    number_cell(row["ppl"]["rank_pplu"], ","),
+                    *(number_cell(row["ppl"][rank], ",") for rank in truth.values()),
                     _shortened(row["ppl"]["text"]),
                 )
             )
@@ -192,5 +196,5 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _number(score: Record) -> str:
-    return shown(score["value"], ",.2f" if abs(score["value"]) >= 10 else ".4f")
+def _number(score: Record) -> Cell | None:
+    return number_cell(score["value"], ",.2f" if abs(score["value"]) >= 10 else ".4f")

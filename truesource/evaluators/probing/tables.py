@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.grammar.support.intervals import FEWEST
-from truesource.report.table import ReportTable, TableRow, score_cell, shown
+from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
 
 Record = Mapping[str, Any]
 TARGETS = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
@@ -107,7 +107,10 @@ def steps_table(records: Sequence[Record]) -> ReportTable:
     return ReportTable(
         title="Accuracy by training step and layer",
         columns=("step", *(f"layer {layer}" for layer in layers)),
-        rows=[TableRow((f"{step:,}", *(shown(values[step, layer], ".3f") for layer in layers))) for step in steps],
+        rows=[
+            TableRow((number_cell(step, ","), *(number_cell(values[step, layer], ".3f") for layer in layers)))
+            for step in steps
+        ],
     )
 
 

@@ -51,6 +51,7 @@ def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: 
     return ReportTable(
         title=title,
         columns=("measure", *columns, "meaning"),
+        keys=("measure", *samples, "meaning"),
         text=(0, -1),
         rows=[TableRow((label, *cells, meaning)) for label, cells, meaning in rows if any(cells)],
         note="After a value: what 95% of chance gives, and p, the probability of such a value, or one farther off, by"
@@ -72,8 +73,8 @@ def number(value: float) -> str:
 def _cell(record: Mapping[str, Any] | None) -> Cell | None:
     if record is None:
         return None
-    text = number(record["value"])
+    text, score = number(record["value"]), (record["value"], None, None)
     if "p" not in record:
-        return Cell(text)
+        return Cell(text, score=score)
     chance = f"{number(record['chance_low'])} \N{EN DASH} {number(record['chance_high'])}"
-    return Cell(f"{text}*" if starred(record) else text, small=f"{chance}, p = {record['p']:.3g}")
+    return Cell(f"{text}*" if starred(record) else text, small=f"{chance}, p = {record['p']:.3g}", score=score)

@@ -9,7 +9,7 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName
+from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.grammar.support.seeds import DEFAULT_SEED
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from truesource.evaluators.tokenisation.texts import TextSet
     from truesource.grammar.conditioning import LengthRange
 
-Table = Annotated[
-    Path | None, typer.Option("--table", help="Also write a row for each document and estimator (Parquet).")
-]
-Words = Annotated[
-    Path | None, typer.Option("--words", help="Also write surprisals of words, canonical and marginal (Parquet).")
+DocumentTable = Annotated[
+    Path | None,
+    typer.Option("--document-table", help="Write a row for each document and estimator to this .csv or .parquet file."),
 ]
 WIDTH = 140  #: characters of a table, where there is no terminal
 
@@ -40,8 +38,8 @@ def command(
     split: SplitName = "eval",
     seed: Seed = DEFAULT_SEED,
     json: Json = None,
-    table: Table = None,
-    words: Words = None,
+    document_table: DocumentTable = None,
+    word_table: WordTable = None,
     figure: Figure = None,
     force: Force = False,
 ) -> None:
@@ -56,8 +54,8 @@ def command(
     from truesource.evaluators.tokenisation.measure import load, measure
     from truesource.grammar.support.errors import InputError
 
-    files = OutputFiles(json=json, table=table, words=words, figure=figure, force=force)
-    _check(settings, truth=oracle is not None, words=words is not None)
+    files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
+    _check(settings, truth=oracle is not None, words=word_table is not None)
     texts, sampled_under = _read(text, settings, split)
     condition = length_condition(lengths, sampled_under)
     truth = transform = None
@@ -73,7 +71,7 @@ def command(
         lengths=condition,
         excluded=excluded,
         transform=transform,
-        words=words is not None,
+        words=word_table is not None,
         warn=lambda warning: echo(f"Warning: {warning}", err=True),
     )
     found = next(steps)
@@ -81,14 +79,14 @@ def command(
     try:
         found = next(steps)
     except InputError:  # what was measured may have taken hours
-        files.write(json=json_of(found.records()), table=rows_of(found.rows()))
+        files.write(json=json_of(found.records()), document_table=rows_of(found.rows))
         raise
     _show_further(found)
     files.finish(
         _next(model, texts[0].path, oracle),
         json=json_of(found.records()),
-        table=rows_of(found.rows()),
-        words=rows_of(found.word_rows()),
+        document_table=rows_of(found.rows),
+        word_table=rows_of(found.word_rows),
         figure=figure_of(lambda: _figure(found)),
     )
 
@@ -106,7 +104,7 @@ def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
         if asked and not truth:
             raise InputError(f"{option} needs the grammar of the text; name it with --oracle")
     if not settings.end and (truth or words):
-        raise InputError("--oracle and --words need the end of a text; leave out --no-end")
+        raise InputError("--oracle and --word-table need the end of a text; leave out --no-end")
 
 
 def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], LengthRange | None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluators.tokenisation.tables import BOUNDS, Found, Record, nested, ppl_cell, score_of, value_of
-from truesource.report.table import Cell, ReportTable, TableRow, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, shown
 
 OF_TEXTS = {"gap_per_piece": "marginal gap\nof a piece", "entropy_per_piece": "entropy\nof a piece"}
 LOCAL = {
@@ -101,7 +102,7 @@ def _numbers(samples: Sequence[Record], orders: Sequence[Record]) -> ReportTable
         rows=[
             TableRow(
                 (
-                    str(n),
+                    number_cell(n, "d"),
                     *(ppl_cell(row[name]) if name in row else None for name in names),
                     *(ppl_cell(of_orders.get(n, {}).get(order)) for order in ("tokeniser", "model")),
                 )
@@ -122,12 +123,12 @@ def _temperatures(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
     def cell(row: Mapping[tuple[str, str], Record], text: str) -> Cell:
         against = row.get((text, "difference_percent"))
         difference = "" if against is None else f"{shown(against['value'], '+.2f')}%"
-        return Cell(ppl_cell(row.get((text, "ppl"))).text, small=difference)
+        return replace(ppl_cell(row.get((text, "ppl"))), small=difference)
 
     return ReportTable(
         title=f"PPL of a word by inverse temperature, {', '.join(names)}",
         columns=("inverse temperature", *texts),
-        rows=[TableRow((f"{b:g}", *(cell(row, text) for text in texts))) for b, row in sorted(rows.items())],
+        rows=[TableRow((number_cell(b, "g"), *(cell(row, text) for text in texts))) for b, row in sorted(rows.items())],
         note="beside it: compared with nbest; below 0 is the tighter bound",
     )
 
@@ -141,7 +142,9 @@ def _caching(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
         columns=("text", "words", *CASES.values(), "repeats"),
         text=(0, 1),
         rows=[
-            TableRow((*place, *(score_of(row.get(case)) for case in CASES), f"{row['first']['occurrences']:,}"))
+            TableRow(
+                (*place, *(score_of(row.get(case)) for case in CASES), number_cell(row["first"]["occurrences"], ","))
+            )
             for place, row in rows.items()
         ],
         note="words that recur in a document, and have the same segmentation again in some samples, another in others",
@@ -152,7 +155,7 @@ def _canonical(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
     """A column for each text."""
     named = {text: {record["name"]: record for record in records} for text, records in texts.items()}
     most = [f"{segmentation} ({n:,})" for rows in list(texts.values())[:1] for segmentation, n in rows[0]["instead"]]
-    words = [f"{rows[0]['compared']:,}" for rows in texts.values()]
+    words = [number_cell(rows[0]["compared"], ",") for rows in texts.values()]
     cells = {label: [score_of(scores.get(name)) for scores in named.values()] for name, label in LOCAL.items()}
     rows = [TableRow((label, *row)) for label, row in cells.items()]
     return ReportTable(
@@ -170,7 +173,7 @@ def _words(records: Sequence[Record]) -> ReportTable:
         title="Surprisal of a word, nats",
         columns=("surprisal", "mean", "words"),
         rows=[
-            TableRow((label, score_of(found[name]), f"{found[name]['words']:,}"))
+            TableRow((label, score_of(found[name]), number_cell(found[name]["words"], ",")))
             for name, label in SURPRISALS.items()
             if name in found
         ],
@@ -191,10 +194,10 @@ def costs_table(found: Found) -> ReportTable:
                     record["estimator"],
                     _size(record),
                     BOUNDS[record["bound"]],
-                    shown(record["steps_per_piece"], ".1f"),
-                    shown(record["error"], "+.5f"),
-                    None if record["sd"] is None else shown(record["sd"], ".5f"),
-                    shown(record["value"], ".5f"),
+                    number_cell(record["steps_per_piece"], ".1f"),
+                    number_cell(record["error"], "+.5f"),
+                    number_cell(record["sd"], ".5f"),
+                    number_cell(record["value"], ".5f"),
                 )
             )
             for record in sorted(errors, key=lambda record: (record["steps_per_piece"], record["value"]))

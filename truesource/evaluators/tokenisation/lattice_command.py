@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from truesource.evaluation.tokenisation.ambiguity import Ambiguity
     from truesource.generator.interface.piece_model import PieceText, PieceTokenizer
-    from truesource.report.table import ReportTable
+    from truesource.report.table import Cell, ReportTable
 
 NAME = "lattice"
+LARGEST = 10**300  #: number of segmentations that is a number in files, and no text
 #: measure, its name, what it means, how it is shown
 ROWS = (
     ("arcs_per_character", "pieces at a character", "number that can stand there, mean", ".4f"),
@@ -128,7 +129,7 @@ def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[
 
 
 def _measures(found: Ambiguity, title: str, by: str) -> ReportTable:
-    from truesource.report.table import ReportTable, TableRow, shown
+    from truesource.report.table import ReportTable, TableRow, number_cell
 
     values = found.scores(scores=by)
     sizes = ", ".join(f"{int(values[name].value):,} {name}" for name in ("documents", "words", "characters", "bytes"))
@@ -138,7 +139,7 @@ def _measures(found: Ambiguity, title: str, by: str) -> ReportTable:
         columns=("measure", "value", "meaning"),
         text=(0, -1),
         rows=[
-            TableRow((label, shown(values[name].value, spec), meaning))
+            TableRow((label, number_cell(values[name].value, spec), meaning))
             for name, label, meaning, spec in ROWS
             if name in values
         ],
@@ -146,19 +147,27 @@ def _measures(found: Ambiguity, title: str, by: str) -> ReportTable:
     )
 
 
+def _paths(number: int) -> Cell:
+    """A number of segmentations, which may be too large for any float."""
+    from truesource.report.table import Cell
+
+    text = f"{number:,}" if number < 10**9 else f"{Decimal(number):.3g}"
+    return Cell(text, score=(float(number), None, None) if number < LARGEST else None)
+
+
 def _words(found: Ambiguity, number: int) -> ReportTable | None:
     """The most ambiguous words; None where sums are not by word."""
-    from truesource.report.table import ReportTable, TableRow
+    from truesource.report.table import ReportTable, TableRow, number_cell
 
     rows = [
         TableRow(
             (
                 word.word,
-                f"{word.tokens:,}",
-                f"{word.paths:,}" if word.paths < 10**9 else f"{Decimal(word.paths):.3g}",
-                f"{word.entropy:.4f}",
+                number_cell(word.tokens, ","),
+                _paths(word.paths),
+                number_cell(word.entropy, ".4f"),
                 " ".join(word.best),
-                f"{word.probability:.4f}",
+                number_cell(word.probability, ".4f"),
             )
         )
         for word in found.words(number)

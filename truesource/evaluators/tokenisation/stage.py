@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.tokenisation.measure import write_rows
 from truesource.evaluators.tokenisation.measure import load, measure
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import TextSet
 from truesource.generator.text import read_documents
 from truesource.grammar.support.files import digest_json, write_json
+from truesource.report.row_files import as_columns, write_columns
 from truesource.run.inputs import of_model
 from truesource.run.named_records import under_name
 from truesource.run.stage import Stage
@@ -56,6 +56,6 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     )
     record = under_name(found.as_record(), trained.name, model.name)
     rows = under_name(found.rows(), trained.name, model.name)
-    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", rows)
+    write_columns(run.folder / "tokenisation" / f"{model.name}.parquet", as_columns(rows))
     write_json(run.folder / "tokenisation" / f"{model.name}.json", record)
     return digest_json(record)

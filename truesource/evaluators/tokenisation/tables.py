@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 Record = Mapping[str, Any]
 Found = Mapping[str, Any]  #: of one model, see `truesource.evaluators.tokenisation.records`
@@ -98,7 +99,9 @@ def _log_p(scores: Mapping[str, Record]) -> Cell:
     elif upper is not None and log_p["bound"] == "lower":
         remarks.append(f"to {shown(upper['value'], '.3f')}")
     remarks += [scores["error_too_small"]["note"]] if "error_too_small" in scores else []
-    return Cell(shown(log_p["value"], ".3f"), small=", ".join(remarks))
+    found = score_cell(log_p, ".3f", small=", ".join(remarks))
+    assert found is not None
+    return replace(found, ends=None, no_interval="")  # the ends are among the remarks
 
 
 def ppl_cell(record: Record | None, *, interval: bool = False) -> Cell:
@@ -106,7 +109,7 @@ def ppl_cell(record: Record | None, *, interval: bool = False) -> Cell:
     found = score_cell(record, ".2f")
     if found is None:
         return Cell(TOO_LARGE)
-    return found if interval else Cell(found.text)
+    return found if interval else replace(found, ends=None, no_interval="")
 
 
 def score_of(record: Record | None) -> Cell | None:
@@ -116,9 +119,9 @@ def score_of(record: Record | None) -> Cell | None:
     return score_cell(record, ".4f" if abs(record["value"]) >= 0.01 or not record["value"] else ".6f")
 
 
-def value_of(record: Record | None, spec: str) -> str | None:
+def value_of(record: Record | None, spec: str) -> Cell | None:
     """A value without its interval."""
-    return None if record is None else shown(record["value"], spec)
+    return None if record is None else number_cell(record["value"], spec)
 
 
 def nested(

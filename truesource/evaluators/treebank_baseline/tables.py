@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.report.table import Cell, ReportTable, TableRow, score_cell
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 Records = Sequence[Mapping[str, Any]]
 GRAMMAR = "grammar"
@@ -104,10 +104,10 @@ def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names:
     rows = []
     for group, trained in groups.items():
         for number, (name, about) in enumerate(trained.items()):
-            passes = "" if about["epochs"] is None else f"{about['epochs']:.1f}"
-            steps = f"{about['steps']:,}" if about["steps"] else "counted"
-            scored = f"{about['scored_step']:,}" if about["steps"] else ""
-            size = (f"{about['sentences']:,}", f"{about['words']:,}")
+            passes = "" if about["epochs"] is None else number_cell(about["epochs"], ".1f")
+            steps = number_cell(about["steps"], ",") if about["steps"] else "counted"
+            scored = number_cell(about["scored_step"], ",") if about["steps"] else ""
+            size = (number_cell(about["sentences"], ","), number_cell(about["words"], ","))
             rows.append(TableRow((group if number == 0 else "", names.get(name, name), *size, steps, passes, scored)))
     columns = ("model", "trained on", "sentences", "words", "steps", "passes", "scored\nat step")
     return ReportTable(columns=columns, rows=rows, text=(0, 1))

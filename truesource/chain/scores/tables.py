@@ -1,0 +1,76 @@
+"""Models beside the truth, and a model alone, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.alone import ScoredAlone
+
+#: column, its heading and how it is shown, after the model and its objective
+_MEASURES = (
+    ("ppl", "PPL", ".2f"),
+    ("bound", "bound", ".2f"),
+    ("relative_ppl", "relative PPL", ".4f"),
+    ("rho", "rho", ".4f"),
+    ("r2_pearson", "R2", ".4f"),
+)
+_WITH_INTERVAL = "relative_ppl"  #: the others have theirs in files only
+
+
+def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
+    """A row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
+    over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
+    return ReportTable(
+        columns=("model", "objective", *(heading for _, heading, _ in _MEASURES), "tokens"),
+        keys=("model", "objective", *(name for name, _, _ in _MEASURES), "tokens"),
+        text=(0, 1),
+        rows=[TableRow(_cells(record), record.get("signature") or "") for record in records],
+        note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the language itself",
+    )
+
+
+def _cells(record: Mapping[str, Any]) -> list[Cell | str | None]:
+    measured = record["relative_ppl"] is not None
+    seeds = f"{len(record['replicates'])} seeds" if measured and "replicates" in record else ""
+    cells: list[Cell | str | None] = [Cell(record["model"], small=seeds), record["objective"]]
+    for name, _, spec in _MEASURES:
+        cells.append(_measure(record, name, spec) if measured else None)
+    return [*cells, number_cell(record["tokens"] if measured else 0, ",")]
+
+
+def _measure(record: Mapping[str, Any], name: str, spec: str) -> Cell | None:
+    if record[name] is None:
+        return None
+    score = {"value": record[name], "low": record.get(f"{name}_low"), "high": record.get(f"{name}_high")}
+    cell = score_cell(score, spec)
+    if cell is None or (name == _WITH_INTERVAL and cell.ends is not None):
+        return cell
+    return Cell(f"{cell.text} [-]" if name == _WITH_INTERVAL else cell.text, score=cell.score)
+
+
+def alone_table(found: ScoredAlone) -> ReportTable:
+    """A model on text whose truth is not known: perplexity with interval, tokens, sentences."""
+    scores = found.scores
+    sentences = scores.n_sentences - len(scores.impossible)
+    return ReportTable(
+        columns=("model", "objective", "PPL", "tokens", "sentences"),
+        keys=("model", "objective", "ppl", "tokens", "sentences"),
+        text=(0, 1),
+        rows=[
+            TableRow(
+                [
+                    found.model,
+                    found.objective,
+                    score_cell({**found.ppl._asdict(), "signature": found.signature}, ".2f"),
+                    number_cell(len(scores.log_prob), ","),
+                    number_cell(sentences, ","),
+                ],
+                found.signature,
+            )
+        ],
+        note="interval: 95%, sentences resampled; the true distribution of the text is not known",
+    )
