@@ -56,7 +56,8 @@ def command(
         raise InputError("name a model to score, or a file for the pairs with --output")
     if model is None and (json is not None or figure is not None):
         raise InputError("--json and --figure are for a model's scores; name a model, or leave them out")
-    files = OutputFiles(output=output, **_of_task(output), json=json, figure=figure, force=force)
+    task, reader = _of_task(output)
+    files = OutputFiles(output=output, task=task, reader=reader, json=json, figure=figure, force=force)
     condition, pcfg = first_condition(lengths, () if model is None else (model,)), PCFG.load(oracle)
     made = pairs_of(pcfg, settings, lengths=condition, seed=seed)
     for note in made.notes:
@@ -83,14 +84,14 @@ def command(
     )
 
 
-def _of_task(output: Path | None) -> dict[str, Path]:
-    """The files of the task of lm-eval that are written with the pairs."""
+def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
+    """The files of the task of lm-eval that are written with the pairs: its settings, and what reads the pairs."""
     from truesource.evaluation.pairs.harness import TaskFiles
 
     if output is None:
-        return {}
+        return None, None
     task = TaskFiles.of(output)
-    return {"task": task.settings, "reader": task.reader}
+    return task.settings, task.reader
 
 
 def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
