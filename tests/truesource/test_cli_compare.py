@@ -122,6 +122,24 @@ def test_a_model_has_the_numbers_that_score_gives_it(here: Path, command: Comman
         assert {key: compared[key] for key in alone["counts_2", name]} == alone["counts_2", name]
 
 
+def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path, command: Command) -> None:
+    few = ("--sentences", "12", "--json")
+    assert command("score", "toy/models/counts_2", *ON, *few, "score.json").code == 0
+    assert command("bound", "toy/grammar/grammar.npz", "toy/corpus", "--no-masked", *few, "bound.json").code == 0
+    assert command("compare", "toy/models/counts_2", "own.py:table", *ON, *few, "out.json").code == 0
+    alone, of = numbers("score.json"), numbers()
+    kept = alone["counts_2", "bound"]
+    assert kept["signature"] == of["counts_2", "bound"]["signature"]
+    assert parts_of(kept["signature"])["sentences"] == "12"
+    assert kept["value"] == of["counts_2", "bound"]["value"]
+    (bound,) = json.loads(Path("bound.json").read_text("utf-8"))["summary"]
+    assert bound["value"] == pytest.approx(kept["value"], abs=1e-12)
+    assert command("score", "toy/models/counts_2", *ON, "--json", "all.json").code == 0
+    assert numbers("all.json")["counts_2", "bound"]["value"] != kept["value"]
+    refused = command("compare", "toy", *few, "no.json")
+    assert refused.code == 2 and "--sentences is for models" in refused.err
+
+
 def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.lmtrain.models.load_model", None)  # no model is loaded
     found = command("compare", "toy", "--json", "out.json")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, Json, Longest
+from truesource.cli.options import Condition, Figure, FirstSentences, Force, Json, Longest
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 Models = Annotated[
@@ -52,6 +52,7 @@ def command(
     frame: Frame = None,
     lengths: Condition = None,
     longest: Longest = None,
+    sentences: FirstSentences = None,
     exact: Exact = None,
     seed: Seed = None,
     columns: Columns = None,
@@ -79,7 +80,8 @@ def command(
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     if oracle is None:
-        given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest, "--exact-kl": exact}
+        given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest}
+        given |= {"--sentences": sentences, "--exact-kl": exact}
         scored = scores_of_runs(models, [option for option, value in given.items() if value is not None], seed)
     else:
         scored = scores_of_models(
@@ -89,6 +91,7 @@ def command(
             frame=frame or "default",
             lengths=lengths,
             longest=longest,
+            first=sentences,
             exact=exact,
             seed=DEFAULT_SEED if seed is None else seed,
             baseline=baseline,

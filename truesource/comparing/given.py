@@ -51,11 +51,12 @@ def scores_of_models(
     frame: str,
     lengths: str | None,
     longest: int | None,
+    first: int | None,
     exact: int | None,
     seed: int,
     baseline: str | None,
 ) -> list[ModelScores]:
-    """The models of references, scored on the corpus that is the last of the arguments.
+    """The models of references, scored on the ``first`` sentences of the corpus that is the last of the arguments.
 
     Raises:
         InputError: there are fewer than two models, an unknown baseline, or a model or the text cannot be used.
@@ -86,7 +87,7 @@ def scores_of_models(
     excluded = truth_of(corpus, split, pcfg, drawn, condition)
     for reference in (seed.text for model in models for seed in model.seeds):
         warn_of_other_corpus(reference, corpus)
-    sentences, longer = at_most(sentences, longest)
+    sentences, longer = at_most(sentences[:first], longest)
     announce_long(pcfg, sentences, condition, masked=False)
     shared = SharedText(
         pcfg=pcfg,
