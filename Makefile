@@ -2,7 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check slow campaign bench settings clean
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
+EXTRAS ?= all,dask,sentencepiece
+TESTS ?= tests
+
+.PHONY: demo test check slow campaign bench settings test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource demo
@@ -30,6 +34,30 @@ settings: .venv/installed
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py
 
+# The lowest versions that pyproject.toml allows; of torch TORCH, since old ones need an index of their own.
+test-lowest:
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tests/packaging/lowest.py torch=$(TORCH) > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint .venv-lowest/lowest.txt --editable '.[$(EXTRAS)]' pytest pytest-timeout pytest-xdist hypothesis hatchling import-linter
+	.venv-lowest/bin/python -m pip check
+	.venv-lowest/bin/pytest -n 2 --dist worksteal -W default -m "not slow" $(TESTS)
+
+# Builds sdist and wheel into dist/, and tries the wheel in clean environments, without and with extras.
+release:
+	rm -rf dist .venv-release .venv-core .venv-all
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	.venv-release/bin/python -m build --outdir dist .
+	.venv-release/bin/twine check --strict dist/*
+	for extras in core all; do \
+		$(PYTHON) -m venv .venv-$$extras && \
+		.venv-$$extras/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt "$$(echo dist/*.whl)$$(test $$extras = core || echo [$$extras])" && \
+		.venv-$$extras/bin/python -m pip check && \
+		du -sh .venv-$$extras/lib/python*/site-packages && \
+		.venv-$$extras/bin/python tests/packaging/smoke.py || exit 1; \
+	done
+
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "truesource needs Python 3.11 or later; try make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
@@ -37,4 +65,4 @@ bench: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-release .venv-core .venv-all dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

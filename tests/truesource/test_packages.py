@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import runpy
 import subprocess
 import sys
 import tomllib
 import zipfile
+from email import message_from_bytes
+from email.policy import default as email_policy
 from pathlib import Path
 
 import pytest
@@ -67,6 +71,40 @@ def test_the_wheel_installs_one_name_and_its_data(wheel: Path) -> None:
         name.removeprefix("truesource/") for name in names if name.split("/")[1] in PARTS and name.endswith(".py")
     )
     assert {"truesource/data/english/grammar.txt", "truesource/py.typed"} <= set(names)
+
+
+def test_the_metadata_say_where_it_runs_and_have_no_dead_links(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = message_from_bytes(archive.read(name), policy=email_policy)
+    classifiers = metadata.get_all("Classifier")
+    for version in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"Programming Language :: Python :: {version}" in classifiers
+    assert {"Typing :: Typed", "Operating System :: POSIX :: Linux"} <= set(classifiers)
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    text = metadata.get_payload()
+    assert "# truesource" in text and "The glossary defines the terms" in text
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert [link for link in links if not link.startswith(("https://", "http://", "#"))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[a guide](docs/a.md) and [a page](https://x.org/)", "a guide and [a page](https://x.org/)"),
+        ("one\n\n![a picture](docs/a.png)\n\ntwo", "one\n\ntwo"),
+        ("([plot](docs/a.svg), [more](#below))", "(plot, [more](#below))"),
+    ],
+)
+def test_the_readme_of_the_index_page(text: str, shown: str) -> None:
+    assert runpy.run_path(str(ROOT / "hatch_build.py"))["readme"](text) == shown
+
+
+def test_every_library_has_a_lowest_version() -> None:
+    found = runpy.run_path(str(ROOT / "tests" / "packaging" / "lowest.py"))["lowest"]()
+    assert {"numpy", "torch", "matplotlib", "dask", "sentencepiece"} <= set(found)
+    assert not {"pytest", "truesource", "lm-eval"} & set(found)
+    assert all(re.fullmatch(r"[0-9.]+", version) for version in found.values())
 
 
 def test_names_of_the_working_folder_do_not_collide_with_the_wheel(
