@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from truesource.generator.interface.computing import current, named_computing
+from truesource.generator.interface.computing import DEVICE, DTYPE, DTYPES, current, named_computing
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     import torch
 
 AUTO = "auto"  #: a GPU of CUDA if there is one, else the CPU
-PATTERN = r"^(auto|cpu|mps|cuda(:\d+)?)$"
-DTYPES = ("float32", "bfloat16", "float16")
 
 
 @contextmanager
@@ -49,7 +47,7 @@ def torch_device(device: str | None = None) -> torch.device:
     import torch
 
     name = device or current().device or AUTO
-    if re.match(PATTERN, name) is None:
+    if re.match(DEVICE, name) is None:
         raise InputError(f"a device is auto, cpu, cuda, cuda:1 or mps, not {name!r}", code="no-device")
     if name == AUTO:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -70,7 +68,7 @@ def dtype_name(dtype: str | None = None) -> str:
     Raises:
         InputError: there is no such precision (code ``no-dtype``).
     """
-    name = dtype or current().dtype or "float32"
+    name = dtype or current().dtype or DTYPE
     if name not in DTYPES:
         raise InputError(f"a precision is {', '.join(DTYPES)}, not {name!r}", code="no-dtype")
     return name

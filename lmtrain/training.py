@@ -252,6 +252,7 @@ def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
         "vocabulary": len(run.vocabulary) - len(SPECIALS),
         "steps": last["step"],
         "planned_steps": run.batches.n_steps,
+        "device": str(run.model.device),
         "stopped_early": run.watch.stopped_early,
         "final": last,
         "versions": versions(),

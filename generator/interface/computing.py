@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Literal, get_args
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+DTYPE: Dtype = "float32"  #: precision of networks, where none is named
+DEVICE = r"^(auto|cpu|mps|cuda(:\d+)?)$"  #: how devices are written
 
 
 @dataclass(frozen=True)
@@ -38,5 +44,5 @@ def named_computing(device: str | None = None, dtype: str | None = None) -> Iter
 
 def precision_parts() -> dict[str, object]:
     """Part of a signature: the precision of the networks, where it is not float32."""
-    dtype = current().dtype or "float32"
-    return {} if dtype == "float32" else {"networks": dtype}
+    dtype = current().dtype or DTYPE
+    return {} if dtype == DTYPE else {"networks": dtype}

@@ -79,7 +79,7 @@ class DeviceVerb(Verb):
 
     def __init__(self, name: str | None, **given: Any) -> None:
         super().__init__(name, **given)
-        self.params += _parameters(_device_option)
+        self.params += _computing_option("device", "auto|cpu|cuda|cuda:1|mps", "Where networks run.")
 
     def call(self, ctx: Any) -> Any:
         """Call the function of the verb, with the device and the precision that the options name."""
@@ -94,7 +94,7 @@ class NetworkVerb(DeviceVerb):
 
     def __init__(self, name: str | None, **given: Any) -> None:
         super().__init__(name, **given)
-        self.params += _parameters(_dtype_option)
+        self.params += _computing_option("dtype", "float32|bfloat16|float16", "Precision of networks.")
 
 
 def _log_options(
@@ -136,32 +136,17 @@ def _figure_size_option(
     """Of verbs that draw a figure."""
 
 
-def _device_option(
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|cpu|cuda|cuda:1|mps",
-            envvar="TRUESOURCE_DEVICE",
-            show_envvar=False,
-            help="Where networks run.",
-        ),
-    ] = None,
-) -> None:
-    """Of verbs that run networks."""
+def _computing_option(name: str, values: str, text: str) -> list[Any]:
+    """An option of verbs that run networks, which an environment variable can also give."""
 
+    def options(value: Any = None) -> None: ...
 
-def _dtype_option(
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            metavar="float32|bfloat16|float16",
-            envvar="TRUESOURCE_DTYPE",
-            show_envvar=False,
-            help="Precision of networks.",
-        ),
-    ] = None,
-) -> None:
-    """Of verbs that measure networks."""
+    variable = f"TRUESOURCE_{name.upper()}"
+    given = typer.Option(f"--{name}", metavar=values, envvar=variable, show_envvar=False, help=text)
+    options.__annotations__["value"] = Annotated[str | None, given]
+    (option,) = _parameters(options)
+    option.name = name
+    return [option]
 
 
 def _parameters(function: Callable[..., None]) -> list[Any]:

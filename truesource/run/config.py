@@ -24,6 +24,7 @@ from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models.config import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
+from truesource.generator.interface.computing import DEVICE, Dtype
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
 from truesource.grammar.support.seeds import DEFAULT_SEED
@@ -60,7 +61,7 @@ class EvaluationConfig(Settings):
 class RunConfig(Settings):
     """A whole experiment."""
 
-    later = frozenset({"seeds"})
+    later = frozenset({"seeds", "dtype"})
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the run, and of its folder in runs/."
     )
@@ -68,6 +69,15 @@ class RunConfig(Settings):
     seed: Seed = Field(DEFAULT_SEED, description="Random seed of everything but networks with seeds of their own.")
     seeds: list[Seed] | None = Field(
         None, min_length=1, description="Train each network once with each of these seeds, in place of seed."
+    )
+    device: str | None = Field(
+        None,
+        pattern=DEVICE,
+        exclude=True,  # from what finished work depends on
+        description="Where networks run: auto, cpu, cuda, cuda:1 or mps (default: a GPU of CUDA if there is one).",
+    )
+    dtype: Dtype | None = Field(
+        None, description="Precision of networks that are measured (default: as they were saved)."
     )
     treebank: TreebankConfig | None = Field(None, description="Trees to induce the grammar from.")
     grammar: GrammarConfig = Field(

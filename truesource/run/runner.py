@@ -12,11 +12,13 @@ from typing import Any
 
 from truesource.chain.models.stage import check_code
 from truesource.chain.stages import CHAIN
+from truesource.generator.interface.computing import DTYPE
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.extras import require_extras
 from truesource.grammar.support.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import read_record
+from truesource.lmtrain.device import computing
 from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder
@@ -27,6 +29,8 @@ from truesource.run.stage import Stage
 
 log = logging.getLogger("truesource")
 STATE = "stages.json"  #: in the run folder
+#: kinds of stages that measure no network, so that its precision changes nothing
+WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "corpus", "train", "report"})
 MISSING = "missing-ability"  #: code of errors of `generator.interface.abilities`
 
 
@@ -62,7 +66,8 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
     """
     folder = runs / config.name
     run = RunFolder(config, folder, base)
-    check(run, force=force)
+    with computing(config.device, config.dtype):
+        check(run, force=force)
     state_file = folder / STATE
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +78,8 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
         state = state_of(run, force=force)
         write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
         write_json(folder / "config.json", config.model_dump(mode="json"))
-        _run_stages(run, plan(config, evaluators), state, state_file)
+        with computing(config.device, config.dtype):
+            _run_stages(run, plan(config, evaluators), state, state_file)
     return folder / "report.html"
 
 
@@ -114,7 +120,9 @@ def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
 
 def depends_on(run: RunFolder, stage: Stage) -> dict[str, Any]:
     """What the result of a stage depends on: the version, settings, and digests of what goes in."""
-    return {"version": version("truesource"), "inputs": stage.inputs(run)}
+    dtype = run.config.dtype
+    measured = {} if dtype in (None, DTYPE) or stage.kind in WITHOUT_DTYPE else {"networks": dtype}
+    return {"version": version("truesource"), "inputs": stage.inputs(run), **measured}
 
 
 def is_up_to_date(folder: Path, known: dict[str, Any], depends: dict[str, Any]) -> bool:
