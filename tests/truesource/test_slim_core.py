@@ -66,6 +66,7 @@ WORK = [
     "evaluate pairs --oracle dyck:k=1 -o pairs -n 4",
     "benchmark",
     "new grammar mine",
+    "schema",
     "run toy.yaml --help",
     "cite",
 ]
