@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import Command
 
 from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
@@ -51,3 +52,21 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_made(tmp_path:
 def test_names_are_checked(override: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=override.partition("=")[0]):
         made(tmp_path, override)
+
+
+def test_options_and_the_environment_give_the_keys_and_set_wins(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "d.yaml").write_text(CONFIG, encoding="utf-8")
+    call = ("run", str(tmp_path / "d.yaml"), "--runs", str(tmp_path / "runs"))
+    refused = command(*call, "--device", "cuda:99")
+    assert refused.code == 2 and "cuda:99" in refused.err
+    monkeypatch.setenv("TRUESOURCE_DEVICE", "cuda:98")
+    refused = command(*call)
+    assert refused.code == 2 and "cuda:98" in refused.err
+    found = command(*call, "--set", "device=cpu", "--dtype", "bfloat16")
+    assert found.code == 0, found.err
+    run = tmp_path / "runs" / "d"
+    assert "networks:bfloat16" in json.loads((run / "scores" / "net.json").read_text("utf-8"))["signature"]
+    config = json.loads((run / "config.json").read_text("utf-8"))
+    assert config["dtype"] == "bfloat16"

@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from truesource.cli.console import echo
 from truesource.cli.logs import LogSettings, begin_logs
-from truesource.cli.verb import DeviceVerb, NetworkVerb, Verb
+from truesource.cli.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Verb
 
 #: module of each verb and its line in the list of all, in the order of the list
 VERBS = {
@@ -50,6 +50,7 @@ GROUPS = {
 
 #: verbs that run networks
 NETWORKS = {
+    "run": ConfiguredVerb,
     "train": DeviceVerb,
     "generate": DeviceVerb,
     "benchmark": DeviceVerb,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 import truesource.evaluators
-from truesource.cli.verb import NetworkVerb, Verb
+from truesource.cli.verb import DeviceVerb, NetworkVerb, Verb
 from truesource.evaluators.tokenisation import lattice_command as lattice
 from truesource.sweep import command as scaling
 
@@ -31,8 +31,8 @@ def verbs() -> typer.Typer:
         )(evaluator.command)
         if evaluator.formerly is not None:
             made.command(evaluator.formerly, cls=Verb, hidden=True)(evaluator.command)
-    for module in (lattice, scaling):
-        made.command(module.NAME, cls=Verb)(module.command)
+    made.command(lattice.NAME, cls=Verb)(lattice.command)
+    made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
     made.callback()(_evaluate)
     return made
 

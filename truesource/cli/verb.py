@@ -97,6 +97,17 @@ class NetworkVerb(DeviceVerb):
         self.params += _computing_option("dtype", "float32|bfloat16|float16", "Precision of networks.")
 
 
+class ConfiguredVerb(NetworkVerb):
+    """A verb that takes a configuration, of which the device and the precision are keys; ``--set`` wins over both."""
+
+    def call(self, ctx: Any) -> Any:
+        """Call the function of the verb, with what the options name as keys of the configuration."""
+        given = {name: ctx.params.pop(name) for name in ("device", "dtype")}
+        keys = [f"{name}={value}" for name, value in given.items() if value is not None]
+        ctx.params["set_"] = [*keys, *(ctx.params["set_"] or ())] or None
+        return Verb.call(self, ctx)
+
+
 def _log_options(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", callback=lambda on: on and add_to_logs(quiet=True), **_HIDDEN)
