@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
-from tokenizers import Tokenizer
-from tokenizers.decoders import Metaspace as MetaspaceDecoder
+from tokenizers import Tokenizer, decoders
 from tokenizers.models import BPE, Unigram, WordLevel
 from tokenizers.pre_tokenizers import Metaspace, WhitespaceSplit
 from tokenizers.pre_tokenizers import Sequence as InOrder
@@ -60,7 +59,8 @@ def build_subword_tokenizer(
         )
     backend = Tokenizer(BPE(unk_token=UNK) if kind == "bpe" else Unigram())
     backend.pre_tokenizer = InOrder([WhitespaceSplit(), Metaspace(MARKER, prepend_scheme="always", split=False)])
-    backend.decoder = MetaspaceDecoder(MARKER, prepend_scheme="always", split=False)
+    # a space before every word, the first one too: what is generated follows its prompt, within a word or after it
+    backend.decoder = decoders.Sequence([decoders.Replace(MARKER, " "), decoders.Fuse()])
     if kind == "bpe":
         trainer: Trainer = BpeTrainer(vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False)
     else:
@@ -124,7 +124,8 @@ def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
         return False
     backend = tokenizer.backend_tokenizer
     words = isinstance(backend.model, WordLevel) and isinstance(backend.pre_tokenizer, WhitespaceSplit)
-    return words or (is_subword(tokenizer) and isinstance(backend.decoder, MetaspaceDecoder))
+    earlier = isinstance(backend.decoder, decoders.Metaspace)
+    return words or (is_subword(tokenizer) and (earlier or isinstance(backend.decoder, decoders.Sequence)))
 
 
 def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:

@@ -72,7 +72,7 @@ def test_the_text_comes_back(kind: str, sentences: list[list[str]]) -> None:
     assert pieces.counts.sum() == len(pieces.ids)
     for sentence, row in zip(sentences, vocabulary.encode(sentences), strict=True):
         assert vocabulary.join(row) == sentence
-        assert tokenizer.decode(row.tolist()) == " ".join(sentence)
+        assert tokenizer.decode(row.tolist()) == "".join(f" {word}" for word in sentence)
         assert tokenizer(" ".join(sentence), add_special_tokens=False)["input_ids"] == row.tolist()
 
 

@@ -26,6 +26,7 @@ from truesource.chain.models.config import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.interface.computing import DEVICE, Dtype
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.records import explain
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
@@ -61,11 +62,14 @@ class EvaluationConfig(Settings):
 class RunConfig(Settings):
     """A whole experiment."""
 
-    later = frozenset({"seeds", "dtype"})
+    later = frozenset({"license", "seeds", "dtype"})
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the run, and of its folder in runs/."
     )
     title: str | None = Field(None, description="Title of the report.")
+    license: str | None = Field(
+        None, description="Licence for the cards of corpus and models, such as CC-BY-4.0 (default: of the grammar)."
+    )
     seed: Seed = Field(DEFAULT_SEED, description="Random seed of everything but networks with seeds of their own.")
     seeds: list[Seed] | None = Field(
         None, min_length=1, description="Train each network once with each of these seeds, in place of seed."
@@ -96,6 +100,11 @@ class RunConfig(Settings):
             return list(self.models)
         made = ([m.replicate(seed) for seed in self.seeds] if m.needs_training else [m] for m in self.models)
         return [entry for entries in made for entry in entries]
+
+    @field_validator("license")
+    @classmethod
+    def _license_is_an_identifier(cls, name: str | None) -> str | None:
+        return None if name is None else checked_license(name)
 
     @field_validator("seeds")
     @classmethod

@@ -11,6 +11,7 @@ from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARISON
 from truesource.report.page import write_page
 from truesource.report.records import REMEDY, ResultRow
+from truesource.run.cards import write_cards
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def inputs(run: RunFolder) -> Any:
 
 
 def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
-    """Write ``results.json`` and ``report.html``."""
+    """Write ``results.json``, the cards of corpus and models, and ``report.html``."""
     names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.entries)]
     files = [run.folder / "scores" / f"{name}.json" for name in names]
     records = [read_record(file, ResultRow, remedy=REMEDY) for file in files]
@@ -40,6 +41,7 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     (run.folder / COMPARISON).unlink(missing_ok=True)  # of an earlier configuration
     if run.config.seeds is not None:
         write_json(run.folder / COMPARISON, compared(run))
+    write_cards(run)
     return digest_file(write_page(run.folder, evaluators))
 
 

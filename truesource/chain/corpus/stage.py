@@ -42,5 +42,6 @@ def make(run: RunFolder) -> str:
         transform=config.words_order,
         workers=config.workers,
         force=True,
+        license=run.config.license,
     )
     return corpus.digest
