@@ -190,8 +190,8 @@ def test_a_changed_treebank_is_noticed(copy: Path) -> None:
         ("treebank/held_out.mrg.gz", ["treebank"]),
         ("grammar/diagnosis.json", ["grammar"]),
         ("corpus/data/train-00001-of-00002.parquet", ["corpus"]),
-        ("models/c", ["train:c"]),
-        ("models/c/model.safetensors", ["train:c"]),
+        ("models/c", ["train:c", "report"]),  # which writes the results into the card
+        ("models/c/model.safetensors", ["train:c", "report"]),
         ("scores/oracle-masked.parquet", ["score:oracle"]),
         ("scores/c.json", ["score:c"]),
         ("results.json", ["report"]),

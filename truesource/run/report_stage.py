@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def stages(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
     """The last one of every run."""
     compared = (COMPARISON,) if config.seeds is not None else ()
-    made = ("results.json", *compared, "report.html")
+    cards = (f"models/{model.name}/README.md" for model in config.entries if not model.loaded)
+    made = ("results.json", *compared, "report.html", "corpus/README.md", *cards)
     return [Stage("report", made, inputs, partial(make, evaluators=evaluators))]
 
 
