@@ -320,5 +320,5 @@ def test_more_cycles_than_the_data_supports_are_not_run(caplog: pytest.LogCaptur
 )
 def test_settings_out_of_range_are_refused(setting: dict[str, object]) -> None:
     (name,) = setting
-    with pytest.raises(InputError, match=f"for {name}, got"):
+    with pytest.raises(InputError, match=f"split-merge: {name}: expected .*, not "):
         replace(QUICK, **setting)

@@ -92,7 +92,7 @@ BAD = [
     ("induce missing.mrg -o new", ["no such file", "missing.mrg"]),
     ("induce folder -o new", ["no treebank file", "folder"]),
     ("induce no*thing -o new", ["no file matches"]),
-    ("induce bank.mrg -o new --lexicon magic", ["'generate' only, got 'magic'"]),
+    ("induce bank.mrg -o new --lexicon magic", ["split_merge.lexicon", "'generate' or 'parse', not 'magic'"]),
     ("induce bank.mrg -o folder", ["is a folder; name a file"]),
     ("induce bank.mrg -o toy.txt/new.npz", ["cannot write here", "toy.txt"]),
     ("inspect nosum.txt", ["'A' sum to 0.9, not 1", "nosum.txt"]),

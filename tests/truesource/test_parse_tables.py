@@ -31,7 +31,7 @@ def test_short_tables_have_lengths_and_the_most_frequent_labels() -> None:
     records = score_parses(GOLD, [*PARSED[:-1], None]).records()["summary"]
     lengths, labels = parse_tables(records)
     assert [row.cells[0] for row in lengths.rows] == ["all", "1..40", "1..10"]
-    assert lengths.rows[0].cells[:3] == ("all", "13", "1")
+    assert [str(cell) for cell in lengths.rows[0].cells[:3]] == ["all", "13", "1"]
     recall = 100 * sum(range(12)) / sum(range(1, 14))
     assert str(lengths.rows[0].cells[5]) == f"{recall:.2f}"
     assert str(lengths.rows[0].cells[3]).count("[") == 1  # the interval of F1, and of nothing else
@@ -50,7 +50,7 @@ def test_full_tables_have_all_labels_and_tags_and_confusions() -> None:
     assert str(unlabelled.rows[0].cells[4]) == "100.00"
     assert len(labels.rows) == len(LABELS) + 1  # X is only proposed
     assert {row.cells[0] for row in tags.rows} == {"NN", "VB", "JJ"}
-    assert [row.cells for row in confusions.rows] == [("NN", "JJ", "12")]
+    assert [[str(cell) for cell in row.cells] for row in confusions.rows] == [["NN", "JJ", "12"]]
     assert lengths.columns[0] == "length"
 
 
@@ -77,9 +77,9 @@ def test_two_parses() -> None:
     found = compare_parses(PARSED, GOLD, GOLD, names=("pruned", "exact"))
     trees, f1 = difference_tables(found.records())
     assert trees.title == "pruned and exact"
-    assert [row.cells[:2] for row in trees.rows] == [("all", "13"), ("1..40", "13"), ("1..10", "13")]
+    assert [" ".join(map(str, row.cells[:2])) for row in trees.rows] == ["all 13", "1..40 13", "1..10 13"]
     assert str(trees.rows[0].cells[2]).startswith("100.00")
     assert [row.cells[0] for row in f1.rows] == ["exact", "pruned"]
-    assert f1.rows[0].cells[1] == "100.00"
+    assert str(f1.rows[0].cells[1]) == "100.00"
     assert str(f1.rows[1].cells[2]).startswith("\N{MINUS SIGN}")
     assert len(difference_tables(compare_parses(PARSED, GOLD).records())) == 1
