@@ -126,7 +126,7 @@ def test_headers_do_not_hide_what_a_file_is() -> None:
 
 
 def test_an_unknown_convention_is_refused() -> None:
-    with pytest.raises(InputError, match="convention: expected one of 'penn', 'switchboard', 'negra'.* not 'pen'"):
+    with pytest.raises(InputError, match=r"convention: expected one of 'penn', 'switchboard', 'negra'.* not 'pen'"):
         Normalisation(convention="pen")  # type: ignore[arg-type]
 
 
