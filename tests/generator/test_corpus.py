@@ -180,7 +180,7 @@ def test_datasets_reads_it_offline(corpus, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    import datasets
+    datasets = pytest.importorskip("datasets")
 
     datasets.disable_progress_bars()
     loaded = datasets.load_dataset(str(corpus.path), cache_dir=str(tmp_path / "cache"))

@@ -286,6 +286,7 @@ def write_shards(path):
 
 
 def write_saved(path):
+    pytest.importorskip("datasets")
     from datasets import Dataset, disable_progress_bars
 
     disable_progress_bars()
@@ -312,6 +313,7 @@ def test_trees_in_a_column(tmp_path, name, write):
 
 
 def test_datasets_in_memory():
+    pytest.importorskip("datasets")
     from datasets import Dataset, DatasetDict
 
     dataset = Dataset.from_list(ROWS).rename_column("tree", "parse")
