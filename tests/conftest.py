@@ -5,8 +5,10 @@ Side by side (``-n 2``), each process of tests leaves the other its core: torch 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +26,18 @@ settings.load_profile("suite")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a script start with it ignored
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+#: modules that were loaded when objects were last set aside
+LOADED = {"modules": 0}
+
+
+def pytest_runtest_setup() -> None:
+    """What libraries and collected tests hold is no garbage: searched by every training, it took half a second each."""
+    if len(sys.modules) >= LOADED["modules"] + 20:
+        gc.collect()
+        gc.freeze()
+        LOADED["modules"] = len(sys.modules)
 
 
 @pytest.fixture(scope="module")
