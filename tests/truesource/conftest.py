@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 from command_line import Command, Outcome
 
 from truesource.cli.main import main
+from truesource.grammar.support.files import write_text
 
 
 @pytest.fixture
@@ -26,3 +28,14 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs write a page without figures: for tests that do not look at it, and run often."""
+
+    def write_page(folder: Path, _: object) -> Path:
+        write_text(folder / "report.html", "a report")
+        return folder / "report.html"
+
+    monkeypatch.setattr("truesource.run.report_stage.write_page", write_page)

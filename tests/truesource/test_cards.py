@@ -12,6 +12,8 @@ from tiny_run import BANK
 from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("quick_report")
+
 CONFIG = """\
 name: toy
 treebank: {files: bank.mrg, held_out: 0.25}

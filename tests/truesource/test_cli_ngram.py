@@ -114,9 +114,9 @@ def test_an_entry_of_a_configuration() -> None:
     assert (shape.label, shape.order, shape.smoothing, training) == ("tri", 3, "mle", None)
 
 
-def test_a_run_with_ngrams(grammar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("quick_report")
+def test_a_run_with_ngrams(grammar: Path, tmp_path: Path) -> None:
     """The stages know both kinds of folder; a change of settings makes the model anew."""
-    monkeypatch.setattr("truesource.experiment.build_report", lambda folder: write(folder / "report.html", "a report"))
     config = write(
         tmp_path / "toy.yaml",
         "name: toy",

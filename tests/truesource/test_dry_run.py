@@ -73,6 +73,7 @@ def test_a_model_more_is_new(finished: Path) -> None:
     assert found["train:a"][0] is Fate.UP_TO_DATE
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_a_file_that_changed_is_named(tmp_path: Path) -> None:
     run(prepare(tmp_path, CONFIG, GRAMMAR))
     (tmp_path / "toy.txt").write_text(GRAMMAR.replace("0.7", "0.6").replace("0.3", "0.4"), encoding="utf-8")
@@ -91,6 +92,7 @@ def test_a_file_that_changed_is_named(tmp_path: Path) -> None:
     assert "not recorded" in planned(tmp_path, "seed=9")["corpus"][1]
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_what_is_planned_is_what_is_made(tmp_path: Path) -> None:
     run(prepare(tmp_path, CONFIG, GRAMMAR))
     change = "evaluation.divergence.sentences=5"

@@ -113,6 +113,7 @@ def test_the_corpus_stands_beside_trees(finished: Path) -> None:
     assert f"{mean:.4f}" in text
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     made = run(copy, "evaluation.divergence.top_k=2")
@@ -127,6 +128,7 @@ def test_damaged_files_are_refused(name: str, finished: Path, tmp_path: Path) ->
         build_report(copy)
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_what_cannot_be_compared_is_refused(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy", ignore=shutil.ignore_patterns("runs")))
     with pytest.raises(InputError, match=r"evaluation\.naturalness needs held-out trees; set treebank\.held_out"):

@@ -130,6 +130,7 @@ def test_the_figure_is_the_same_every_time(finished: Path) -> None:
     assert "by word frequency alone" in drawn
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_a_second_run_skips_and_settings_make_anew(finished: Path) -> None:
     assert run(finished) == []
     assert run(finished, "evaluation.pairs.number=10") == ["pairs", "pairs:bigrams", "pairs:raw", "report"]
@@ -138,6 +139,7 @@ def test_a_second_run_skips_and_settings_make_anew(finished: Path) -> None:
     assert run(finished, "evaluation.pairs.number=10") == ["pairs:raw"]
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_own_pairs_and_forms(finished: Path) -> None:
     line = '{"sentence_good": "the dog sleeps", "sentence_bad": "the dog sleep", "phenomenon": "mine"}\n'
     (finished / "own.jsonl").write_text(line, encoding="utf-8")

@@ -139,6 +139,7 @@ def test_the_report_has_a_section(finished: Path) -> None:
     assert "9 Provenance" in html
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = '<svg viewBox="0 0 1 1"></svg>'  # figures have tests of their own
     monkeypatch.setattr("truesource.evaluators.tendencies.figures.tendencies_figure", lambda found, salt: drawn)

@@ -95,10 +95,8 @@ def test_what_the_stage_leaves(name: str, finished: Path) -> None:
     assert len(table) == 24
 
 
-def test_the_stage_is_made_again_for_its_own_settings_only(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("truesource.experiment.build_report", lambda folder: folder / "report.html")  # drawn elsewhere
+@pytest.mark.usefixtures("quick_report")
+def test_the_stage_is_made_again_for_its_own_settings_only(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
     assert run(copy) == []
     other = "evaluation.tokenisation={estimators: [nbest], samples: 2, sentences: 2, equal_cost: 0}"
@@ -152,8 +150,8 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
 
 
-def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.experiment.build_report", lambda folder: folder / "report.html")
+@pytest.mark.usefixtures("quick_report")
+def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
     network = "models=[{name: network, model: {dim: 8, heads: 2, layers: 1, tokenizer: bpe, vocab_size: 22,"
     network += " max_positions: 60}, training: {max_steps: 4}}]"
@@ -168,6 +166,7 @@ def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path, mo
     page(copy)
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_where_exact_alone_cannot_be_there_is_nothing_to_measure(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
     asked = "evaluation.tokenisation={estimators: [exact], sentences: 3, most_prefixes: 1}"

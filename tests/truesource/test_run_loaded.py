@@ -195,6 +195,7 @@ TRAINED = (
 )
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_an_architecture_of_ones_own_is_trained_and_loaded_with_its_code(tmp_path: Path) -> None:
     folder = written(tmp_path, f"[{TRAINED}]")
     (folder / "net.py").write_text(OWN, encoding="utf-8")
@@ -224,6 +225,7 @@ class Bigram(nn.Module):
 """
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_an_architecture_of_ones_own_that_was_trained_before(tmp_path: Path) -> None:
     net = "{name: net, preset: tiny, model: {architecture: 'bigram.py:Bigram'}, training: {max_steps: 5}}"
     folder = written(tmp_path, f"[{net}]")

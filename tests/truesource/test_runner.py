@@ -23,7 +23,6 @@ from truesource.cli.main import main
 from truesource.experiment import execute, load_config
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_text
 from truesource.lmtrain.times import training_seconds
 from truesource.report.words import duration
 from truesource.run.folder import RunFolder
@@ -68,14 +67,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def quick_report(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def drawn_once(finished: Path, quick_report: None) -> None:
     """Only the run of `finished` draws its report; the other runs are many, and their reports the same."""
-
-    def build_report(folder: Path) -> Path:
-        write_text(folder / "report.html", "a report")
-        return folder / "report.html"
-
-    monkeypatch.setattr("truesource.experiment.build_report", build_report)
 
 
 @pytest.fixture

@@ -153,6 +153,7 @@ def test_the_report_says_what_is_a_bound_and_what_is_not(finished: Path) -> None
     assert section.count("as much sampled text") >= 3
 
 
+@pytest.mark.usefixtures("quick_report")
 def test_a_finished_run_is_skipped_and_a_broken_one_goes_on(tmp_path: Path) -> None:
     lines = CONFIG.replace("sentences: 160", "sentences: 60").splitlines()
     small = "\n".join(line for line in lines if "gpt2" not in line) + "\n"
