@@ -759,6 +759,7 @@ def test_unusable_input_is_refused() -> None:
         split_merge([leaf("A", "x"), leaf("B", "x")], QUICK, seed=0)
 
 
+@pytest.mark.slow  # of a whole treebank; steps of EM, merging and smoothing are compared with references above
 @pytest.mark.skipif("TRUESOURCE_SHARED_DATA" not in os.environ, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_one_cycle_on_real_trees_against_the_reference_trainer() -> None:
     """The reference trainer goes from -615,312 to -569,576; its rare words have no substates, ours do."""

@@ -127,6 +127,7 @@ def test_shards_are_independent_of_each_other(samples: SampleFolder, model: Path
     assert samples.sentences()[:40] != samples.sentences()[40:80]
 
 
+@pytest.mark.slow  # the process imports torch; below, the same without a process of its own
 def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
     program = f"""
         import os, signal
@@ -146,6 +147,27 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
     env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=env)
     assert run.returncode == -signal.SIGKILL
+    goes_on(samples, model, tmp_path)
+
+
+def test_an_interrupted_run_goes_on(
+    samples: SampleFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = sample_builder._Drawing.write
+
+    def stopped(self: sample_builder._Drawing, shard: sample_builder.Shard) -> dict[str, object]:
+        if shard.number == 2:
+            raise KeyboardInterrupt
+        return write(self, shard)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(sample_builder._Drawing, "write", stopped)
+        make_samples(model, 130, NUCLEUS, tmp_path / "s", seed=3, shard_size=40)
+    goes_on(samples, model, tmp_path)
+
+
+def goes_on(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
+    """Two shards are there; the same call makes the others, and they alone."""
     partial = tmp_path / ".s.partial"
     before = {f.name: f.stat().st_mtime_ns for f in (partial / "data").iterdir()}
     assert len(before) == 2

@@ -28,9 +28,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parallel")
     PCFG.from_text("S -> S S 0.4 | 'a' 0.3 | 'b' 0.2 | 'c' 0.1\n").save(folder / "toy.npz")
     (folder / "text.txt").write_text("a\na b\nb\nb c a\nc c c c a a b\n" * 4000, encoding="utf-8")
-    for overlap in ("iid", "disjoint"):
-        run_here(folder, *SAMPLE, "--overlap", overlap, "--shard-size", "50", "-o", f"alone-{overlap}")
-    run_here(folder, *BOUND, "-o", "alone-scores")
     return folder
 
 
@@ -60,7 +57,9 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(file.relative_to(folder)): digest_file(file) for file in folder.rglob("*") if file.is_file()}
 
 
+@pytest.mark.slow  # `bound` below loses its worker in the same way
 def test_sample_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> None:
+    run_here(here, *SAMPLE, "--overlap", "disjoint", "--shard-size", "50", "-o", "alone-disjoint")
     die = scheduler.with_name("die")
     die.touch()
     run(here, *SAMPLE, "--overlap", "disjoint", "--shard-size", "50", "-o", "lost", "--scheduler", str(scheduler))
@@ -69,6 +68,7 @@ def test_sample_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) ->
 
 
 def test_bound_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> None:
+    run_here(here, *BOUND, "-o", "alone-scores")
     die = scheduler.with_name("die")
     die.touch()
     run(here, *BOUND, "--scheduler", str(scheduler), "-o", "lost-scores")
@@ -76,6 +76,7 @@ def test_bound_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> 
     assert digests(here / "lost-scores") == digests(here / "alone-scores")
 
 
+@pytest.mark.slow  # as `sample`
 def test_parse_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> None:
     (here / "short.txt").write_text("a\na b\n\nb c a\nd\n" * 60, encoding="utf-8")
     call = ["parse", "toy.npz", "short.txt", "--shard-size", "20"]
@@ -88,7 +89,9 @@ def test_parse_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> 
     assert files == {name: digest for name, digest in digests(here / "alone-trees").items() if name != "README.md"}
 
 
+@pytest.mark.slow  # tests/grammar/test_parallel.py runs the same script with `bound`
 def test_sample_as_a_job_array(here: Path) -> None:
+    run_here(here, *SAMPLE, "--overlap", "iid", "--shard-size", "50", "-o", "alone-iid")
     call = ["bash", str(ROOT / "docs" / "slurm_array.sh"), *SAMPLE, "--shard-size", "50", "-o", "jobs"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     outputs = []

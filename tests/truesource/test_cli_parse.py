@@ -162,7 +162,7 @@ def test_bytes_do_not_depend_on_who_parses(here: Path, command: Command) -> None
     assert not list(here.glob(".*"))
 
 
-@pytest.mark.parametrize("output", ["trees", "trees.mrg"])
+@pytest.mark.parametrize("output", [pytest.param("trees", marks=pytest.mark.slow), "trees.mrg"])
 def test_a_killed_call_goes_on(output: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.parsing.build.FILE_SHARD", 7)
     (here / "text.txt").write_text("the dog walks in the park with a cat\n\nman walks\n" * 700, encoding="utf-8")

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,12 @@ def tagged_words(tree: Tree, above: int = 0) -> list[tuple[str, int]]:
 
 def shares(sentence: list[str]) -> tuple[list[dict[str, float]], list[float]]:
     """Posterior of tags and expected depth of each word, summed over all trees."""
+    return shares_of(tuple(sentence))
+
+
+@cache
+def shares_of(sentence: tuple[str, ...]) -> tuple[list[dict[str, float]], list[float]]:
+    """`shares`; tests ask for it at every word."""
     trees = derivations(rules_of(TAGGED), sentence)
     total = math.fsum(p for _, p in trees)
     tags: list[dict[str, float]] = [defaultdict(float) for _ in sentence]

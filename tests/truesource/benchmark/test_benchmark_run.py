@@ -74,7 +74,14 @@ def test_two_shards_make_what_one_job_makes(folder: Path, whole: BenchmarkResult
     assert second.results == whole
 
 
-def test_two_processes_make_what_one_makes(folder: Path, whole: BenchmarkResults) -> None:
+def test_two_processes_make_what_one_makes(folder: Path) -> None:
+    one, two = (measure(mini_suite(folder), folder / f"by-{n}", ["oracle", "bigram"], workers=n) for n in (1, 2))
+    assert not one.missing
+    assert one.results == two.results
+
+
+@pytest.mark.slow  # each process imports torch
+def test_two_processes_train_what_one_trains(folder: Path, whole: BenchmarkResults) -> None:
     assert measure(mini_suite(folder), folder / "two", MODELS, workers=2).results == whole
 
 
