@@ -128,9 +128,10 @@ def test_taking_one_result_stops_the_rest(workers: Workers, tmp_path: Path) -> N
     assert not list(Path(tempfile.gettempdir()).glob(f"truesource-{os.getpid()}-*"))
 
 
-def test_calls_stopped_early_leave_working_pools_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [4, pytest.param(30, marks=pytest.mark.slow)])
+def test_calls_stopped_early_leave_working_pools_behind(times: int, tmp_path: Path) -> None:
     """Often, because it is a race: pytest fails the test if a thread that manages workers dies."""
-    for k in range(15):
+    for k in range(times):
         folder = tmp_path / str(k)
         folder.mkdir()
         with closing(run_each(tasks.Held(folder).call, range(40), Workers(2))) as results:
@@ -271,20 +272,20 @@ def test_the_slurm_template_gives_what_one_machine_gives(tmp_path: Path) -> None
     (tmp_path / "text.txt").write_text("a\na b\nb\nb b a\n" * 2501, encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     outputs = []
-    for task in range(3):
+    for task in range(2):
         environment = {
             **os.environ,
             "PATH": path,
             "SLURM_ARRAY_TASK_ID": str(task),
-            "SLURM_ARRAY_TASK_COUNT": "3",
+            "SLURM_ARRAY_TASK_COUNT": "2",
             "SLURM_CPUS_PER_TASK": "1",
         }
         call = ["bash", str(ROOT / "docs" / "slurm_array.sh"), "bound", "toy.txt", "text.txt", "-o", "jobs"]
         call += ["--lengths", "none"]
         done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         outputs.append(done.stdout)
-    assert [text.startswith("Wrote this job's parts") for text in outputs] == [True, True, False]
-    assert "causal_bound" in outputs[2] and "sentences:10004" in outputs[2]
+    assert [text.startswith("Wrote this job's parts") for text in outputs] == [True, False]
+    assert "causal_bound" in outputs[1] and "sentences:10004" in outputs[1]
     sentences = [line.split() for line in (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()]
     score_in_parts(PCFG.load(tmp_path / "toy.txt"), sentences, tmp_path / "one", lengths=None)
     names = sorted(file.name for file in (tmp_path / "one").iterdir())
