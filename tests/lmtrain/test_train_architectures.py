@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> Non
     folder, _ = trained(name)
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     losses = [row["dev_loss"] for row in rows]
-    assert losses == sorted(losses, reverse=True)
+    assert all(later < earlier + 0.01 for earlier, later in pairwise(losses))  # flat at the end
     assert losses[-1] < 1.3
     assert rows[-1]["loss"] < 1.4
     dev = load_model(folder, device="cpu").score(Source().sentences("dev"), ScoringFrame()).log_prob
