@@ -153,6 +153,7 @@ def test_importing_the_front_door_imports_nothing_behind_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow  # `make check`, with which `make test` begins, runs the same
 def test_the_layers_are_kept() -> None:
     found = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True
