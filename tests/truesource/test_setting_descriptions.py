@@ -38,7 +38,8 @@ def _settings_classes() -> list[type]:
     for path in _defining_settings():
         importlib.import_module(".".join(("truesource", *path.relative_to(ROOT).with_suffix("").parts)))
     found = {*_subclasses(Settings), *_subclasses(ModelConfig), TrainConfig, SplitMerge, Binarisation, Normalisation}
-    return [kind for kind in found if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind]
+    ours = [kind for kind in found if kind.__module__.startswith("truesource.")]
+    return [kind for kind in ours if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind]
 
 
 def test_every_field_says_what_it_means() -> None:
