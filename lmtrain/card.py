@@ -54,16 +54,16 @@ def network_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> 
         record: content of ``training.json``.
         results: what was measured of the model.
     """
-    own = "code_digest" in record["model"]  # which nothing but truesource opens
+    travels = code_travels(record)
+    alone = "code_digest" in record["model"] and not travels  # which nothing but truesource opens
     task = "text-generation" if record["objective"] == "causal" else "fill-mask"
-    custom = not own and code_travels(record["model"]["architecture"])
     return model_card(
         record["name"],
         _text(record),
         license=record.get("license"),
-        tags=["synthetic", *(["custom_code"] if custom else [])],
-        library="truesource" if own else "transformers",
-        task=None if own else task,
+        tags=["synthetic", *(["custom_code"] if travels else [])],
+        library="truesource" if alone else "transformers",
+        task=None if alone else task,
         language=record.get("language"),
         results=results,
     )
@@ -92,7 +92,7 @@ def _text(record: dict[str, Any]) -> str:
     held = f"about {training['batch_tokens']:,} tokens" if size is None else f"{size:,} sentences"
     parts = training["accumulation"] * record["processes"]
     batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
-    loading = _with_code(record) if "code_digest" in model else _with_transformers(model["architecture"], causal)
+    loading = _loading(record)
     kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
     return f"""# {markdown(record["name"])}
 
@@ -113,27 +113,44 @@ The words are those of a grammar, not of people; the model knows nothing else an
 """
 
 
-def _with_transformers(name: str, causal: bool) -> str:
-    """How `transformers` reads the folder."""
-    auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
-    code = ", trust_remote_code=True" if code_travels(name) else ""  # which lies in the folder
-    return f"""{_registration(name)}from transformers import {auto}, AutoTokenizer
+def _loading(record: dict[str, Any]) -> str:
+    """How the folder is read."""
+    travels = code_travels(record)
+    if "code_digest" not in record["model"]:
+        return _with_transformers(record, travels)
+    with_code = _with_code(record)
+    if not travels:
+        return with_code
+    return f"""{_with_transformers(record, travels)}
+
+# with truesource, which runs code only where you name it:
+{with_code}"""
+
+
+def _with_transformers(record: dict[str, Any], travels: bool) -> str:
+    """How `transformers` reads the folder; ``travels``: the code of the network lies in it."""
+    auto = "AutoModelForCausalLM" if record["objective"] == "causal" else "AutoModelForMaskedLM"
+    code = ", trust_remote_code=True" if travels else ""
+    registration = "" if travels else _registration(record["model"]["architecture"])
+    return f"""{registration}from transformers import {auto}, AutoTokenizer
 
 model = {auto}.from_pretrained("path/to/this/folder"{code})
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
 
 
 def _with_code(record: dict[str, Any]) -> str:
-    """How a folder of an architecture of one's own is read; its code is not in it."""
-    model = record["model"]
-    return f"""# needs the code {one_line(model["architecture"])}, whose file has the SHA-256 {model["code_digest"]}
+    """How truesource reads a folder of an architecture of one's own, with the code that is named."""
+    model, stays = record["model"], record.get("code_stays")
+    name, digest = model["architecture"], model["code_digest"]
+    why = "" if stays is None else f"# the code is not in this folder: its file {one_line(stays)}\n"
+    return f"""{why}# needs the code {one_line(name)}, whose file has the SHA-256 {digest}
 from truesource.lmtrain.models import load_model
 
-model = load_model({model["architecture"] + "@path/to/this/folder"!r})"""
+model = load_model({name + "@path/to/this/folder"!r})"""
 
 
 def _registration(name: str) -> str:
-    """The import of an architecture that neither `transformers` nor the folder has."""
-    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES or code_travels(name):
+    """The import of an architecture that `transformers` lacks."""
+    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES:
         return ""
     return f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"

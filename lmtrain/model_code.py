@@ -1,7 +1,8 @@
 """The code of a network in its model folder, so that `transformers` opens the folder where truesource is not installed.
 
 The files are the modules of the network themselves. Only the names in their imports change: beside each other they are
-imported relatively. `transformers` runs them where ``trust_remote_code=True`` is given, and nothing here ever does.
+imported relatively. The file of a module of one's own travels as it is, if it needs no other file of its owner.
+`transformers` runs them where ``trust_remote_code=True`` is given, and nothing here ever does.
 """
 
 from __future__ import annotations
@@ -12,17 +13,29 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.files import write_text
 from truesource.lmtrain import architectures
+from truesource.lmtrain.own.hub_network import CausalHubNetwork, HubNetwork, MaskedHubNetwork, OwnConfig
+from truesource.lmtrain.own.network import OwnNetwork
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _PACKAGE = architectures.__name__
-_IMPORT = re.compile(rf"^from {re.escape(_PACKAGE)}\.(\w+) import", re.MULTILINE)
+_IMPORT = re.compile(r"^from (truesource\.lmtrain\.[\w.]+\.(\w+)) import", re.MULTILINE)
 _HEAD = "# Of truesource (Apache-2.0), which need not be installed.\n"
+_OWN_CODE = "own_code"  #: the file of a module of one's own, in its folder
+_OWN_NETWORK = f"modeling_{OwnConfig.model_type.replace('-', '_')}"  #: the file that `transformers` opens there
+_JOINED = """\
+from .{code} import {root}
+from .{module} import {base}, {config}
+
+
+class {network}({base}):
+    make = staticmethod({name})
+"""
 
 
 def auto_map(model: PreTrainedModel) -> dict[str, str] | None:
@@ -30,37 +43,71 @@ def auto_map(model: PreTrainedModel) -> dict[str, str] | None:
     if not _travels(model):
         return None
     file = _file_of(model)
+    causal = getattr(model.config, "objective", "causal") == "causal"
     return {
         "AutoConfig": f"{file}.{type(model.config).__name__}",
-        "AutoModelForCausalLM": f"{file}.{type(model).__name__}",
+        "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM": f"{file}.{type(model).__name__}",
     }
 
 
 def write_code(folder: Path, model: PreTrainedModel) -> None:
-    """Write the code of a network of ours beside its weights; nothing of other networks."""
+    """Write the code of a network of ours, or of a module of one's own, beside its weights; nothing of others."""
     if not _travels(model):
         return
-    own = sys.modules[type(model).__module__]
-    files = {_file_of(model): own}
-    waiting = [own]
+    if isinstance(model, OwnNetwork):
+        files = _write_own(folder, model)
+    else:
+        files = {_file_of(model): sys.modules[type(model).__module__]}
+    waiting = [*files.values()]
     while waiting:
-        for name in _IMPORT.findall(inspect.getsource(waiting.pop())):
+        for path, name in _IMPORT.findall(inspect.getsource(waiting.pop())):
             if name not in files:
-                files[name] = import_module(f"{_PACKAGE}.{name}")
+                files[name] = import_module(path)
                 waiting.append(files[name])
     for name, module in files.items():
-        write_text(folder / f"{name}.py", _HEAD + _IMPORT.sub(r"from .\1 import", inspect.getsource(module)))
+        write_text(folder / f"{name}.py", _HEAD + _IMPORT.sub(r"from .\2 import", inspect.getsource(module)))
 
 
-def code_travels(name: str) -> bool:
-    """Whether the folders of an architecture of ours hold its code: it has a module ``network``."""
-    return find_spec(f"{_PACKAGE}.{name}.network") is not None
+def why_code_stays(model: PreTrainedModel) -> dict[str, str]:
+    """``code_stays`` of ``training.json``: why the file of a module of one's own cannot go into the folder, if so."""
+    reason = model.code_copy.reason if isinstance(model, OwnNetwork) else None
+    return {} if reason is None else {"code_stays": reason}
+
+
+def code_travels(record: dict[str, Any]) -> bool:
+    """Whether the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
+    if "code_digest" in record["model"]:
+        return f"{_OWN_NETWORK}.py" in record.get("files", {})
+    return find_spec(f"{_PACKAGE}.{record['model']['architecture']}.network") is not None
+
+
+def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
+    """Write the file of the person, and the one that joins it to ours; the modules of ours that it needs, by name."""
+    copy, ours = model.code_copy, sys.modules[HubNetwork.__module__]
+    base = CausalHubNetwork if model.config.objective == "causal" else MaskedHubNetwork
+    module = ours.__name__.rpartition(".")[2]
+    joined = _JOINED.format(
+        code=_OWN_CODE,
+        root=copy.name.partition(".")[0],
+        name=copy.name,
+        module=module,
+        base=base.__name__,
+        config=type(model.config).__name__,
+        network=type(model).__name__,
+    )
+    (folder / f"{_OWN_CODE}.py").write_bytes(copy.content or b"")
+    write_text(folder / f"{_OWN_NETWORK}.py", _HEAD + joined)
+    if model.config.objective == "causal" and model.generation_config is not None:
+        model.generation_config.save_pretrained(folder)  # `save_pretrained` of a network without `generate` does not
+    return {module: ours}
 
 
 def _travels(model: PreTrainedModel) -> bool:
+    if isinstance(model, OwnNetwork):
+        return model.code_copy.content is not None
     module = type(model).__module__
     return module.startswith(f"{_PACKAGE}.") and module.endswith(".network")
 
 
 def _file_of(model: PreTrainedModel) -> str:
-    return f"modeling_{model.config.model_type}"
+    return _OWN_NETWORK if isinstance(model, OwnNetwork) else f"modeling_{model.config.model_type}"

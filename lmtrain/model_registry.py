@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from truesource.lmtrain import architectures
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
 if TYPE_CHECKING:

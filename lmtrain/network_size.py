@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel
 
-from truesource.lmtrain.own.settings import MODEL_TYPE
+from truesource.lmtrain.own.shared import MODEL_TYPE
 
 
 def token_count(model: PreTrainedModel) -> int:

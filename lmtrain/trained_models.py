@@ -17,7 +17,8 @@ from truesource.lmtrain.loading import load_config, load_network, load_tokenizer
 from truesource.lmtrain.model_registry import architecture_of, network_of
 from truesource.lmtrain.own.factory import code_for
 from truesource.lmtrain.own.loading import code_of, load_own
-from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.subwords import is_ours, is_subword

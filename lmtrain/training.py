@@ -44,6 +44,7 @@ from truesource.lmtrain.card import network_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.model_code import why_code_stays
 from truesource.lmtrain.model_registry import architecture_for, completed
 from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
 from truesource.lmtrain.resuming import step_of
@@ -256,6 +257,7 @@ def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
         "stopped_early": run.watch.stopped_early,
         "final": last,
         "versions": versions(),
+        **why_code_stays(run.model),
     }
     with atomic_path(out) as folder:
         save_model(folder, run.model, run.tokenizer)
@@ -263,6 +265,7 @@ def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
         copy_all(partial, folder)
         for name in ("metrics.jsonl", TIMES):
             shutil.copy(partial / name, folder / name)
-        write_json(folder / FILE, {**record, "files": files})
+        record["files"] = files
+        write_json(folder / FILE, record)
         write_text(folder / "README.md", network_card(record))
     discard(partial, out)

@@ -15,7 +15,8 @@ from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find
-from truesource.lmtrain.own.network import HEAD, OwnConfig, OwnNetwork, random_tokens
+from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens
+from truesource.lmtrain.own.network import HEAD, OwnNetwork
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.random_states import kept_random_states
 from truesource.lmtrain.tokenizer import SPECIALS, Encoder
@@ -94,7 +95,7 @@ def network_of_code(factory: Factory, settings: OwnSettings, size: int, special:
         max_positions=settings.max_positions,
         **special,
     )
-    network = OwnNetwork(config, module, factory.code.source)
+    network = OwnNetwork(config, module, factory.code)
     moved: OwnNetwork = network.to(torch_device())
     if any(isinstance(parameter, UninitializedParameter) for parameter in module.parameters()):
         moved.eval()(input_ids=random_tokens(size, 1, 2).to(moved.device))  # lazy modules get their shapes

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from truesource.generator.interface.foreign_code import code_errors
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.own.network import FIRST_WORD, OwnNetwork, random_tokens
+from truesource.lmtrain.own.hub_network import FIRST_WORD, random_tokens
+from truesource.lmtrain.own.network import OwnNetwork
 
 LENGTH = 12  #: tokens of the texts that it is tried on
 LONGEST = 2048  #: no longer text is tried

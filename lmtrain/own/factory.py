@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter
@@ -13,10 +12,10 @@ from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.shared import OURS, changed_settings, is_plain, plain
 from truesource.lmtrain.references import code_of_architecture
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-_OURS = ("objective", "max_positions")  #: settings of every model that the code may take too
 #: annotations that are checked
 _PLAIN: dict[str, type | tuple[type, ...]] = {
     "int": int,
@@ -82,11 +81,11 @@ class Factory:
         needed = [
             name
             for name, parameter in self.parameters.items()
-            if parameter.default is Parameter.empty and name not in given and name not in _OURS
+            if parameter.default is Parameter.empty and name not in given and name not in OURS
         ]
         if needed:
             raise _error(self.code, f"needs the setting {needed[0]}; {self._listed()}", "missing-setting")
-        changed = {name: _plain(p.default) for name, p in self.parameters.items() if _is_plain(p.default)}
+        changed = {name: plain(p.default) for name, p in self.parameters.items() if is_plain(p.default)}
         limit = settings.max_positions
         if limit is None:
             limit = changed.get("max_positions", getattr(self.code.object, "max_positions", None))
@@ -107,12 +106,8 @@ class Factory:
 
     def arguments(self, settings: OwnSettings) -> dict[str, Any]:
         """What the code is called with: the settings that differ from its own defaults."""
-        ours = {name: getattr(settings, name) for name in _OURS if name in self.parameters}
-        return {
-            name: value
-            for name, value in {**settings.settings, **ours}.items()
-            if name not in self.parameters or not _is_default(value, self.parameters[name].default)
-        }
+        ours = {name: getattr(settings, name) for name in OURS if name in self.parameters}
+        return changed_settings(self.parameters, {**settings.settings, **ours})
 
     def _check_type(self, name: str, value: Any) -> None:
         annotation = self.parameters[name].annotation if name in self.parameters else None
@@ -157,21 +152,3 @@ def completed(settings: OwnSettings) -> OwnSettings:
 
 def _error(code: Code, problem: str, kind: str) -> InputError:
     return InputError(f"{code.name} {problem}", code.source, code=kind)
-
-
-def _is_plain(default: Any) -> bool:
-    if default is Parameter.empty:
-        return False
-    try:
-        json.dumps(default, allow_nan=False)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _plain(default: Any) -> Any:
-    return json.loads(json.dumps(default))
-
-
-def _is_default(value: Any, default: Any) -> bool:
-    return _is_plain(default) and type(_plain(default)) is type(value) and bool(_plain(default) == value)

@@ -23,7 +23,8 @@ from truesource.lmtrain.own.architecture import network_of_code
 from truesource.lmtrain.own.checks import check_reading
 from truesource.lmtrain.own.factory import Factory
 from truesource.lmtrain.own.network import OwnNetwork
-from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.random_states import kept_random_states
 
 WEIGHTS = "model.safetensors"

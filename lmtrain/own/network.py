@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from truesource.generator.interface.foreign_code import code_errors
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.states import RecurrentStates
-from truesource.lmtrain.own.settings import MODEL_TYPE
+from truesource.lmtrain.code import Code
+from truesource.lmtrain.own.code_copy import code_copy
+from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens, tied_weights
 from truesource.lmtrain.own.states import GrowingStates, nest_like, tensors_of
 
 HEAD = "head"  #: attribute of `OwnNetwork` that all logits go through
 TOLERANCE = 1e-3  #: largest difference of logits of `step` and of `forward`, relative to the largest logit
-FIRST_WORD = 5  #: the tokens before it are special
 _TRIED = 5  #: tokens that the two are compared on
-
-
-class OwnConfig(PreTrainedConfig):  # type: ignore[misc]
-    """What ``config.json`` of an `OwnNetwork` holds."""
-
-    model_type = MODEL_TYPE
-
-    vocab_size: int = 0
-    code: str = ""  # as the person named it; never run because it stands here
-    code_digest: str | None = None
-    code_settings: dict[str, Any] | None = None
-    objective: str = "causal"
-    max_positions: int | None = None
-    pad_token_id: int | None = None
-    bos_token_id: int | None = None
-    eos_token_id: int | list[int] | None = None
-    tie_word_embeddings: bool = True
 
 
 class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
@@ -50,13 +33,14 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
     config_class = OwnConfig
     main_input_name = "input_ids"
 
-    def __init__(self, config: OwnConfig, module: nn.Module, source: Path | None = None) -> None:
-        """Join a module and the configuration that it was built by; ``source`` is the file of its code."""
+    def __init__(self, config: OwnConfig, module: nn.Module, made_by: Code) -> None:
+        """Join a module, the configuration that it was built by, and its code."""
         super().__init__(config)
         self.module = module
         self.head = nn.Identity()  # a place for hooks: see `truesource.lmtrain.heads`
-        self._tied_weights_keys = {_exactly(other): _exactly(first) for other, first in _shared(self)}
-        self.source = source
+        self._tied_weights_keys = tied_weights(self)
+        self.source = made_by.source
+        self.code_copy = code_copy(made_by)  #: of the file, for the folder of the model
         self._fixed: bool | None = None  # whether states have one size however long the text; None: not tried
         self._nest: Any = None  # a state without its numbers
         self.post_init()
@@ -211,28 +195,6 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
                 " make tensors on the device of input_ids",
                 code="wrong-device",
             )
-
-
-def random_tokens(size: int, rows: int, length: int) -> Tensor:
-    """Numbers of words (rows, length), the same at every call; special tokens are not among them."""
-    generator = torch.Generator().manual_seed(0)
-    return torch.randint(FIRST_WORD if size > FIRST_WORD + 1 else 0, size, (rows, length), generator=generator)
-
-
-def _shared(model: nn.Module) -> list[tuple[str, str]]:
-    """Names of parameters and buffers that are the same tensor as an earlier one, with the name of that one."""
-    first: dict[int, str] = {}
-    pairs = []
-    for named in (model.named_parameters, model.named_buffers):
-        for name, tensor in named(remove_duplicate=False):
-            if id(tensor) in first:
-                pairs.append((name, first[id(tensor)]))
-            first.setdefault(id(tensor), name)
-    return pairs
-
-
-def _exactly(name: str) -> str:
-    return name.replace(".", r"\.") + "$"
 
 
 def _shape(tensor: Tensor) -> str:

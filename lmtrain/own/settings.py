@@ -11,8 +11,6 @@ from pydantic import ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler
 
 from truesource.lmtrain.config import ModelConfig
 
-MODEL_TYPE = "truesource-own"  #: ``model_type`` in ``config.json``
-
 
 class OwnSettings(ModelConfig):
     """A model whose architecture is code that a person names.
