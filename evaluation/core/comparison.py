@@ -11,7 +11,7 @@ import numpy as np
 from truesource.evaluation.core.alone import reading_part, score_by_model
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score, no_interval
+from truesource.evaluation.core.score import Score, no_interval_entry
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
@@ -109,9 +109,8 @@ class Comparison(ResultRecords):
             record[name] = interval.value
             record[f"{name}_low"], record[f"{name}_high"] = interval.low, interval.high
         missing = dict.fromkeys(CORRELATIONS.keys() - self.measures.keys())
-        code = no_interval(self.signature)
-        why = {} if code is None else {"no_interval": code}
-        return {**record, **missing, **self._counts(), "signature": self.signature, **why}
+        signed = {"signature": self.signature, **no_interval_entry(self.signature)}
+        return {**record, **missing, **self._counts(), **signed}
 
 
 def oracle_for(

@@ -21,6 +21,12 @@ def no_interval(signature: str) -> str | None:
     return None if found is None else found[1]
 
 
+def no_interval_entry(signature: str) -> dict[str, str]:
+    """The entry ``no_interval`` of a record: the code of `no_interval`; nothing where the signature names none."""
+    code = no_interval(signature)
+    return {} if code is None else {"no_interval": code}
+
+
 @with_config(STRICT)
 class ScoreRecord(TypedDict):
     """What `Score.as_record` gives, read from disk; evaluations add keys of their own."""

@@ -70,11 +70,15 @@ class HubNetwork(PreTrainedModel):  # type: ignore[misc]
     def get_output_embeddings(self) -> None:
         """None is known."""
 
-    def _hidden_states(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        method = getattr(self.module, "hidden_states", None)
-        if method is None:
-            raise ValueError(f"{self.config.code} has no method hidden_states")
-        return tuple(method(input_ids, mask))
+    def _read(self, input_ids: Tensor, mask: Tensor, *, hidden_states: bool) -> dict[str, Any]:
+        """``logits`` and ``hidden_states`` (None unless asked for) of the module."""
+        states = None
+        if hidden_states:
+            method = getattr(self.module, "hidden_states", None)
+            if method is None:
+                raise ValueError(f"{self.config.code} has no method hidden_states")
+            states = tuple(method(input_ids, mask))
+        return {"logits": self.module(input_ids, mask), "hidden_states": states}
 
 
 class CausalHubNetwork(HubNetwork, GenerationMixin):  # type: ignore[misc]
@@ -107,9 +111,7 @@ class CausalHubNetwork(HubNetwork, GenerationMixin):  # type: ignore[misc]
         """
 
         def read(ids: Tensor) -> CausalLMOutputWithPast:
-            ones = torch.ones_like(ids)
-            states = self._hidden_states(ids, ones) if output_hidden_states else None
-            return CausalLMOutputWithPast(logits=self.module(ids, ones), hidden_states=states)
+            return CausalLMOutputWithPast(**self._read(ids, torch.ones_like(ids), hidden_states=output_hidden_states))
 
         if begins_with_padding(attention_mask):
             return without_padding(read, input_ids, attention_mask)
@@ -132,8 +134,7 @@ class MaskedHubNetwork(HubNetwork):
             ValueError: hidden states are asked for, and the module has no method that returns them.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        states = self._hidden_states(input_ids, mask) if output_hidden_states else None
-        return MaskedLMOutput(logits=self.module(input_ids, mask), hidden_states=states)
+        return MaskedLMOutput(**self._read(input_ids, mask, hidden_states=output_hidden_states))
 
 
 def random_tokens(size: int, rows: int, length: int) -> Tensor:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hub_reader import read_elsewhere
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
@@ -146,16 +145,7 @@ def test_transformers_loads_them_without_us(trained: Callable[[str], tuple[Path,
     """Scores of ours are what a reader of the folder computes: of "a b c" word by word, of one masked word."""
     causal = {name: network_architecture(name).objective == "causal" for name in network_names()}
     wanted = [[str(trained(n)[0]), causal[n], "a b c" if causal[n] else "a b <mask> d ."] for n in causal]
-    done = subprocess.run(
-        [sys.executable, "-c", LOADER, json.dumps(wanted)],
-        cwd=tmp_path,
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = read_elsewhere(LOADER, wanted, tmp_path)
     for name in causal:
         folder = trained(name)[0]
         model = load_model(folder, device="cpu")

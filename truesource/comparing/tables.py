@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
-from truesource.evaluation.core.score import no_interval
+from truesource.evaluation.core.score import no_interval_entry
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.grammar.support.errors import InputError
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
@@ -151,8 +151,7 @@ def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
 
 def _why_none(parts: Mapping[str, object]) -> dict[str, str]:
     """Under ``no_interval``, why there is no interval, where the parts of a signature say so."""
-    code = no_interval(f"ci:{parts['ci']}")
-    return {} if code is None else {"no_interval": code}
+    return no_interval_entry(signature(parts))
 
 
 def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:

@@ -72,6 +72,11 @@ class ReportTable:
         return column in self.text or column - len(self.columns) in self.text
 
 
+def plain_number(value: Any) -> Any:
+    """A number of NumPy as one of Python; any other as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def number_cell(value: float | None, spec: str, *, small: str = "") -> Cell | None:
     """A number without an interval; files have all its digits. None where there is no number.
 
@@ -82,7 +87,7 @@ def number_cell(value: float | None, spec: str, *, small: str = "") -> Cell | No
     """
     if value is None:
         return None
-    plain = value.item() if hasattr(value, "item") else value
+    plain = plain_number(value)
     text = f"{plain:,}" if spec == "," else shown(plain, spec)
     return Cell(text, None, small, (plain, None, None))
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.support.files import atomic_path, write_text
+from truesource.grammar.support.files import write_text
 from truesource.grammar.support.printable import markdown, terminal
-from truesource.report.table import ABSENT, Cell, ReportTable
+from truesource.report.row_files import write_columns
+from truesource.report.table import ABSENT, Cell, ReportTable, plain_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,9 +84,7 @@ def _parts(cell: Cell | str | None) -> dict[str, Any]:
     if cell.score is None:
         return {"": _plain(str(cell)) or None}
     value, low, high = cell.score
-    found: dict[str, Any] = {"_value": value, "_low": low, "_high": high}
-    # numbers of NumPy become those of Python
-    plain = {part: number.item() if hasattr(number, "item") else number for part, number in found.items()}
+    plain = {part: plain_number(number) for part, number in (("_value", value), ("_low", low), ("_high", high))}
     return {**plain, "_note": _plain(cell.small) or None}
 
 
@@ -114,12 +113,7 @@ def csv_text(tables: Sequence[ReportTable]) -> str:
 
 
 def _write_parquet(path: Path, tables: Sequence[ReportTable]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    made = pa.table({name: pa.array(_of_one_type(values)) for name, values in columns_of(tables).items()})
-    with atomic_path(path) as partial:
-        pq.write_table(made, partial)
+    write_columns(path, {name: _of_one_type(values) for name, values in columns_of(tables).items()})
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_reader import read_elsewhere
 from own_code import EXAMPLES, SENTENCES, trained
 
 from truesource.generator.interface.frame import ScoringFrame
@@ -93,21 +91,8 @@ def test_transformers_opens_the_folders_without_us(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MASKED)
     gru = trained(f"{EXAMPLES}:GRU", tmp_path / "gru", hidden=8)
     both = trained(f"{tmp_path / 'mine.py'}:Both", tmp_path / "both", objective="masked")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            READER,
-            json.dumps([["causal", str(tmp_path / "gru"), SENTENCES], ["masked", str(tmp_path / "both"), SENTENCES]]),
-        ],
-        cwd=tmp_path,
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    for model, found in zip((gru, both), json.loads(done.stdout.splitlines()[-1]), strict=True):
+    folders = [["causal", str(tmp_path / "gru"), SENTENCES], ["masked", str(tmp_path / "both"), SENTENCES]]
+    for model, found in zip((gru, both), read_elsewhere(READER, folders, tmp_path), strict=True):
         assert model.score(SENTENCES, ScoringFrame()).log_prob == pytest.approx(found, abs=1e-5)
     for name, task in (("gru", "text-generation"), ("both", "fill-mask")):
         card = (tmp_path / name / "README.md").read_text()
