@@ -188,7 +188,7 @@ def _show(
     seed: int,
 ) -> None:
     """Print the tables of all models, and write the page where there is a folder."""
-    from truesource.benchmark.differences import difference_tables
+    from truesource.benchmark.differences import difference_tables, differences_of
     from truesource.benchmark.joining import beside_baselines
     from truesource.benchmark.page.write import write_page
     from truesource.benchmark.records import standing_records
@@ -199,7 +199,8 @@ def _show(
     results, mine = beside_baselines(suite, own, files)
     found = with_models(standings(results, list(suite.languages), seed=seed))
     tables = [headline_table(each, suite, own=mine) for each in found]
-    differences = difference_tables(results, found, own=mine, baseline=baseline)
+    compared = differences_of(results, found, own=mine, baseline=baseline)
+    differences = difference_tables(compared)
     for table in [*tables, *differences]:
         show(table, width=190)
     written = None
@@ -209,7 +210,7 @@ def _show(
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,
-        json=json_of(standing_records(results, found, own=mine, baseline=baseline)),
+        json=json_of(standing_records(found, compared, own=mine)),
     )
 
 

@@ -31,11 +31,9 @@ def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
     return next((name for name in own if name in ranked), ranked[0] if ranked else None)
 
 
-def difference_tables(
-    results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
-) -> list[ReportTable]:
-    """A table for each objective with two ranked models or more; arguments and errors as `differences_of`."""
-    return [difference_table(each) for each in differences_of(results, found, own=own, baseline=baseline)]
+def difference_tables(compared: Sequence[Sequence[ShareDifference]]) -> list[ReportTable]:
+    """A table for each group of `differences_of`."""
+    return [difference_table(group) for group in compared]
 
 
 def differences_of(

@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from truesource.benchmark.differences import differences_of
-from truesource.benchmark.results import BenchmarkResults
+from truesource.benchmark.differences import ShareDifference
 from truesource.benchmark.standings import LanguageStanding, Standing, Standings
 from truesource.evaluation.comparing.contrast import Contrast
 
 
 def standing_records(
-    results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
+    found: Sequence[Standings], compared: Sequence[Sequence[ShareDifference]], *, own: Sequence[str] = ()
 ) -> dict[str, list[dict[str, Any]]]:
     """The numbers of the tables and of each language: ``standings`` and ``differences``.
 
     Args:
-        results: of models on a suite.
-        found: their standings.
+        found: standings of models on a suite.
+        compared: their differences, by `truesource.benchmark.differences.differences_of`.
         own: names of the reader's models.
-        baseline: as `truesource.benchmark.differences.difference_tables`.
-
-    Raises:
-        InputError: no ranked model has the name of the baseline.
     """
-    differences = differences_of(results, found, own=own, baseline=baseline)
     return {
         "standings": [
             {"objective": each.objective, **_of_model(row, own=row.name in own)} for each in found for row in each.rows
@@ -37,7 +31,7 @@ def standing_records(
                 **contrast_record(each.contrast),
                 "p_adjusted": each.p_adjusted,
             }
-            for group in differences
+            for group in compared
             for each in group
         ],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_results import made_results, made_suite
 
-from truesource.benchmark.differences import default_baseline, difference_tables, share_differences
+from truesource.benchmark.differences import default_baseline, difference_tables, differences_of, share_differences
 from truesource.benchmark.results import BenchmarkResults
 from truesource.benchmark.standings import share_sums, standings
 from truesource.benchmark.suite import Suite
@@ -58,8 +58,8 @@ def test_the_baseline_is_ones_own_model_or_the_best(suite: Suite, results: Bench
     (causal, *_) = found
     assert default_baseline(causal) == "llama"
     assert default_baseline(causal, ["half-done", "gru"]) == "gru"
-    titles = [table.title for table in difference_tables(results, found, own=["gru"])]
+    titles = [table.title for table in difference_tables(differences_of(results, found, own=["gru"]))]
     assert "gru" in str(titles[0])
     with pytest.raises(InputError) as refused:
-        difference_tables(results, found, baseline="half-done")
+        differences_of(results, found, baseline="half-done")
     assert refused.value.code == "unknown-baseline"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from made_results import CAUSAL, REFUSAL, MadeModel, made_results, made_suite
 
-from truesource.benchmark.differences import difference_tables
+from truesource.benchmark.differences import difference_tables, differences_of
 from truesource.benchmark.figures import SHADES, heat_map, learning_curves, shade
 from truesource.benchmark.page.write import write_page
 from truesource.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
@@ -70,7 +70,8 @@ class Reader(HTMLParser):
 def page_of(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = ()) -> None:
     """The page with all its parts."""
     found = standings(results, list(suite.languages))
-    write_page(results, suite, path, found=found, differences=difference_tables(results, found, own=own), own=own)
+    differences = difference_tables(differences_of(results, found, own=own))
+    write_page(results, suite, path, found=found, differences=differences, own=own)
 
 
 @pytest.fixture(scope="module")
