@@ -29,7 +29,7 @@ campaign: .venv/installed
 	$(BIN)/python benchmarks/campaign errors --number 100
 
 settings: .venv/installed
-	$(BIN)/python -m truesource.cli.settings_table > docs/settings.md
+	$(BIN)/python -m truesource.cli.settings_table > docs/reference/settings.md
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py

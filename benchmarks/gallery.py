@@ -1,4 +1,4 @@
-"""The gallery of languages: one experiment for each, and the page ``docs/languages.md``.
+"""The gallery of languages: one experiment for each, and the page ``docs/gallery/languages.md``.
 
 ``python benchmarks/gallery.py run [LANGUAGE ...]`` runs ``data/gallery.yaml`` with each language (all by default) and
 keeps its numbers in ``docs/gallery/numbers.json`` and its picture in ``docs/gallery/LANGUAGE.svg``; a run that was
@@ -174,7 +174,7 @@ def section(name: str, numbers: dict[str, Any]) -> Iterator[str]:
     tree = grammar.viterbi(chosen)[0]
     yield f"The most probable tree of one:\n\n{drawn_tree(tree)}\n"
     for row in (row for row in numbers if parse(row)[0] == name):
-        yield f"![Exact lengths of {row}, and the divergence of a model in training](gallery/{row}.svg)\n"
+        yield f"![Exact lengths of {row}, and the divergence of a model in training]({row}.svg)\n"
 
 
 def shortened(text: str) -> str:
@@ -213,7 +213,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "run":
         run(given.names or list(ENTRIES), given.runs)
-    write_text(ROOT / "docs" / "languages.md", page())
+    write_text(ROOT / "docs" / "gallery" / "languages.md", page())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ FRAME_MARGIN = 1.0  #: nats that the context must add to the odds of a verb and 
 
 
 class PairSettings(Settings):
-    """Minimal pairs from the grammar, and which sentences the models prefer; see docs/pairs.md."""
+    """Minimal pairs from the grammar, and which sentences the models prefer; see docs/howto/pairs.md."""
 
     number: int | None = Field(
         None, ge=1, description=f"Maximum number of pairs of each phenomenon (default: {NUMBER}, or all of --file)."

@@ -20,7 +20,7 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
 #: Expected number of nodes below which a symbol is left out, by pass from the coarsest; the last holds for all further
-#: ones. Chosen on development data (docs/parsing.md).
+#: ones. Chosen on development data (docs/howto/parsing.md).
 THRESHOLDS = (3e-4, 1e-3, 1e-3)
 
 

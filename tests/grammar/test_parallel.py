@@ -280,7 +280,7 @@ def test_the_slurm_template_gives_what_one_machine_gives(tmp_path: Path) -> None
             "SLURM_ARRAY_TASK_COUNT": "2",
             "SLURM_CPUS_PER_TASK": "1",
         }
-        call = ["bash", str(ROOT / "docs" / "slurm_array.sh"), "bound", "toy.txt", "text.txt", "-o", "jobs"]
+        call = ["bash", str(ROOT / "docs" / "howto" / "slurm_array.sh"), "bound", "toy.txt", "text.txt", "-o", "jobs"]
         call += ["--lengths", "none"]
         done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         outputs.append(done.stdout)

@@ -92,7 +92,7 @@ def test_parse_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> 
 @pytest.mark.slow  # tests/grammar/test_parallel.py runs the same script with `bound`
 def test_sample_as_a_job_array(here: Path) -> None:
     run_here(here, *SAMPLE, "--overlap", "iid", "--shard-size", "50", "-o", "alone-iid")
-    call = ["bash", str(ROOT / "docs" / "slurm_array.sh"), *SAMPLE, "--shard-size", "50", "-o", "jobs"]
+    call = ["bash", str(ROOT / "docs" / "howto" / "slurm_array.sh"), *SAMPLE, "--shard-size", "50", "-o", "jobs"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     outputs = []
     for task in (2, 0, 1):

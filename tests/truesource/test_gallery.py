@@ -29,7 +29,7 @@ def gallery() -> ModuleType:
 
 @pytest.mark.parametrize("name", languages())
 def test_the_page_has_the_language_and_its_parameters(name: str) -> None:
-    page = (ROOT / "docs" / "languages.md").read_text()
+    page = (ROOT / "docs" / "gallery" / "languages.md").read_text()
     assert f"\n## {name}\n" in page
     assert (ROOT / "docs" / "gallery" / f"{name}.md").read_text() in page
     for row in parameters(parse(name)[1]):

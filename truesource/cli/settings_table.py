@@ -1,4 +1,4 @@
-"""The table of all settings with their defaults: ``python -m truesource.cli.settings_table > docs/settings.md``."""
+"""The table of all settings with their defaults, of which ``make settings`` makes docs/reference/settings.md."""
 
 from __future__ import annotations
 

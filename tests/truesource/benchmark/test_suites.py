@@ -14,7 +14,7 @@ from truesource.benchmark.suite import load_suite, suites
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmark.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "howto" / "benchmark.md"
 KEPT = 0.95
 NAMES = sorted(suites())
 LANGUAGES = [(name, language) for name in NAMES for language in load_suite(name).languages]

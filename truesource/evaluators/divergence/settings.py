@@ -11,7 +11,7 @@ from truesource.grammar.support.settings import Settings
 
 
 class DivergenceSettings(Settings):
-    """All next-token probabilities of a model compared with the true ones; see docs/models.md."""
+    """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
 
     renamed = {"top": "top_k"}
 

@@ -16,7 +16,7 @@ CurveMeasure = Literal["mean", "median", "kl"]
 
 
 class DynamicsSettings(CurveSettings):
-    """What models with snapshots learn when; see docs/dynamics.md."""
+    """What models with snapshots learn when; see docs/howto/dynamics.md."""
 
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     only: tuple[str, ...] = Field((), description="Classes to show in tables and figures (default: all).")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PpluSettings(Settings):
-    """Perplexity over that of word frequencies; see docs/tendencies.md."""
+    """Perplexity over that of word frequencies; see docs/howto/tendencies.md."""
 
     renamed = {"reference": "counted"}
 

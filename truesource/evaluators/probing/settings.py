@@ -10,7 +10,7 @@ from truesource.evaluation.probing.settings import Given, Kind, ProbeSettings, T
 
 
 class ProbingSettings(ProbeSettings):
-    """Linear probes on the layers of the networks, against the exact posterior; see docs/probing.md."""
+    """Linear probes on the layers of the networks, against the exact posterior; see docs/howto/probing.md."""
 
     targets: tuple[Kind, ...] = Field(
         ("tag",),

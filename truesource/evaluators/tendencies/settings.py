@@ -20,7 +20,7 @@ _SCHEME = WithJsonSchema({"enum": sorted(get_args(Scheme))})
 
 
 class TendenciesSettings(Settings):
-    """Samples of the causal models by several decoding schemes, and what their text looks like; docs/tendencies.md."""
+    """Samples of the causal models by several schemes, and their text; see docs/howto/tendencies.md."""
 
     yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
     renamed = {"sentences": "number", "variant": "definitions"}

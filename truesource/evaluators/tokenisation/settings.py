@@ -21,7 +21,7 @@ T = TypeVar("T", Engine, Wanted)
 
 
 class TokenisationSettings(Settings):
-    """Marginal probabilities of texts, for causal models of pieces; see docs/tokenisation.md."""
+    """Marginal probabilities of texts, for causal models of pieces; see docs/howto/tokenisation.md."""
 
     estimators: tuple[str, ...] = Field(
         ("exact", "nbest", "wor1", "dpf"),
