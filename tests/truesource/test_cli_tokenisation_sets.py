@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -94,6 +95,21 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
     drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
     for text in ("home", "away", "corpus", f"{pooled['entropy_gap_rho']['value']:.2f}, all sets"):
         assert text in drawn
+
+
+@pytest.mark.usefixtures("sets")
+def test_a_treebank_is_read_as_its_words(here: Path, command: Command) -> None:
+    trees = "(S (NP (DT the) (NN cat)) (VP (VBZ eats)))\n( (NP (NN heath) (-NONE- *T*-1)) )\n"
+    for name, text in (("trees.mrg", trees), ("words.txt", "the cat eats\nheath\n")):
+        (here / name).write_text(text, encoding="utf-8")
+    (here / "packed.mrg.gz").write_bytes(gzip.compress(trees.encode()))
+    found = []
+    for name in ("trees.mrg", "packed.mrg.gz", "words.txt"):
+        call = ("home.txt", "--also", f"away={name}", "--estimators", "exact", "--json", "t.json", "--force")
+        assert command(*CALL, "unigram", *call).code == 0
+        found.append(records_of(here / "t.json", run="exact", table="sets", set="away"))
+    assert found[0]["documents"]["value"] == 2
+    assert found[0] == found[1] == found[2]
 
 
 def test_scores_of_cuts_are_fitted_to_all_sets(here: Path, sets: list[str], command: Command) -> None:

@@ -110,8 +110,10 @@ FEW = "estimators: [exact], samples: 3, sentences: 5, equal_cost: 0"
 
 def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
-    (copy / "away.txt").write_text("the cat sees the cat\na seat\ncat a heath the\nxyz\n", encoding="utf-8")
-    asked = f"evaluation.tokenisation={{{FEW}, grid: true, also: {{away: away.txt}}}}"
+    words = ["the cat sees the cat", "a seat", "cat a heath the", "xyz"]
+    trees = "".join(f"(S {' '.join(f'(X {word})' for word in text.split())})\n" for text in words)
+    (copy / "away.mrg").write_text(trees, encoding="utf-8")
+    asked = f"evaluation.tokenisation={{{FEW}, grid: true, also: {{away: away.mrg}}}}"
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
     value = found(copy, "network")
     assert {row["set"] for row in value["gaps"]} == {"eval", "away"}
@@ -146,7 +148,7 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
     file.write_text(json.dumps({**changed, "records": [*changed["records"], {**place, **score}]}), encoding="utf-8")
     assert "Warning: away: ln P by exact is 9.5 nats below." in page(copy)
     file.write_bytes(kept)
-    (copy / "away.txt").write_text("the cat sees the cat\n", encoding="utf-8")
+    (copy / "away.mrg").write_text("(S (X the) (X cat) (X sees))\n", encoding="utf-8")
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
 
 

@@ -112,14 +112,17 @@ def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[
     from truesource.cli.inputs import read_documents
     from truesource.cli.sources import named
     from truesource.evaluation.tokenisation.measure_sets import check_set_names
-    from truesource.evaluators.tokenisation.texts import TextSet
+    from truesource.evaluators.tokenisation.texts import TextSet, is_treebank, sentences_of_trees
 
     title, path = named(str(text))
     if settings.also:
         check_set_names([title, *settings.also])
     documents, drawn = read_documents(path, split)
-    others = [TextSet(name, other, read_documents(other, split)[0]) for name, other in settings.also.items()]
-    return [TextSet(title, path, documents), *others], drawn
+    texts = [TextSet(title, path, documents)]
+    for name, other in settings.also.items():
+        found = sentences_of_trees(other) if is_treebank(other) else read_documents(other, split)[0]
+        texts.append(TextSet(name, other, found))
+    return texts, drawn
 
 
 def _show(found: Measurement) -> None:

@@ -58,7 +58,7 @@ class TokenisationSettings(Settings):
     leave_out_long: bool = Field(True, description="Leave out texts that are too long for the model, or refuse them.")
     before: str | None = Field(None, description="Token before a text, if the model has none: eos, or one of its own.")
     end: bool = Field(True, description="Include the end of a text in its probability.")
-    also: dict[str, Path] = Field({}, description="Another text, compared with the first and pooled with it.")
+    also: dict[str, Path] = Field({}, description="Another text, or treebank (.mrg), compared with the first.")
     out_of_domain: tuple[str, ...] = Field(
         (), description="Also sentences of a changed grammar: zipf=0.5, temperature=1.5, respell=0.5."
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.tokenisation.measure import load, measure
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
-from truesource.evaluators.tokenisation.texts import TextSet
+from truesource.evaluators.tokenisation.texts import TextSet, is_treebank, sentences_of_trees
 from truesource.generator.text import read_documents
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.report.row_files import as_columns, write_columns
@@ -41,7 +41,8 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     split = run.config.evaluation.split
     sentences = [" ".join(sentence) for sentence in run.corpus.sentences(split)]
     texts = [TextSet(split, run.folder / "corpus", sentences)]
-    texts += [TextSet(name, path, read_documents(path)) for name, path in settings.also.items()]
+    for name, path in settings.also.items():
+        texts.append(TextSet(name, path, sentences_of_trees(path) if is_treebank(path) else read_documents(path)))
     pcfg, transform = run.text_grammar
     trained = load(run.reference(model), settings)
     *_, found = measure(

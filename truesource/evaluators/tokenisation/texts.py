@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from truesource.evaluators.tokenisation.settings import TokenisationSettings
     from truesource.generator.interface.piece_model import PieceText, TokenisedModel
 
+BRACKETINGS = (".mrg", ".ptb")  #: ends of the names of treebanks, before ``.gz``
+
 Warn = Callable[[str], None]  #: says one sentence to the user
 
 
@@ -28,6 +30,22 @@ class TextSet:
     name: str
     path: Path  #: for messages
     documents: Sequence[str]
+
+
+def is_treebank(path: Path) -> bool:
+    """Whether the name of a file says that it has Penn bracketings, packed or not."""
+    return path.name.removesuffix(".gz").endswith(BRACKETINGS)
+
+
+def sentences_of_trees(path: Path) -> list[str]:
+    """One document a tree: its words, without traces, separated by single spaces.
+
+    Raises:
+        InputError: the file is missing, a bracketing is broken, or there is no tree.
+    """
+    from truesource.grammar.treebank import Treebank
+
+    return [" ".join(tree.leaves()) for tree in Treebank.read(path)]
 
 
 def read_text(
