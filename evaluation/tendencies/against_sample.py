@@ -13,6 +13,7 @@ from truesource.evaluation.measures.integer_corpus import Encoded, encode_with_w
 from truesource.evaluation.measures.monte_carlo import Tail, judged
 from truesource.evaluation.measures.permutation import RANKS, compare_words, permuted_words
 from truesource.evaluation.tendencies.curves import curves_of
+from truesource.evaluation.tendencies.described import describe
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.measured import Sample, Sizes
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
@@ -76,10 +77,13 @@ def against_sample(
         _vocabularies(table, source, sample, sizes, parts)
         by_rank = by_own_rank(sample.known)
         table.curves[source] = curves_of(sample, by_rank, ranks, null, base=base.types, seed=options.seed)
+        describe(table, source, sample, table.curves[source], parts)
     own = {"data": digest_sentences(reference), "sentences": len(reference)}
     _vocabularies(table, name, base, sizes, own)
     ranks = _laws(table, name, base, base, own, options)
+    _heaps(table, name, base, own)
     table.curves[name] = curves_of(base, by_own_rank(base.known), ranks, {}, seed=options.seed)
+    describe(table, name, base, table.curves[name], own)
     return table.done(sizes.tokens)
 
 
@@ -182,9 +186,7 @@ def _types(
     if law is None:
         table.note(source, "heaps_beta")
         return
-    values = {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
-    for label, value in values.items():
-        table.add(source, "type-token", label, value, None, parts)
+    _heaps(table, source, sample, parts)
     if base.heaps is None:
         table.note(source, "heaps_beta_difference", "the text it is compared with has no Heaps' law")
         return
@@ -203,6 +205,15 @@ def _types(
         table.add(
             source, "type-token", label, value, test, {**parts, "null": f"{options.permutations}-deals"}, null="deals"
         )
+
+
+def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Mapping[str, object]) -> None:
+    """The law of the types of one sample, where it has one."""
+    if (law := sample.heaps) is None:
+        return
+    values = {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
+    for label, value in values.items():
+        table.add(source, "type-token", label, value, None, parts)
 
 
 def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:

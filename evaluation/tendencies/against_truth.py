@@ -15,6 +15,7 @@ from truesource.evaluation.measures.integer_corpus import encode_with_words
 from truesource.evaluation.measures.lengths import length_counts, with_rest
 from truesource.evaluation.measures.monte_carlo import judged
 from truesource.evaluation.tendencies.curves import curves_of
+from truesource.evaluation.tendencies.described import describe
 from truesource.evaluation.tendencies.findings import Tendencies, TruthCurves
 from truesource.evaluation.tendencies.floor import floor
 from truesource.evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
@@ -90,6 +91,7 @@ def against_truth(
         ranks = ranks_against(sample, truth)
         base = pooled(chance[n].types)
         table.curves[name] = curves_of(sample, by_rank, ranks, chance[n].values, base=base, law=law, seed=options.seed)
+        describe(table, name, sample, table.curves[name], parts)
     exponents = [curves.ranks.reference_exponent for curves in table.curves.values() if curves.ranks is not None]
     usual = Counter(len(sample.corpus) for sample in samples.values()).most_common(1)[0][0]
     shares = {name: truth.share_pmf(known) for name in members if (known := _known(truth, members[name]))}
