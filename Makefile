@@ -1,4 +1,4 @@
-# Everything on a fresh machine: `make demo`, `make test`. Each sets up its own .venv.
+# Everything on a fresh machine: `make demo`, `make test`, `make docs`. Each sets up its own .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -6,7 +6,7 @@ TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 EXTRAS ?= all,dask,sentencepiece
 TESTS ?= tests
 
-.PHONY: demo test check slow campaign bench settings test-lowest release clean
+.PHONY: demo test check docs slow campaign bench settings test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource demo
@@ -19,6 +19,10 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, from docs/ into docs/_build/html: warnings are errors, tutorials are executed.
+docs: .venv/installed
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
 
 slow: .venv/installed
 	$(BIN)/pytest -m slow --timeout 3600
@@ -65,4 +69,4 @@ release:
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .venv-release .venv-core .venv-all dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/_build .venv .venv-lowest .venv-release .venv-core .venv-all dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from index_pages import is_index, subpages
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
 
 
 def blocks(page: Path) -> list[str]:
@@ -58,11 +59,26 @@ def test_the_guides_import_public_names_only() -> None:
     assert imported == {module: set(re.findall(r"`(\w+)`", names)) for module, names in rows}
 
 
-def test_the_index_of_the_guides_links_every_page() -> None:
+def below(index: Path) -> list[Path]:
+    """The pages below an index page, as the site's side bar has them."""
+    pages = [index.parent / f"{name}.md" for name in subpages(index)]
+    return [*pages, *(inner for page in pages if is_index(page.stem) for inner in below(page))]
+
+
+def test_the_indexes_list_every_page_once() -> None:
+    fragments = {page for page in (ROOT / "docs" / "gallery").glob("*.md") if page.stem not in {"index", "languages"}}
     index = ROOT / "docs" / "index.md"
-    linked = re.findall(r"\]\(([a-z_/-]+\.md)\)", index.read_text(encoding="utf-8"))
-    pages = {page.relative_to(index.parent).as_posix() for page in PAGES} - {"index.md"}
-    assert sorted(linked) == sorted(page for page in pages if not page.startswith("gallery/") or "languages" in page)
+    assert sorted(below(index)) == sorted(set(PAGES) - fragments - {index})
+
+
+def test_links_between_pages_lead_to_pages() -> None:
+    dead = []
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+            if not (page.parent / target).is_file():
+                dead.append(f"{page.relative_to(ROOT)}: {target}")
+    assert dead == []
 
 
 def test_readme_examples_run() -> None:

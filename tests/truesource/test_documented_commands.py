@@ -11,7 +11,8 @@ import pytest
 from truesource.cli.app import VERBS, load
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "campaign" / "verbs.py"]
+SITE = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
+PAGES = [ROOT / "README.md", *SITE, ROOT / "benchmarks" / "campaign" / "verbs.py"]
 COMMAND = re.compile(r"truesource ((?:evaluate )?[a-z]+)([^`\n;|]*)")
 IN_CAMPAIGN = re.compile(r'"((?:evaluate )?[a-z]+)( [^"]* --[^"]*)"')
 
