@@ -38,6 +38,7 @@ _EXPECTED = {
     "string_type": "a text",
 }
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
+_MISTAKES = 5  #: of one text, that are named
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _RANGES = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 
@@ -188,21 +189,27 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
 
 
 def explain(error: ValidationError, section: str = "", *, model: Any = None) -> str:
-    """The first mistake that pydantic found as ``key: what is wrong``, and how many more there are.
+    """The first mistake that pydantic found as ``key: what is wrong``, then unknown keys, and how many more there are.
 
     Args:
         error: what pydantic raised.
         section: the key that everything in it belongs to.
         model: class that was to be made; of an unknown key, a similar one of it is named.
     """
-    first, more = error.errors(include_url=False)[0], error.error_count() - 1
-    where = ".".join(str(part)[:80] for part in ((section,) if section else ()) + first["loc"])
+    first, *others = error.errors(include_url=False)
+    shown = [first, *(each for each in others if each["type"] in _UNKNOWN)][:_MISTAKES]
+    more = len(others) + 1 - len(shown)
     rest = f" (and {more} more)" if more else ""
+    return "; ".join(_line(each, section, model) for each in shown) + rest
+
+
+def _line(detail: ErrorDetails, section: str, model: Any) -> str:
+    where = ".".join(str(part)[:80] for part in ((section,) if section else ()) + detail["loc"])
     similar = ""
-    if first["type"] in _UNKNOWN and model is not None:
-        *parents, last = first["loc"]
+    if detail["type"] in _UNKNOWN and model is not None:
+        *parents, last = detail["loc"]
         similar = did_you_mean(str(last), keys_at(model, parents))
-    return f"{where + ': ' if where else ''}{mistake(first)}{similar}{rest}"
+    return f"{where + ': ' if where else ''}{mistake(detail)}{similar}"
 
 
 def mistake(detail: ErrorDetails) -> str:

@@ -153,8 +153,16 @@ def test_a_wrong_configuration_says_which_key(text: str, parts: list[str], tmp_p
         assert part in message
 
 
-def test_several_mistakes_are_counted(tmp_path: Path) -> None:
-    assert "(and 2 more)" in refused(write(tmp_path, BASE + "a: 1\nb: 2\nc: 3\n"))
+def test_several_unknown_keys_are_named_at_once(tmp_path: Path) -> None:
+    message = refused(write(tmp_path, BASE + "corpus: {lenghts: 2..9}\nmodles: []\n"))
+    for part in ("corpus.lenghts: unknown key; did you mean lengths?", "modles: unknown key; did you mean models?"):
+        assert part in message
+    assert "more)" not in message
+
+
+def test_many_mistakes_are_counted(tmp_path: Path) -> None:
+    message = refused(write(tmp_path, BASE + "".join(f"wrong{i}: 1\n" for i in range(8))))
+    assert message.count("unknown key") == 5 and "(and 3 more)" in message
 
 
 def test_broken_yaml_names_the_line(tmp_path: Path) -> None:
