@@ -1,7 +1,7 @@
 """Signatures of numbers: every choice that could change a value, beside it.
 
-A signature is ``key:value`` pairs joined by ``|``, such as ``objective:causal|given:6..25|eos:in|...|v:0.1.0``. All keys
-are those of `KEYS`; `signature` refuses others.
+A signature is ``key:value`` pairs joined by ``|``, such as ``objective:causal|given:6..25|eos:in|...|v:0.1.0``. All
+keys are those of `KEYS`; `signature` refuses others.
 """
 
 from __future__ import annotations
