@@ -39,6 +39,8 @@ _EXPECTED = {
 }
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
 _MISTAKES = 5  #: of one text, that are named
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  #: of names that become those of folders
+_PATTERNS = {NAME_PATTERN: "a name of letters, digits and . _ -, beginning with a letter or digit"}
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _RANGES = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 
@@ -223,6 +225,8 @@ def mistake(detail: ErrorDetails) -> str:
     if kind in _RANGES and limits:
         return f"expected {limits[0]}, not {plain_number(given)}"
     expected = f"one of {context['expected']}" if kind == "literal_error" else _EXPECTED.get(kind)
+    if kind == "string_pattern_mismatch":
+        expected = _PATTERNS.get(context["pattern"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")
     return f"expected {expected}, not {reprlib.repr(given)}"

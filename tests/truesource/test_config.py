@@ -160,6 +160,11 @@ def test_several_unknown_keys_are_named_at_once(tmp_path: Path) -> None:
     assert "more)" not in message
 
 
+def test_a_name_that_no_folder_can_have_says_what_a_name_is(tmp_path: Path) -> None:
+    message = refused(write(tmp_path, BASE.replace("name: toy", "name: k=2")))
+    assert "name: expected a name of letters, digits and . _ -, beginning with a letter or digit, not 'k=2'" in message
+
+
 def test_many_mistakes_are_counted(tmp_path: Path) -> None:
     message = refused(write(tmp_path, BASE + "".join(f"wrong{i}: 1\n" for i in range(8))))
     assert message.count("unknown key") == 5 and "(and 3 more)" in message

@@ -27,7 +27,7 @@ from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.interface.computing import DEVICE, Dtype
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import checked_license
-from truesource.grammar.support.records import explain
+from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 from truesource.run.reading import read_settings
@@ -64,7 +64,7 @@ class RunConfig(Settings):
 
     later = frozenset({"license", "seeds", "dtype"})
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the run, and of its folder in runs/."
+        pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/."
     )
     title: str | None = Field(None, description="Title of the report.")
     license: str | None = Field(

@@ -14,7 +14,7 @@ from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.models.config import ModelEntry
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.fields import field_description
-from truesource.grammar.support.records import explain, mistake
+from truesource.grammar.support.records import NAME_PATTERN, explain, mistake
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -138,7 +138,7 @@ class SweepConfig(Settings):
     """A whole sweep."""
 
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the sweep, and of its folder in runs/."
+        pattern=NAME_PATTERN, description="Name of the sweep, and of its folder in runs/."
     )
     title: str | None = Field(None, description="Title of the report.")
     seed: int = Field(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from truesource.grammar.support.records import explain
+from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -47,7 +47,7 @@ class ModelEntry(Settings):
     later = frozenset({"load"})
     renamed = {"probe": "oracle_monitor", "probe_sentences": "oracle_monitor_sentences"}
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name in tables and figures, and of the model's folder."
+        pattern=NAME_PATTERN, description="Name in tables and figures, and of the model's folder."
     )
     load: str | None = Field(
         None,
