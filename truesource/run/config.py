@@ -63,9 +63,7 @@ class RunConfig(Settings):
     """A whole experiment."""
 
     later = frozenset({"license", "seeds", "dtype"})
-    name: str = Field(
-        pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/."
-    )
+    name: str = Field(pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/.")
     title: str | None = Field(None, description="Title of the report.")
     license: str | None = Field(
         None, description="Licence for the cards of corpus and models, such as CC-BY-4.0 (default: of the grammar)."

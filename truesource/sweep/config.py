@@ -137,9 +137,7 @@ class _OrLanguage:
 class SweepConfig(Settings):
     """A whole sweep."""
 
-    name: str = Field(
-        pattern=NAME_PATTERN, description="Name of the sweep, and of its folder in runs/."
-    )
+    name: str = Field(pattern=NAME_PATTERN, description="Name of the sweep, and of its folder in runs/.")
     title: str | None = Field(None, description="Title of the report.")
     seed: int = Field(
         DEFAULT_SEED,

@@ -46,9 +46,7 @@ class ModelEntry(Settings):
 
     later = frozenset({"load"})
     renamed = {"probe": "oracle_monitor", "probe_sentences": "oracle_monitor_sentences"}
-    name: str = Field(
-        pattern=NAME_PATTERN, description="Name in tables and figures, and of the model's folder."
-    )
+    name: str = Field(pattern=NAME_PATTERN, description="Name in tables and figures, and of the model's folder.")
     load: str | None = Field(
         None,
         min_length=1,
