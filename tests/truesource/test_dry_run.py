@@ -106,3 +106,6 @@ def test_the_command_prints_the_stages(finished: Path, command: Command, monkeyp
     assert found.code == 0
     assert "model.order: 2 -> 1" in found.out
     assert "up to date. Nothing was written. Next: the same command without --dry-run." in found.out
+    assert "stages: 2 to run, " in found.out
+    found = command("run", "toy.yaml", "--dry-run")
+    assert "There is nothing to do; the report is runs/toy/report.html." in found.out and "Next" not in found.out

@@ -62,12 +62,16 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
     rows = [TableRow([stage.name, str(stage.fate), stage.reason]) for stage in stages]
     show(ReportTable(columns=("stage", "", "why"), keys=("stage", "fate", "why"), text=(0, 1, 2), rows=rows), WIDTH)
     numbers = {fate: sum(stage.fate is fate for stage in stages) for fate in Fate}
-    counted = ", ".join(f"{number} {fate}" for fate, number in numbers.items() if number)
+    words = {Fate.RUNS: "to run", Fate.MAY_RUN: "that may run", Fate.UP_TO_DATE: "up to date"}
+    counted = ", ".join(f"{number} {words[fate]}" for fate, number in numbers.items() if number)
     written = files.write(
         json=json_of([{"stage": stage.name, "fate": str(stage.fate), "why": stage.reason} for stage in stages])
     )
     wrote = f"Wrote {' and '.join(written)}" if written else "Nothing was written"
-    echo(f"{runs / config.name}: {counted}. {wrote}. Next: the same command without --dry-run.")
+    following = "Next: the same command without --dry-run."
+    if numbers[Fate.UP_TO_DATE] == len(stages):
+        following = f"There is nothing to do; the report is {runs / config.name / 'report.html'}."
+    echo(f"{runs / config.name}: stages: {counted}. {wrote}. {following}")
 
 
 def show_run(report: Path, files: OutputFiles) -> None:
