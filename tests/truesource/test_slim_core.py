@@ -68,6 +68,7 @@ WORK = [
     "new grammar mine",
     "schema",
     "run toy.yaml --help",
+    "reproduce --list",
     "cite",
 ]
 #: calls that need an extra, and the sentence they end in; nothing is written

@@ -29,6 +29,7 @@ VERBS = {
     "score": ("truesource.chain.scores.command", "Compare a model with the exact truth."),
     "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
     "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
+    "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a finished run."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
@@ -42,7 +43,7 @@ VERBS = {
 GROUPS = {
     "Start here": ("new", "demo", "run", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
-    "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark"),
+    "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark", "reproduce"),
     "Grammars and languages": ("languages", "language", "inspect", "parse", "convert", "vary"),
     "Reference": ("schema", "cite"),
 }
@@ -51,6 +52,7 @@ GROUPS = {
 #: verbs that run networks
 NETWORKS = {
     "run": ConfiguredVerb,
+    "reproduce": DeviceVerb,
     "train": DeviceVerb,
     "generate": DeviceVerb,
     "benchmark": DeviceVerb,

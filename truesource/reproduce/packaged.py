@@ -1,0 +1,101 @@
+"""The papers that come with truesource, and the configurations of their rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from truesource.grammar.embedded import data_folder
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain, read_yaml
+from truesource.grammar.support.suggestions import did_you_mean
+from truesource.reproduce.rows import Paper, Row
+
+REMEDY = "correct it"
+
+
+def reproductions_folder() -> Path:
+    """Where rows, configurations and results are."""
+    return data_folder() / "reproductions"
+
+
+def read_paper(path: Path) -> Paper:
+    """Read the rows of a paper.
+
+    Raises:
+        InputError: the file cannot be read, or a key or value is wrong; the message names the key.
+    """
+    values = read_yaml(path, what="the list of rows", remedy=REMEDY)
+    if not isinstance(values, dict):
+        raise InputError("the list of rows must be a mapping with the keys paper and rows", path)
+    try:
+        paper = Paper(**{str(key): value for key, value in values.items()})
+    except ValidationError as error:
+        raise InputError(_named(explain(error, model=Paper), values), path) from error
+    if paper.paper != path.stem:
+        raise InputError(f"paper: expected {path.stem}, as the file is called, not {paper.paper}", path)
+    return paper
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    """All papers by name.
+
+    Raises:
+        InputError: as `read_paper`, or two rows have one name.
+    """
+    found = {path.stem: read_paper(path) for path in sorted(reproductions_folder().glob("*.yaml"))}
+    names = [row.name for paper in found.values() for row in paper.rows]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"rows of two papers are called {twice[0]}; rename one", reproductions_folder())
+    return found
+
+
+def find_rows(text: str) -> list[Row]:
+    """The row of a name, or all rows of a paper that can be run.
+
+    Raises:
+        InputError: there is no such row or paper.
+    """
+    if text in papers():
+        return [row for row in papers()[text].rows if row.runs]
+    rows = {row.name: row for paper in papers().values() for row in paper.rows}
+    if text in rows:
+        return [rows[text]]
+    known = [*papers(), *rows]
+    raise InputError(
+        f"there is no row or paper {text!r}{did_you_mean(text, known) or ';'} truesource reproduce --list names all",
+        code="missing",
+    )
+
+
+def config_file(name: str) -> Path:
+    """The configuration of a run.
+
+    Raises:
+        InputError: there is none.
+    """
+    path = reproductions_folder() / "runs" / f"{name}.yaml"
+    if not path.is_file():
+        raise InputError(f"there is no configuration {name} for this row", path, code="missing")
+    return path
+
+
+def result_file(row: Row) -> Path:
+    """The committed result of a row; it may not be there."""
+    return reproductions_folder() / "results" / f"{row.name}.json"
+
+
+def _named(message: str, values: dict[object, object]) -> str:
+    """The message with the name of the row that it counts: ``rows.3.claims`` becomes ``rows.3 (jz-table-1).claims``."""
+    parts = message.split(".", 2)
+    rows = values.get("rows")
+    if len(parts) < 2 or parts[0] != "rows" or not isinstance(rows, list):
+        return message
+    number, colon, rest = parts[1].partition(":")
+    if not number.isdecimal() or int(number) >= len(rows) or not isinstance(rows[int(number)], dict):
+        return message
+    tail = ".".join([colon + rest, *parts[2:]])
+    return f"rows.{number} ({rows[int(number)].get('name', 'without name')}){tail}"

@@ -1,0 +1,254 @@
+"""Quantities with their values: one for each training seed, their mean, and a 95% interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from truesource.evaluation.measures.bootstrap import TAILS
+from truesource.grammar.support.errors import InputError
+from truesource.reproduce.found import Found
+from truesource.reproduce.rows import LAST, Quantity
+
+SEEDS = "training seeds"
+RECORD = "its run"
+_ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: no part of what it is of
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A quantity: its value, the mean over seeds where there are several, and its interval."""
+
+    value: float | None  #: None: there is none, or it is infinite
+    low: float | None = None
+    high: float | None = None
+    by_seed: Mapping[int, float] = field(default_factory=dict)  #: of several seeds
+    over: str | None = None  #: what the interval is over: `SEEDS`, `RECORD`; None: there is none
+    signature: str = ""
+    missing: Sequence[int] = ()  #: seeds of its model without a value
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends, where there are both."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends; without an interval, the value twice."""
+        assert self.value is not None
+        return self.interval or (self.value, self.value)
+
+
+def constant(value: float) -> Measured:
+    """A number that a claim names."""
+    return Measured(value)
+
+
+def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Sequence[int] = ()) -> Measured:
+    """The mean over training seeds with the interval of Student's t; of a single seed without one."""
+    values = list(by_seed.values())
+    mean = fmean(values)
+    if len(values) < 2:
+        return Measured(mean, by_seed=by_seed, signature=signature, missing=missing)
+    half = float(student.ppf(TAILS[1], len(values) - 1)) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return Measured(mean, mean - half, mean + half, by_seed, SEEDS, signature, missing)
+
+
+def measured(
+    quantities: Mapping[str, Quantity],
+    records: Mapping[str, Sequence[Found]],
+    compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
+) -> dict[str, Measured]:
+    """The values of all quantities of a row.
+
+    Args:
+        quantities: of the row.
+        records: of each run by its name; of a command under the name of the row.
+        compared: records of ``comparison.json``, by run, model and measure: the intervals of scores over sentences and
+            seeds.
+
+    Raises:
+        InputError: no record matches a quantity, or several do.
+    """
+    found: dict[str, Measured] = {}
+    for name, quantity in quantities.items():
+        parts = quantity.parts
+        if parts is not None:
+            made = minus if quantity.minus is not None else over
+            found[name] = made(*(found[part] for part in parts))
+        else:
+            found[name] = _read(name, quantity, records, compared)
+    return found
+
+
+def minus(one: Measured, other: Measured) -> Measured:
+    """A difference: paired by seed where both have two seeds or more in common, else of their intervals."""
+    if one.value is None or other.value is None:
+        return Measured(None)
+    common = _common(one, other)
+    if common:
+        return mean_of_seeds({seed: one.by_seed[seed] - other.by_seed[seed] for seed in common})
+    low, high = one.bounds[0] - other.bounds[1], one.bounds[1] - other.bounds[0]
+    return _combined(one.value - other.value, low, high, one, other)
+
+
+def over(one: Measured, other: Measured) -> Measured:
+    """A ratio, as `minus`; None where the other is 0 or its interval has it."""
+    if one.value is None or other.value is None or other.value == 0.0:
+        return Measured(None)
+    common = _common(one, other)
+    if common and all(other.by_seed[seed] != 0.0 for seed in common):
+        return mean_of_seeds({seed: one.by_seed[seed] / other.by_seed[seed] for seed in common})
+    if other.bounds[0] <= 0.0 <= other.bounds[1]:
+        return Measured(one.value / other.value)
+    ends = [mine / theirs for mine in one.bounds for theirs in other.bounds]
+    return _combined(one.value / other.value, min(ends), max(ends), one, other)
+
+
+def _common(one: Measured, other: Measured) -> list[int]:
+    common = [seed for seed in one.by_seed if seed in other.by_seed]
+    return common if len(common) > 1 else []
+
+
+def _combined(value: float, low: float, high: float, *parts: Measured) -> Measured:
+    kinds = [part.over for part in parts if part.over is not None]
+    if not kinds:
+        return Measured(value)
+    return Measured(value, low, high, over=" and ".join(dict.fromkeys(kinds)))
+
+
+def _read(
+    name: str,
+    quantity: Quantity,
+    records: Mapping[str, Sequence[Found]],
+    compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
+) -> Measured:
+    run, wanted = _source(name, quantity, records)
+    matching = _latest([each for each in records[run] if _matches(each.fields, wanted)], wanted)
+    if not matching:
+        raise InputError(f"quantity {name}: {_nothing(records[run], wanted)}", code="no-record")
+    by_seed: dict[int | None, Found] = {}
+    for seed in sorted({each.seed for each in matching}, key=lambda seed: -1 if seed is None else seed):
+        by_seed[seed] = _only(name, [each for each in matching if each.seed == seed])
+    if None in by_seed and len(by_seed) > 1:
+        raise InputError(f"quantity {name}: records of several seeds match, and one of none; name more fields")
+    if None in by_seed:
+        return _single(by_seed[None], quantity)
+    return _of_seeds(run, by_seed, quantity, records[run], compared)
+
+
+def _source(name: str, quantity: Quantity, records: Mapping[str, Sequence[Found]]) -> tuple[str, dict[str, Any]]:
+    """Which run a quantity is read from, and the fields that its record must have."""
+    if len(records) == 1:
+        return next(iter(records)), quantity.fields
+    wanted = {key: value for key, value in quantity.fields.items() if key != "run"}
+    if quantity.run is None or quantity.run not in records:
+        raise InputError(f"quantity {name}: give run, one of {', '.join(records)}")
+    return quantity.run, wanted
+
+
+def _of_seeds(
+    run: str,
+    found: Mapping[Any, Found],
+    quantity: Quantity,
+    records: Sequence[Found],
+    compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
+) -> Measured:
+    first = next(iter(found.values()))
+    values = {seed: value for seed, each in found.items() if (value := _number(each, quantity)) is not None}
+    of = first.fields.get("of")
+    seeds = sorted({each.seed for each in records if each.seed is not None and each.fields.get("of") == of})
+    missing = [seed for seed in seeds if seed not in values]
+    signature = str(first.fields.get("signature") or "")
+    if len(found) == 1 and not missing:
+        return _single(first, quantity)
+    if not values:
+        return Measured(None, signature=signature, missing=missing)
+    known = compared.get((run, str(of), str(quantity.record)))
+    if known is not None and first.fields["evaluator"] == "scores" and not missing and quantity.value is None:
+        return Measured(
+            known["value"], known["low"], known["high"], values, f"sentences and {SEEDS}", known["signature"]
+        )
+    return mean_of_seeds(values, signature, missing)
+
+
+def _single(found: Found, quantity: Quantity) -> Measured:
+    """A number without seeds, or of a single one, with the interval that its record has."""
+    value, fields = _number(found, quantity), found.fields
+    signature = str(fields.get("signature") or "")
+    seeds = {} if found.seed is None or value is None else {found.seed: value}
+    if value is None or quantity.value is not None or fields.get("low") is None or fields.get("high") is None:
+        return Measured(value, by_seed=seeds, signature=signature)
+    return Measured(value, float(fields["low"]), float(fields["high"]), seeds, RECORD, signature)
+
+
+def _number(found: Found, quantity: Quantity) -> float | None:
+    """The number of a record; None where there is none."""
+    value = found.fields.get(quantity.value or "value")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _matches(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(
+        isinstance(fields.get(key), (int, float))
+        if value == LAST and fields.get(key) != LAST
+        else _same(fields.get(key), value)
+        for key, value in wanted.items()
+    )
+
+
+def _same(there: Any, wanted: Any) -> bool:
+    """Whether a field is what was asked for; 1 is no true."""
+    return bool(there == wanted) and isinstance(there, bool) == isinstance(wanted, bool)
+
+
+def _latest(matching: list[Found], wanted: Mapping[str, Any]) -> list[Found]:
+    """Of the records that match, those with the largest value of each field that is asked for as the last."""
+    for key, value in wanted.items():
+        if value == LAST and matching and any(each.fields[key] != LAST for each in matching):
+            most = max(each.fields[key] for each in matching if each.fields[key] != LAST)
+            matching = [each for each in matching if each.fields[key] in (most, LAST)]
+    return matching
+
+
+def _only(name: str, matching: Sequence[Found]) -> Found:
+    """The one record that matches, or of several the one of the fewest fields: of the whole, not of a part."""
+    least = min(len(_parts(each)) for each in matching)
+    kept = [each for each in matching if len(_parts(each)) == least]
+    if len(kept) > 1:
+        differing = [
+            key for key in _parts(kept[0]) if any(each.fields.get(key) != kept[0].fields.get(key) for each in kept)
+        ]
+        values = ", ".join(
+            f"{key} ({', '.join(dict.fromkeys(str(each.fields.get(key)) for each in kept))[:80]})" for key in differing
+        )
+        raise InputError(
+            f"quantity {name}: {len(kept)} records match, which differ in {values or 'nothing'}; name more"
+        )
+    return kept[0]
+
+
+def _parts(found: Found) -> set[str]:
+    """The fields that say what a record is of."""
+    return {key for key, value in found.fields.items() if key not in _ENTIRE and value is not None}
+
+
+def _nothing(records: Sequence[Found], wanted: Mapping[str, Any]) -> str:
+    """Why no record matches: the first field of which none has the value, and the values that there are."""
+    kept = list(records)
+    for key, value in wanted.items():
+        fitting = [each for each in kept if _matches(each.fields, {key: value})]
+        if not fitting:
+            there = list(dict.fromkeys(str(each.fields.get(key)) for each in kept))
+            more = f" and {len(there) - 12} more" if len(there) > 12 else ""
+            return f"no record has {key} {value}; there are {', '.join(there[:12]) or 'none'}{more}"
+        kept = fitting
+    return "no record matches"

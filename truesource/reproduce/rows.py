@@ -1,0 +1,247 @@
+"""The rows of ``data/reproductions/PAPER.yaml``: a table or figure of a paper, what to run for it, and what it claims.
+
+A row either names what is ``run`` (a configuration in ``data/reproductions/runs``) or the ``command`` whose ``--json``
+is read, or says why it is ``untested``. A **quantity** is a number that is read from the records of the run; it has a
+value for each training seed, where its model has several. A **claim** is a statement of the paper about quantities.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from truesource.grammar.support.settings import Settings
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Match = str | bool | int | float | list[str] | None  #: what a field of a record must be
+NAME = r"^[a-z0-9][a-z0-9-]*$"
+LAST = "last"  #: as the value of a field: its largest, among the records that match in all else
+
+
+class Quantity(Settings):
+    """A number of a run: the one record that matches, or two other quantities.
+
+    Every key that is not listed here is a field that the record must have with this value; null: that it lacks.
+    ``last`` stands for the largest value that a field has. Where several records match, the one with the fewest fields
+    is taken: the total, not a part of it.
+
+    Fields that all records have: ``evaluator`` (scores, or the key of an evaluator; grammar; cells of a sweep) and
+    ``of``, the model as the configuration calls it. Where a record has no field ``model`` of its own, that is the same.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Match]
+
+    record: str | None = Field(None, description="Name of the record.")
+    value: str | None = Field(None, description="Field of the record with the number (default: value).")
+    run: str | None = Field(None, description="Which run, where the row has several; else a field of the record.")
+    minus: tuple[str, str] | None = Field(None, description="A difference: the first quantity minus the second.")
+    over: Any = Field(None, description="A ratio: the first quantity over the second; else a field of the record.")
+    published: Number | None = Field(None, description="The number that the paper reports.")
+
+    @property
+    def parts(self) -> tuple[str, str] | None:
+        """The two quantities that it is made of; None of one that is read."""
+        return self.minus or (tuple(self.over) if self._is_ratio else None)
+
+    @property
+    def _is_ratio(self) -> bool:
+        return self.record is None and isinstance(self.over, (list, tuple)) and len(self.over) == 2
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the fields of the record must be."""
+        given = {"name": self.record, "run": self.run, "over": self.over}
+        return {k: v for k, v in given.items() if v is not None} | (self.__pydantic_extra__ or {})
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.record is not None) + (self.minus is not None) + self._is_ratio != 1:
+            raise ValueError("give record: NAME, or minus: [a, b], or over: [a, b]")
+        return self
+
+
+class Extreme(Settings):
+    """A quantity that is smaller, or larger, than each of some others."""
+
+    of: str = Field(description="The quantity.")
+    among: list[str] = Field(min_length=1, description="The others.")
+
+
+class Between(Settings):
+    """A quantity in a range."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    of: str = Field(description="The quantity.")
+    low: Number | None = Field(None, alias="from", description="The lower end (default: none).")
+    high: Number | None = Field(None, alias="to", description="The upper end (default: none).")
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Self:
+        if self.low is None and self.high is None:
+            raise ValueError("give from, to, or both")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError("from must be less than to")
+        return self
+
+
+class Equal(Settings):
+    """A quantity that is as large as a number or another quantity, within a tolerance."""
+
+    of: str = Field(description="The quantity.")
+    to: Number | str = Field(description="A number, or another quantity.")
+    within: Annotated[Number, Field(gt=0)] = Field(description="How far from each other they may be.")
+
+
+class Claim(Settings):
+    """A statement of a paper about quantities: ``says`` in words, and one of the other keys as a test.
+
+    It holds where the 95% interval of what is tested lies on the side that it says, does not where it lies on the
+    other, and is undecided between.
+    """
+
+    TESTS: ClassVar[tuple[str, ...]] = (
+        "less",
+        "increasing",
+        "decreasing",
+        "smallest",
+        "largest",
+        "positive",
+        "negative",
+        "between",
+        "equal",
+    )
+
+    says: str = Field(description="The claim in words.")
+    less: tuple[str, str] | None = Field(None, description="The first quantity is less than the second.")
+    increasing: list[str] | None = Field(None, min_length=2, description="Each quantity is less than the next.")
+    decreasing: list[str] | None = Field(None, min_length=2, description="Each quantity is more than the next.")
+    smallest: Extreme | None = Field(None, description="A quantity is less than each of others.")
+    largest: Extreme | None = Field(None, description="A quantity is more than each of others.")
+    positive: str | None = Field(None, description="A quantity is more than 0.")
+    negative: str | None = Field(None, description="A quantity is less than 0.")
+    between: Between | None = Field(None, description="A quantity is in a range.")
+    equal: Equal | None = Field(None, description="A quantity is as large as another, or as a number.")
+
+    @property
+    def test(self) -> str:
+        """Which test it has."""
+        return next(name for name in self.TESTS if getattr(self, name) is not None)
+
+    @property
+    def names(self) -> list[str]:
+        """The quantities that it speaks of."""
+        given = getattr(self, self.test)
+        if isinstance(given, str):
+            return [given]
+        if isinstance(given, Extreme):
+            return [given.of, *given.among]
+        if isinstance(given, Between):
+            return [given.of]
+        if isinstance(given, Equal):
+            return [given.of, *([given.to] if isinstance(given.to, str) else [])]
+        return list(given)
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Self:
+        given = [name for name in self.TESTS if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) if given else "none"
+            raise ValueError(f"give one of {', '.join(self.TESTS)}, not {found}")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("a quantity is named twice")
+        return self
+
+
+def _listed(value: Any) -> Any:
+    """One name is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+class Row(Settings):
+    """A table or figure of a paper, or a part of one that has numbers of its own."""
+
+    name: str = Field(pattern=NAME, description="Name, as truesource reproduce takes it.")
+    shows: str = Field(description="The table or figure as the paper counts; a part of one follows after a comma.")
+    title: str = Field(description="What it is about.")
+    published: str = Field(description="What the paper reports, in one or two sentences.")
+    run: Annotated[list[str], BeforeValidator(_listed)] = Field(
+        [], description="Configurations in data/reproductions/runs, of truesource run or of evaluate scaling."
+    )
+    command: list[str] | None = Field(
+        None, min_length=1, description="A command without --json, of which the JSON is read; $RUN is the run folder."
+    )
+    models: list[str] | None = Field(None, description="Models of the configuration that it needs (default: all).")
+    evaluation: list[str] | None = Field(
+        None, description="Evaluators of the configuration that it needs; [] for the scores alone (default: all)."
+    )
+    quantities: dict[str, Quantity] = Field({}, description="What is read from the results.")
+    claims: list[Claim] = Field([], description="What the paper says of the quantities.")
+    differs: str | None = Field(None, description="Why our numbers differ: scale, data that are not public.")
+    correction: str | None = Field(None, description="What is wrong with a published formula, and what is done here.")
+    untested: str | None = Field(None, description="Why there is nothing to run.")
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is something to run."""
+        return self.untested is None
+
+    @property
+    def item(self) -> str:
+        """The table or figure, without the part."""
+        return self.shows.partition(",")[0].strip()
+
+    @property
+    def tested(self) -> dict[str, Any]:
+        """All of the row that its result depends on, as JSON values: not the words about it."""
+        kept = self.model_dump(mode="json", include={"run", "command", "models", "evaluation"})
+        quantities = {n: q.model_dump(mode="json", exclude={"published"}) for n, q in self.quantities.items()}
+        claims = [c.model_dump(mode="json", exclude={"says"}, exclude_none=True) for c in self.claims]
+        return {**kept, "quantities": quantities, "claims": claims}
+
+    @field_validator("quantities")
+    @classmethod
+    def _parts_come_first(cls, quantities: dict[str, Quantity]) -> dict[str, Quantity]:
+        known: set[str] = set()
+        for name, quantity in quantities.items():
+            if missing := [part for part in quantity.parts or () if part not in known]:
+                raise ValueError(f"{name} is made of {missing[0]}, which is no quantity above it")
+            known.add(name)
+        return quantities
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.untested is not None:
+            if self.run or self.command or self.quantities or self.claims:
+                raise ValueError("untested: a row that says why there is nothing to run has no run and no claims")
+            return self
+        if not self.run and self.command is None:
+            raise ValueError("give run, command or untested")
+        if not self.claims:
+            raise ValueError("claims: a row that runs needs one or more")
+        for number, claim in enumerate(self.claims):
+            if unknown := [name for name in claim.names if name not in self.quantities]:
+                raise ValueError(f"claims.{number}: there is no quantity {unknown[0]!r}")
+        return self
+
+
+class Paper(Settings):
+    """The rows of a paper."""
+
+    paper: str = Field(pattern=NAME, description="Name of the file: first author and year.")
+    intro: str | None = Field(None, description="What all rows have in common, at the head of the page.")
+    rows: list[Row] = Field(description="Tables and figures, in the order of the paper.")
+
+    @field_validator("rows")
+    @classmethod
+    def _names_differ(cls, rows: list[Row]) -> list[Row]:
+        for key in ("name", "shows"):
+            seen: set[str] = set()
+            for row in rows:
+                value = getattr(row, key)
+                if value in seen:
+                    raise ValueError(f"two rows have the {key} {value!r}")
+                seen.add(value)
+        return rows
