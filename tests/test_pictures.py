@@ -1,0 +1,34 @@
+"""Pictures of the pages are shown and small, and the links of README.md and CONTRIBUTING.md lead to files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PICTURES = sorted((ROOT / "docs" / "images").iterdir())
+LARGEST = 150_000  #: bytes of a PNG file
+
+
+def linked(page: Path) -> set[Path]:
+    """The files that a page links to or shows."""
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    return {(page.parent / target).resolve() for target in targets}
+
+
+def test_every_picture_is_on_a_page() -> None:
+    shown = set[Path]().union(*map(linked, PAGES))
+    assert [picture.name for picture in PICTURES if picture not in shown] == []
+
+
+def test_pictures_are_small() -> None:
+    assert [picture.name for picture in PICTURES if picture.suffix == ".png" and picture.stat().st_size > LARGEST] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_files(name: str) -> None:
+    found = linked(ROOT / name)
+    assert found and [target for target in found if not target.exists()] == []
