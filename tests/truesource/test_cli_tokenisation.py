@@ -415,8 +415,8 @@ def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monk
 def test_the_guide_names_every_estimator() -> None:
     from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 
-    guide = (Path(__file__).parents[2] / "docs" / "howto" / "tokenisation.md").read_text(encoding="utf-8")
-    table = guide.partition("## Which estimator")[2].partition("\n\n")[2].partition("\n\n")[0]
+    guide = (Path(__file__).parents[2] / "docs" / "concepts" / "estimators.md").read_text(encoding="utf-8")
+    table = guide.partition("## The estimators")[2].partition("\n\n")[2].partition("\n\n")[0]
     for name in ESTIMATORS:
         assert f"`{name.removeprefix('consistent-')}`" in table, name
     assert "`consistent-...`" in table
