@@ -1,7 +1,8 @@
-"""Pictures of the pages are shown and small, and the links of README.md and CONTRIBUTING.md lead to files."""
+"""Examples of the concept pages run, pictures are shown and small, links of README.md and CONTRIBUTING.md lead to files."""
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -32,3 +33,9 @@ def test_pictures_are_small() -> None:
 def test_links_lead_to_files(name: str) -> None:
     found = linked(ROOT / name)
     assert found and [target for target in found if not target.exists()] == []
+
+
+def test_examples_of_the_concepts_run() -> None:
+    pages = [page for page in sorted((ROOT / "docs" / "concepts").glob("*.md")) if ">>> " in page.read_text("utf-8")]
+    assert len(pages) >= 2
+    assert [page.name for page in pages if doctest.testfile(str(page), module_relative=False).failed] == []
