@@ -1,4 +1,4 @@
-"""Examples of the concept pages run, pictures are shown and small, links of README.md and CONTRIBUTING.md lead to files."""
+"""Examples of concepts run, pictures are shown and small, links of README.md and CONTRIBUTING.md lead to files."""
 
 from __future__ import annotations
 
