@@ -59,11 +59,17 @@ def command(
     if dry_run:
         _show_stages(rows, set_, runs, files)
         return
-    found = [_reproduce(row, set_, runs, results) for row in rows]
+    found = [_reproduce(row, set_, runs, results) for row in by_configuration(rows)]
     places = [str(results)] if results is not None else []
     written = [*places, *files.write(json=json_of([as_json(each) for each in found]))]
     wrote = f"Wrote {' and '.join(written)}. " if written else ""
     echo(f"{wrote}Next: truesource reproduce --list")
+
+
+def by_configuration(rows: list[Row]) -> list[Row]:
+    """Rows of one configuration after each other: two of one run folder would make a stage again at every change."""
+    first = {tuple(row.run): number for number, row in reversed(list(enumerate(rows)))}
+    return sorted(rows, key=lambda row: first[tuple(row.run)])
 
 
 def list_rows(files: OutputFiles) -> None:

@@ -83,7 +83,8 @@ def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -
         content: Any = read_record(file, Any, remedy=REMEDY)
         records = _scores(content) if evaluator == "scores" else numbers_in(content)
         for record in records:
-            yield _labelled(record, evaluator, entry or names.get(str(record.get("model"))), names)
+            named = str(record.get("model", record.get("source")))  # a source of text is a model, or none
+            yield _labelled(record, evaluator, entry or names.get(named), names)
 
 
 def _is_of_a_model(folder: Path, name: str) -> bool:
