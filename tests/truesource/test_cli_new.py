@@ -52,6 +52,7 @@ def test_every_key_is_commented_and_valid(kind: Kind, folder: Path, command: Com
     command("new", kind, "mine")
     text = (folder / "mine" / "experiment.yaml").read_text("utf-8")
     assert text.startswith("# ") and text.count("#") >= 4
+    assert {words.split()[0] for words in text.split("truesource run ")[1:]} <= {"experiment.yaml"}
     assert load_config("mine/experiment.yaml").name == "mine"
 
 

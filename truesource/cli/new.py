@@ -66,6 +66,8 @@ def contents(kind: Kind, name: str) -> dict[str, str]:
     packaged = {Kind.DEMO: data / "demo.yaml", Kind.LANGUAGES: data / "language.yaml"}
     text = packaged.get(kind, data / "new" / f"{kind}.yaml").read_text(encoding="utf-8")
     named = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    if kind in packaged:  # a comment says how to run the one that comes with truesource
+        named = named.replace(f"truesource run {packaged[kind].stem}", f"truesource run {CONFIG}")
     files = {CONFIG: f"{editor_line(SCHEMA)}\n{named}", SCHEMA: schema_text()}
     if kind is Kind.GRAMMAR:
         files["grammar.txt"] = (data / "new" / "grammar.txt").read_text(encoding="utf-8")
