@@ -134,13 +134,25 @@ class PCFG(GrammarRules):
         """
         return self.exact.masked(sentence, position)
 
-    def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
+    def viterbi(self, sentence: Sequence[str], *, coarse: bool = False) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats.
+
+        Args:
+            sentence: its words.
+            coarse: show the derivation as a tree of the rules as they were written, with treebank labels, and not with
+                the grammar's own symbols and the ``@`` nodes of long rules.
 
         Raises:
             InputError: the grammar cannot make the sentence.
+
+        >>> grammar = PCFG.from_text("S -> 'a' 'b' 'c' 1.0")
+        >>> print(grammar.viterbi(["a", "b", "c"], coarse=True)[0])
+        (S ('a' a) ('b' b) ('c' c))
         """
-        return self.exact.viterbi(sentence)
+        from truesource.grammar.surface import surface
+
+        tree, log_prob = self.exact.viterbi(sentence)
+        return (surface(tree, self) if coarse else tree), log_prob
 
 
 def language(name: str, **settings: Any) -> PCFG:

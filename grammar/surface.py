@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import splice
 from truesource.grammar.treebank.traverse import fold
 
 
-def surface(tree: Tree, pcfg: PCFG, *, binarised: bool = False) -> Tree:
+def surface(tree: Tree, pcfg: GrammarRules, *, binarised: bool = False) -> Tree:
     """Project symbols to treebank labels and splice out the nodes that binarisation made.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from truesource.grammar.bracketing import escaped
+from truesource.grammar.bracketing import escaped, is_word_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +71,26 @@ class Tree:
                 stack.append(None)
                 stack.extend(reversed(node.children))
         return "".join(parts)
+
+    def svg(self) -> str:
+        """A drawing as SVG, which notebooks show.
+
+        A node that stands for a quoted word of a grammar (``'the'`` above ``the``) is drawn as the word alone.
+        """
+        from truesource.grammar.tree_drawing import DrawnNode, tree_svg
+
+        nodes: list[DrawnNode] = []
+        stack: list[tuple[Tree | str, int, int | None]] = [(self, 0, None)]
+        while stack:
+            node, depth, parent = stack.pop()
+            if isinstance(node, Tree) and node.is_preterminal and is_word_label(node.label):
+                node = node.children[0]
+            if isinstance(node, Tree):
+                stack.extend((child, depth + 1, len(nodes)) for child in reversed(node.children))
+                nodes.append(DrawnNode(node.label, depth, parent))
+            else:
+                nodes.append(DrawnNode(node, depth, parent, is_word=True))
+        return tree_svg(nodes, f"Tree: {self}")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()

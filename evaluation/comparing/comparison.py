@@ -117,7 +117,11 @@ def _difference_record(comparison: ModelComparison, found: PairedDifference) -> 
 
 
 def compare_models(
-    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int = DEFAULT_SEED
+    models: Sequence[ModelScores],
+    *,
+    baseline: str | None = None,
+    seed: int = DEFAULT_SEED,
+    parallel: bool = False,
 ) -> ModelComparison:
     """Compare models of one group, see `truesource.evaluation.comparing.models.grouped`.
 
@@ -125,15 +129,19 @@ def compare_models(
         models: with names of their own.
         baseline: name of the model that the others are compared with; None: the first.
         seed: of the resampling for differences and for means over several seeds.
+        parallel: models have texts and truths of their own, sentence beside sentence, each as long as in the others.
 
     Raises:
-        InputError: there is no such baseline, two models have one name, or their texts, truths or objectives differ.
+        InputError: there is no such baseline, two models have one name, their objectives, conditions or frames differ,
+            or their texts and truths, which must be parallel if ``parallel``.
         NothingToCompareError: no sentence is possible for all models and the oracle.
     """
     names = [model.name for model in models]
     if len(set(names)) < len(names):
         raise InputError("two models have the same name; give each its own", code="repeated-name")
-    if len({model.key for model in models}) != 1:
+    if parallel:
+        _check_parallel(models)
+    elif len({model.key for model in models}) != 1:
         raise InputError("the models were scored on different texts, truths or objectives", code="different-texts")
     against = models[0] if baseline is None else _named(models, baseline)
     common = np.asarray(np.all([model.made for model in models], axis=0))
@@ -156,7 +164,7 @@ def compare_models(
     return ModelComparison(
         objective=against.objective,
         rows=[model_row(model, seed=seed) for model in models],
-        oracle=_oracle_row(against),
+        oracle=_oracle_row(against, f"oracle of {against.name}" if parallel else "oracle"),
         baseline=against.name,
         differences=differences,
         sentences=int(common.sum()),
@@ -200,12 +208,12 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
     )
 
 
-def _oracle_row(model: ModelScores) -> ModelRow:
+def _oracle_row(model: ModelScores, name: str) -> ModelRow:
     """The oracle with the vocabulary of a model, on the sentences of its first seed."""
     first = model.seeds[0]
     paired = replace(first.paired, model=first.paired.oracle, impossible_model=first.paired.impossible_oracle[:0])
-    alone = replace(first, label="oracle", paired=paired, seed=None, exact=None)
-    return model_row(ModelScores(name="oracle", seeds=[alone]))
+    alone = replace(first, label=name, paired=paired, seed=None, exact=None)
+    return model_row(ModelScores(name=name, seeds=[alone]))
 
 
 def _of_log(found: Contrast, least: float = 0.0) -> Interval:
@@ -214,6 +222,32 @@ def _of_log(found: Contrast, least: float = 0.0) -> Interval:
         return Interval(math.exp(found.value))
     with np.errstate(over="ignore"):
         return Interval(math.exp(found.value), *ends(*np.exp(np.maximum([found.low, found.high], least))))
+
+
+def _check_parallel(models: Sequence[ModelScores]) -> None:
+    """Texts and truths may differ; what is asked of them may not, nor the numbers of their tokens."""
+    first, counts = models[0], models[0].seeds[0].table[2]
+    for model in models[1:]:
+        if model.asked != first.asked:
+            raise InputError(
+                f"{first.name} and {model.name} have different objectives, length conditions or scoring frames",
+                code="different-texts",
+            )
+        others = model.seeds[0].table[2]
+        if len(others) != len(counts):
+            raise InputError(
+                f"{first.name} has {len(counts):,} sentences and {model.name} {len(others):,}; parallel texts have as"
+                " many",
+                code="not-parallel",
+            )
+        differing = np.flatnonzero((others != counts) & (others > 0) & (counts > 0))
+        if len(differing):
+            n = int(differing[0])
+            raise InputError(
+                f"sentence {n + 1:,} has {int(counts[n])} tokens in {first.name} and {int(others[n])} in {model.name};"
+                " the sentences of parallel texts are as long as each other",
+                code="not-parallel",
+            )
 
 
 def _named(models: Sequence[ModelScores], name: str) -> ModelScores:
@@ -244,7 +278,7 @@ def _difference_parts(
     tokens = [int(side.seeds[0].table[2, common].sum()) for side in (model, baseline)]
     mixed = {
         key: _both(model.parts.get(key, "none"), baseline.parts.get(key, "none"))
-        for key in ("vocab", "reading")
+        for key in ("vocab", "reading", "grammar", "data")
         if key in model.parts or key in baseline.parts
     }
     return {

@@ -62,6 +62,11 @@ class ModelScores:
         return tuple(values.values())
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """`key` without the text and its truth, which parallel texts have of their own."""
+        return tuple(value for name, value in zip(SAME, self.key, strict=True) if name not in ("data", "grammar"))
+
+    @property
     def objective(self) -> str:
         """Causal or masked."""
         return str(self.parts["objective"])

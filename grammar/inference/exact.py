@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from truesource.grammar.tree import Tree
 
 Variant = Literal["default", "paper"]
+SHOWN = 5  #: words in the one line of a distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NextToken:
     """What can follow a prefix. ``probability`` and ``stop`` sum to one for a consistent grammar."""
 
@@ -42,6 +43,11 @@ class NextToken:
         """The k most probable words."""
         order = np.argsort(-self.probability, kind="stable")[:k]
         return [(self.words[i], float(self.probability[i])) for i in order]
+
+    def __repr__(self) -> str:
+        likely = ", ".join(f"{word!r}: {p:.4f}" for word, p in self.top(SHOWN))
+        more = f", {len(self.words) - SHOWN:,} more" if len(self.words) > SHOWN else ""
+        return f"NextToken({likely}{more}; stop: {self.stop:.4f})"
 
 
 class Exact(GrammarTables):

@@ -61,7 +61,7 @@ _RULES: dict[str, tuple[Step, ...]] = {
 }
 
 _STEPS = {label: tuple((side, frozenset(names.split())) for side, names in steps) for label, steps in _RULES.items()}
-_PUNCTUATION = frozenset([",", ":", ".", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", "PUNCT"])
+_PUNCTUATION = frozenset([",", ":", ".", "?", "!", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", "PUNCT"])
 #: labels that the table knows and Penn does not have
 _SHORT = "N PropN Noun V Vi Vt IV TV Verb Aux P Prep D Det Adj Adv Conj Comp Pron DP AdjP AP AdvP"
 _BY_HAND = frozenset(_SHORT.split())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.treebank.heads import head_index, known_head
@@ -218,3 +218,10 @@ def test_heads_of_labels_that_a_change_took_away_are_not_written() -> None:
 def test_damaged_heads_of_a_grammar_are_refused(damaged: object) -> None:
     with pytest.raises(InputError, match="heads that are stored with this grammar are damaged"):
         HeadRules.of(PCFG.from_text(FISH).with_meta(heads=damaged))
+
+
+def test_questions_of_the_embedded_grammar_have_heads() -> None:
+    assert known_head("SQ", ["VBZ", "NP", "VP", "?"]) == 2
+    assert known_head("SBARQ", ["WHADVP", "SQ", "?"]) == 1
+    changed = parse_variant("head-final=SQ")(language("english", size="small"))
+    assert "SQ -> VBD NP *VP ?" in changed.description["details"]["swapped"]

@@ -81,3 +81,17 @@ def test_a_sentence_says_why_values_have_no_interval(
         assert made.caption == caption
         shown(made, 100, monkeypatch, terminal=False)
         assert caption in " ".join(said(capsys).split())
+
+
+def test_a_table_in_a_notebook() -> None:
+    table = ReportTable(
+        columns=("model", "KL\nnats"),
+        rows=[TableRow(["a<b", Cell("0.10", ("0.05", "0.15"))]), TableRow(["truth", None])],
+        title="Causal models",
+        note="95% intervals",
+    )
+    html = table._repr_html_()
+    assert html.startswith("<p><b>Causal models</b></p><table><thead><tr><th ")
+    assert '<th style="text-align: right">KL nats</th>' in html
+    assert '<td style="text-align: left">a&lt;b</td><td style="text-align: right">0.10 [0.05, 0.15]</td>' in html
+    assert '<td style="text-align: right">\N{EN DASH}</td></tr></tbody></table><p>95% intervals</p>' in html

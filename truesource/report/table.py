@@ -67,6 +67,27 @@ class ReportTable:
         said = no_interval_text([cell.no_interval for cell in cells if cell.no_interval])
         return ". ".join(filter(None, (self.note.removesuffix(".") if said else self.note, said)))
 
+    def _repr_html_(self) -> str:
+        """The table in a notebook; all numbers are text, so the order of the rows is that of the table."""
+        from html import escape
+
+        def line(tag: str, texts: Sequence[str]) -> str:
+            sides = ("left" if self.is_text(column) else "right" for column in range(len(texts)))
+            cells = (
+                f'<{tag} style="text-align: {side}">{escape(text)}</{tag}>'
+                for text, side in zip(texts, sides, strict=True)
+            )
+            return f"<tr>{''.join(cells)}</tr>"
+
+        head = line("th", [column.replace("\n", " ") for column in self.columns])
+        rows = "".join(
+            line("td", [ABSENT if cell is None else " ".join(str(cell).split()) for cell in row.cells])
+            for row in self.rows
+        )
+        title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
+        note = f"<p>{escape(self.caption)}</p>" if self.caption else ""
+        return f"{title}<table><thead>{head}</thead><tbody>{rows}</tbody></table>{note}"
+
     def is_text(self, column: int) -> bool:
         """Whether a column holds text, which is aligned left."""
         return column in self.text or column - len(self.columns) in self.text
