@@ -294,7 +294,7 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     assert command(*call("kept", *options)).code == 0
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", (tmp_path / "p.svg").read_text(encoding="utf-8"))
     assert ("limit" in texts) == (right == "sampled")
-    assert ("limit of the expected" in texts) == ("expected for a drawn label" in texts) == (right == "argmax")
+    assert ("limit of the expected" in texts) == ("expected for a sampled label" in texts) == (right == "argmax")
 
 
 def test_the_earlier_name_of_verb_and_key(finished: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:

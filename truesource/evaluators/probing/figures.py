@@ -81,7 +81,7 @@ def _curves(drawn: Any, records: Sequence[Record]) -> None:
     lines.append(("control_accuracy", QUIET, "--", "control task"))
     drawn_labels = _accuracy(records).get("right") == "sampled"
     if not drawn_labels:  # the most probable label is right then, so the limit is of another measure
-        lines.append(("expected_accuracy", TRUTH, "--", "expected for a drawn label"))
+        lines.append(("expected_accuracy", TRUTH, "--", "expected for a sampled label"))
     for name, colour, style, label in lines:
         _line(axes, layer_rows(records, name), colour, style, label, band=name != "expected_accuracy")
     for name, colour, style, label in (
