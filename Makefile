@@ -6,7 +6,7 @@ TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 EXTRAS ?= all,dask,sentencepiece
 TESTS ?= tests
 
-.PHONY: demo test check docs slow campaign bench settings test-lowest release clean
+.PHONY: demo test check docs slow campaign bench settings reproductions test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource demo
@@ -34,6 +34,10 @@ campaign: .venv/installed
 
 settings: .venv/installed
 	$(BIN)/python -m truesource.cli.settings_table > docs/reference/settings.md
+
+# The pages of the papers, from data/reproductions and its results.
+reproductions: .venv/installed
+	$(BIN)/python -m truesource.reproduce.pages docs/reproductions
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py

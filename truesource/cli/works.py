@@ -27,6 +27,11 @@ class Work:
         issue = (f" {self.volume}" if self.volume else "") + (f"({self.number})" if self.number else "")
         return f"{short} ({self.year}), {self.title}, {self.venue}{issue}"
 
+    @property
+    def short(self) -> str:
+        """Authors and year."""
+        return f"{str(self).partition(chr(41))[0]})"
+
     def bibtex(self) -> str:
         """The BibTeX entry."""
         venue = "journal" if self.kind == "article" else "booktitle"
@@ -213,6 +218,19 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
                 "Where is the signal in tokenization space?",
                 "EMNLP",
                 2024,
+            ),
+        ),
+    ),
+    "pplu": (
+        "perplexity over that of word frequencies",
+        (
+            Work(
+                "roh-etal-2020",
+                "Roh, Jihyeon and Oh, Sang-Hoon and Lee, Soo-Young",
+                "Unigram-Normalized Perplexity as a Language Model Performance Measure with Different Vocabulary Sizes",
+                "arXiv",
+                2020,
+                "article",
             ),
         ),
     ),

@@ -23,7 +23,7 @@ from truesource.reproduce.found import Found, of_command, of_run, of_sweep
 from truesource.reproduce.quantities import SEEDS, Measured, measured
 from truesource.reproduce.result import RowResult, result_of
 from truesource.reproduce.rows import Row
-from truesource.reproduce.verdicts import tested
+from truesource.reproduce.verdicts import judged
 from truesource.run.config import RunConfig
 from truesource.sweep.config import SweepConfig
 
@@ -58,7 +58,7 @@ def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> Ro
         records, seconds = {row.name: found}, seconds + taken
     values = measured(row.quantities, records, _compared(composed, runs))
     known = _contrasts(row, composed, runs)
-    claims = [tested(claim, values, known) for claim in row.claims]
+    claims = [judged(claim, values, known) for claim in row.claims]
     return result_of(row, values, claims, seconds=seconds, digest=digest_of(row, composed), overrides=overrides)
 
 

@@ -17,7 +17,7 @@ from truesource.reproduce.found import Found
 from truesource.reproduce.rows import LAST, Quantity
 
 SEEDS = "training seeds"
-RECORD = "its run"
+RECORD = "the data of one run"
 _ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: no part of what it is of
 
 
@@ -164,7 +164,7 @@ def _of_seeds(
     values = {seed: value for seed, each in found.items() if (value := _number(each, quantity)) is not None}
     of = first.fields.get("of")
     seeds = sorted({each.seed for each in records if each.seed is not None and each.fields.get("of") == of})
-    missing = [seed for seed in seeds if seed not in values]
+    missing = tuple(seed for seed in seeds if seed not in values)
     signature = str(first.fields.get("signature") or "")
     if len(found) == 1 and not missing:
         return _single(first, quantity)
@@ -212,10 +212,11 @@ def _same(there: Any, wanted: Any) -> bool:
 
 def _latest(matching: list[Found], wanted: Mapping[str, Any]) -> list[Found]:
     """Of the records that match, those with the largest value of each field that is asked for as the last."""
-    for key, value in wanted.items():
-        if value == LAST and matching and any(each.fields[key] != LAST for each in matching):
-            most = max(each.fields[key] for each in matching if each.fields[key] != LAST)
-            matching = [each for each in matching if each.fields[key] in (most, LAST)]
+    for key in [key for key, value in wanted.items() if value == LAST]:
+        steps = {each.fields[key] for each in matching}
+        if matching:
+            last = LAST if LAST in steps else max(steps)
+            matching = [each for each in matching if each.fields[key] == last]
     return matching
 
 

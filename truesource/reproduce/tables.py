@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
-from truesource.reproduce.result import ClaimResult, NumberResult, RowResult
+from truesource.reproduce.result import NumberResult, RowResult
 from truesource.reproduce.rows import Paper, Row
 
 SPEC = ".4g"
@@ -77,9 +77,3 @@ def intervals_note(numbers: Sequence[NumberResult]) -> str:
     """What the intervals are over."""
     over = list(dict.fromkeys(each.over for each in numbers if each.over is not None))
     return f"95% intervals over {'; '.join(over)}" if over else ""
-
-
-def decided(claim: ClaimResult) -> str:
-    """The verdict on a claim, with a remark where numbers were compared as they are."""
-    exact = any(each.value is not None and each.low is None for each in claim.differences)
-    return f"{claim.verdict} ({EXACT})" if exact else claim.verdict

@@ -67,7 +67,7 @@ class Tested:
         return any(each.measured.value is not None and each.measured.interval is None for each in self.differences)
 
 
-def tested(claim: Claim, quantities: Mapping[str, Measured], known: Contrasts = lambda one, other: None) -> Tested:
+def judged(claim: Claim, quantities: Mapping[str, Measured], known: Contrasts = lambda one, other: None) -> Tested:
     """The verdict on a claim.
 
     Args:
