@@ -1,0 +1,96 @@
+"""The rows of the four papers: each table and figure is there, results are of the rows as they are, pages of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from truesource.grammar.support.errors import InputError
+from truesource.reproduce.composed import compose, digest_of
+from truesource.reproduce.packaged import config_file, find_rows, papers, reproductions_folder
+from truesource.reproduce.pages import committed_result, pages, work_of
+from truesource.reproduce.rows import Row
+
+ROOT = Path(__file__).resolve().parents[3]
+#: every table and figure of each paper
+SHOWN = {
+    "jumelet2023": "Table 1; Figure 1, 2, 3, 4a, 4b, 5a, 5b, 6, 7 left, 7 right, 8, 9",
+    "cao2021": "Table 1, 2; Figure 1, 2a, 2b, 3",
+    "roh2020": "Figure 1a, 1b, 1c; Table 1, 2",
+    "meister2021": "Table 1, 2, 3, 4, 5, 6, 7; Figure 1, 2, 3, 4, 5, 6, 7, 8, 9a, 9b",
+}
+ROWS = [row for paper in papers().values() for row in paper.rows]
+RUN = [row for row in ROWS if row.runs]
+
+
+def items(paper: str) -> list[str]:
+    """``Figure 7, left``: one string for each table and figure."""
+    found = []
+    for part in SHOWN[paper].split("; "):
+        kind, _, numbers = part.partition(" ")
+        found += [f"{kind} {number.replace(' ', ', ')}" for number in numbers.split(", ")]
+    return found
+
+
+def test_there_are_rows_of_the_four_papers() -> None:
+    assert papers().keys() == SHOWN.keys()
+    names = [row.name for row in ROWS]
+    assert len(set(names)) == len(names) > 40
+
+
+@pytest.mark.parametrize("paper", SHOWN)
+def test_every_table_and_figure_has_its_row_once_or_in_parts(paper: str) -> None:
+    shown = [row.shows for row in papers()[paper].rows]
+    assert len(set(shown)) == len(shown)
+    wanted = items(paper)
+    assert [item for item in wanted if not any(each == item or each.startswith(f"{item}, ") for each in shown)] == []
+    strangers = [each for each in shown if not any(each == item or each.startswith(f"{item}, ") for item in wanted)]
+    assert strangers == []
+
+
+@pytest.mark.parametrize("row", RUN, ids=lambda row: row.name)
+def test_what_a_row_runs_is_there(row: Row) -> None:
+    composed = compose(row)
+    assert [each.name for each in composed] == row.run
+    assert all(config_file(name).is_file() for name in row.run)
+    assert find_rows(row.name) == [row]
+
+
+@pytest.mark.parametrize("row", RUN, ids=lambda row: row.name)
+def test_a_committed_result_is_of_the_row_as_it_is(row: Row) -> None:
+    result = committed_result(row)
+    if result is None:
+        pytest.skip("not run yet")
+    assert result.digest == digest_of(row, compose(row)), "the row or its configuration has changed: run it again"
+    assert list(result.quantities) == list(row.quantities) and len(result.claims) == len(row.claims)
+
+
+def test_every_result_belongs_to_a_row() -> None:
+    files = {path.stem for path in (reproductions_folder() / "results").glob("*")}
+    assert files <= {row.name for row in RUN}
+
+
+def test_the_pages_are_what_make_reproductions_writes() -> None:
+    for name, text in pages().items():
+        page = ROOT / "docs" / "reproductions" / f"{name}.md"
+        assert page.read_text(encoding="utf-8") == text, f"{name}.md is out of date: make reproductions"
+
+
+def test_every_paper_is_one_that_cite_lists() -> None:
+    assert {work_of(paper).year for paper in papers().values()} == {2020, 2021, 2023}
+
+
+def test_a_paper_stands_for_its_rows() -> None:
+    assert find_rows("roh2020") == [row for row in papers()["roh2020"].rows if row.runs]
+    with pytest.raises(InputError, match="there is no row or paper 'jz-table-2'; did you mean jz-table-1"):
+        find_rows("jz-table-2")
+
+
+def test_words_of_a_row_do_not_change_its_digest_and_tests_do() -> None:
+    row = find_rows("jz-figure-1")[0]
+    same = row.model_copy(update={"published": "other words", "differs": "so", "correction": "so", "title": "so"})
+    assert digest_of(same, compose(same)) == digest_of(row, compose(row))
+    other = row.model_copy(update={"claims": row.claims * 2})
+    assert digest_of(other, compose(other)) != digest_of(row, compose(row))
+    assert digest_of(row, compose(row, ["seed=2"])) != digest_of(row, compose(row))
