@@ -70,7 +70,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(executed_pages())
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 1200
 nb_merge_streams = True
 _home = DOCS / "_build" / "home"
 _home.mkdir(parents=True, exist_ok=True)
