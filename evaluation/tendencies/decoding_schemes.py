@@ -79,8 +79,8 @@ def compare(
     if reference is None:
         found = against_truth(sources, truth, options)
     else:
-        read = {key: truth.read(sentences) for key, sentences in sources.items()}
-        found = against_sample(read, truth.read(reference), options)
+        read = {key: truth.read_as_text(sentences) for key, sentences in sources.items()}
+        found = against_sample(read, truth.read_as_text(reference), options)
     parts = {}
     for scheme in dict.fromkeys(sample.scheme for sample in samples):
         names = {ORACLE: ORACLE, **{key: sample.model for key, sample in keys.items() if sample.scheme == scheme}}

@@ -66,6 +66,14 @@ class Truth:
         """Sentences as this truth sees them: words outside a vocabulary that was given are ``<unk>``."""
         return [self._oracle.read(sentence) for sentence in sentences]
 
+    def read_as_text(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
+        """The same for a comparison with a text, where words that the grammar lacks are words like others."""
+        known = self.pcfg.word_ids
+        return [
+            [read if word in known else word for word, read in zip(sentence, self._oracle.read(sentence), strict=True)]
+            for sentence in sentences
+        ]
+
     @property
     def collapsed(self) -> bool:
         """Whether some words are read as ``<unk>``."""
