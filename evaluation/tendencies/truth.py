@@ -50,6 +50,7 @@ class Truth:
         self._oracle = Oracle(pcfg, lengths=lengths, vocabulary=vocabulary)
         self.pcfg = self._oracle.language
         self.lengths = lengths
+        self._possible = frozenset(pcfg.terminals)
         self._shares: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
 
     @property
@@ -68,9 +69,11 @@ class Truth:
 
     def read_as_text(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
         """The same for a comparison with a text, where words that the grammar lacks are words like others."""
-        known = self.pcfg.word_ids
         return [
-            [read if word in known else word for word, read in zip(sentence, self._oracle.read(sentence), strict=True)]
+            [
+                read if word in self._possible else word
+                for word, read in zip(sentence, self._oracle.read(sentence), strict=True)
+            ]
             for sentence in sentences
         ]
 
