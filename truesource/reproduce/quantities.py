@@ -18,6 +18,7 @@ from truesource.reproduce.rows import LAST, Quantity
 
 SEEDS = "training seeds"
 RECORD = "the data of one run"
+_SAME = 1e-9  #: numbers this near to each other, relative to 1 and their size, are the same
 _ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: no part of what it is of
 
 
@@ -88,12 +89,17 @@ def measured(
 
 
 def minus(one: Measured, other: Measured) -> Measured:
-    """A difference: paired by seed where both have two seeds or more in common, else of their intervals."""
+    """A difference: paired by seed where both have two seeds or more in common, else of their intervals.
+
+    Two numbers in which networks have no part, such as two bounds, are the same in every seed: then seeds say nothing
+    of their difference, and their intervals do. Where there is no difference, it is exactly 0.
+    """
     if one.value is None or other.value is None:
         return Measured(None)
-    common = _common(one, other)
-    if common:
-        return mean_of_seeds({seed: one.by_seed[seed] - other.by_seed[seed] for seed in common})
+    paired = {seed: one.by_seed[seed] - other.by_seed[seed] for seed in _common(one, other)}
+    fixed = _constant(one.by_seed) and _constant(other.by_seed)
+    if paired and not (fixed and max(map(abs, paired.values())) > _SAME):
+        return mean_of_seeds(paired)
     low, high = one.bounds[0] - other.bounds[1], one.bounds[1] - other.bounds[0]
     return _combined(one.value - other.value, low, high, one, other)
 
@@ -175,7 +181,16 @@ def _of_seeds(
         return Measured(
             known["value"], known["low"], known["high"], values, f"sentences and {SEEDS}", known["signature"]
         )
+    if not missing and _constant(values):  # no network has a part in it
+        single = _single(first, quantity)
+        return Measured(single.value, single.low, single.high, values, single.over, signature)
     return mean_of_seeds(values, signature, missing)
+
+
+def _constant(by_seed: Mapping[int, float]) -> bool:
+    """Whether a number is the same for all seeds."""
+    values = list(by_seed.values())
+    return not values or max(values) - min(values) <= _SAME * max(1.0, abs(values[0]))
 
 
 def _single(found: Found, quantity: Quantity) -> Measured:

@@ -9,7 +9,7 @@ import pytest
 
 from truesource.grammar.support.errors import InputError
 from truesource.reproduce.found import Found, numbers_in
-from truesource.reproduce.quantities import RECORD, SEEDS, Measured, measured
+from truesource.reproduce.quantities import RECORD, SEEDS, Measured, measured, minus
 from truesource.reproduce.rows import Quantity
 
 
@@ -120,3 +120,13 @@ def test_scores_of_several_seeds_have_the_interval_of_the_comparison() -> None:
 def test_numbers_are_found_however_deep() -> None:
     content = {"targets": {"tag": [{"name": "a", "value": 1}], "more": {"name": "b", "value": None}}, "name": "c"}
     assert [each["name"] for each in numbers_in(content)] == ["a", "b"]
+
+
+def test_a_number_without_a_network_has_the_interval_of_its_record() -> None:
+    bounds = [found(seed, value=60.0, low=55.0, high=66.0, name="bound") for seed in (1, 2, 3)]
+    got = read(bounds, record="bound")
+    assert (got.value, got.interval, got.over) == (60.0, (55.0, 66.0), RECORD)
+    masked = [found(seed, value=30.0, low=28.0, high=33.0, name="masked") for seed in (1, 2, 3)]
+    difference = minus(got, read(masked, record="masked"))
+    assert (difference.value, difference.interval) == (30.0, (22.0, 38.0))  # not that of seeds, which would be [30, 30]
+    assert minus(got, read(bounds, record="bound")).interval == (0.0, 0.0)  # one number is itself
