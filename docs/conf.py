@@ -19,7 +19,17 @@ project_copyright = "The truesource developers, Apache License 2.0"
 release = version = installed("truesource")
 language = "en"
 
-extensions = ["myst_nb", "sphinx_copybutton", "index_pages", "summary"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "index_pages",
+    "generated",
+    "fields",
+    "names",
+    "summary",
+]
 root_doc = "index"
 exclude_patterns = [
     "_build",
@@ -27,7 +37,17 @@ exclude_patterns = [
     # parts of gallery/languages.md, which has their text
     *(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*.md") if page.stem not in {"index", "languages"}),
 ]
+# Links of pages are checked, and those of docstrings to modules that the API has; types of other libraries have no page here.
 nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]
+default_role = "py:obj"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+toc_object_entries = False
 highlight_language = "none"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -1,4 +1,4 @@
-"""Trained networks of whole words as `LanguageModel`s: scores, distributions, next-word probabilities, samples."""
+"""Trained networks of whole words, each a `LanguageModel`: scores, distributions, next-word probabilities, samples."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """Expected calibration error over all events: half the sum of |mass of Q - mass of P| of the bins, 0 to 1.
+        """Expected calibration error over all events: half the sum of ``|mass of Q - mass of P|`` of the bins, 0 to 1.
 
         Per context, so it is at most the mean total variation: the part of it that bins of equal Q show.
         """

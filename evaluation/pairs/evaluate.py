@@ -26,7 +26,7 @@ from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
-ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats
+ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
 IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make
 CHOICES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  #: edges of the probability of a model's choice
@@ -54,7 +54,7 @@ class PairEvaluation(ResultRecords):
     def scores(self) -> list[tuple[dict[str, str], Score]]:
         """Every number, with what it is of.
 
-        By phenomenon, and for all together: the measures and counts; accuracy by stratum, and by |log odds| of the
+        By phenomenon, and for all together: the measures and counts; accuracy by stratum, and by ``|log odds|`` of the
         truth; the mean log odds of model and truth in each of these bins; and the truth's probability of what the model
         chooses, by the probability with which it does.
         """

@@ -27,7 +27,7 @@ class MarginalGaps:
     sets: tuple[str, ...]  #: (N,) name of the set of each document
     gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
     entropy: FloatArray  #: (N,) H of the tokeniser's Q over the segmentations of each document, nats
-    pieces: FloatArray  #: (N,) |T*|
+    pieces: FloatArray  #: (N,) ``|T*|``
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 
     def records(self) -> list[dict[str, Any]]:
@@ -53,8 +53,8 @@ def marginal_gaps(
 ) -> MarginalGaps:
     """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
 
-    Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of |T*|,
-    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H / |T*| with gap / |T*|, in [-1, 1], if there
+    Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of ``|T*|``,
+    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H / ``|T*|`` with gap / ``|T*|``, in [-1, 1], if there
     are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation depends on the
     estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document bootstrap; that of
     the correlation is of the jackknife.

@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 )
 Key = tuple[
     Any, ...
-]  #: what a symbol is: ("symbol", name), ("word", word), ("chain", left-hand side, *keys of children)
+]  #: what a symbol is: ("symbol", name), ("word", word), ("chain", left-hand side, and the keys of its children)
 NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = (\S+)\)")  # of str(nltk.PCFG)
 _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 

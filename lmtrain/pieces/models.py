@@ -1,4 +1,4 @@
-"""Models of pieces as `LanguageModel`s of words."""
+"""Models of pieces, each a `LanguageModel` of words."""
 
 from __future__ import annotations
 

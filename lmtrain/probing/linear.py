@@ -48,7 +48,7 @@ def fit_linear(
     *,
     weight_decays: Sequence[float] = WEIGHT_DECAYS,
 ) -> LinearProbe:
-    """Minimise cross-entropy + weight_decay / 2 * |W|^2 (of standardised inputs, the bias is free) by L-BFGS.
+    """Minimise cross-entropy + ``weight_decay / 2 * |W|^2`` (of standardised inputs, the bias is free) by L-BFGS.
 
     Full batches in float64, from zero weights and the labels' frequencies, so one machine gives the same probe each
     time. Every few iterations the cross-entropy on the dev part is looked at; the weights that were best there are

@@ -42,6 +42,35 @@ class Described:
     panel: str
 
 
+@dataclass(frozen=True)
+class VerbHelp:
+    """All that help says of a verb."""
+
+    usage: str
+    paragraphs: list[str]
+    examples: list[str]
+    panels: dict[str, list[Described]]
+
+
+def verb_help(command: Any, path: str) -> VerbHelp:
+    """What help says of a verb.
+
+    Args:
+        command: the verb.
+        path: how it is called, such as ``truesource score``.
+    """
+    body, examples = _paragraphs(inspect.getdoc(command.callback) or "")
+    found = list(_described(command))
+    many = sum(each.panel != "Arguments" for each in found) > FEW
+    names = ["Arguments", "Options", *PANELS]
+    panels = {}
+    for panel in [*names, *sorted({each.panel for each in found} - set(names))]:
+        shown = [each for each in found if (each.panel if many or each.panel not in PANELS else "Options") == panel]
+        if shown:
+            panels[panel] = shown
+    return VerbHelp(_usage(command, path), body, examples, panels)
+
+
 def show_help(command: Any, path: str) -> None:
     """Print the help of a verb.
 
@@ -50,22 +79,17 @@ def show_help(command: Any, path: str) -> None:
         path: how it is called, such as ``truesource score``.
     """
     printer = console(WIDTH)
-    body, examples = _paragraphs(inspect.getdoc(command.callback) or "")
-    printer.print(f"\nUsage: {_usage(command, path)}\n", style="bold")
-    for paragraph in body:
+    found = verb_help(command, path)
+    printer.print(f"\nUsage: {found.usage}\n", style="bold")
+    for paragraph in found.paragraphs:
         printer.print(f"{paragraph}\n")
-    if examples:
-        printer.print("Example:" if len(examples) == 1 else "Examples:", style="bold")
-        for example in examples:
-            printer.print("\n".join(_folded(example, printer.width - 2)))
+    if found.examples:
+        printer.print("Example:" if len(found.examples) == 1 else "Examples:", style="bold")
+        for example in found.examples:
+            printer.print(folded(example, printer.width - 2))
         printer.print()
-    found = list(_described(command))
-    many = sum(each.panel != "Arguments" for each in found) > FEW
-    panels = ["Arguments", "Options", *PANELS]
-    for panel in [*panels, *sorted({each.panel for each in found} - set(panels))]:
-        shown = [each for each in found if (each.panel if many or each.panel not in PANELS else "Options") == panel]
-        if shown:
-            printer.print(_box(panel, shown))
+    for panel, shown in found.panels.items():
+        printer.print(_box(panel, shown))
 
 
 def _paragraphs(text: str) -> tuple[list[str], list[str]]:
@@ -77,8 +101,12 @@ def _paragraphs(text: str) -> tuple[list[str], list[str]]:
     )
 
 
-def _folded(command: str, width: int) -> Iterator[str]:
+def folded(command: str, width: int) -> str:
     """A command in lines that a shell takes as one; an option and its value stay together where they can."""
+    return "\n".join(_folded(command, width))
+
+
+def _folded(command: str, width: int) -> Iterator[str]:
     words = command.split(" ")
     pieces: list[str] = []
     for word in words:

@@ -1,0 +1,117 @@
+"""The Python API: pages of the nouns of `truesource` by what they are for, and of the modules of each package."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import truesource
+
+ROOT = Path(truesource.__file__).parent
+#: the nouns, by what they are for
+NOUNS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "grammars": (
+        "Grammars and treebanks",
+        ("PCFG", "Tree", "Treebank", "Normalisation", "Binarisation", "SplitMerge", "split_merge", "language")
+        + ("english", "LengthRange"),
+    ),
+    "corpora-and-models": (
+        "Corpora and models",
+        ("Corpus", "ModelConfig", "TrainConfig", "model_settings", "preset", "train", "load_model", "FunctionModel")
+        + ("LanguageModel", "ScoringFrame", "TokenScores", "assemble_scores"),
+    ),
+    "comparison": (
+        "Comparison with the truth",
+        ("Oracle", "compare", "Comparison", "Score", "Exclusion", "compare_models", "InputError"),
+    ),
+}
+PACKAGES = {
+    "grammar": "Treebanks, probabilistic grammars and everything exact about them",
+    "generator": "Corpora that are drawn from a grammar, and what scores them",
+    "lmtrain": "Language models: tokenisers, architectures, training, scoring",
+    "evaluation": "The exact oracle, and every measure that compares a model with it",
+}
+#: inner modules that guides import from and that are in none of these packages
+OTHERS = ("truesource.parsing.parsed",)
+HEAD = """\
+# Python API
+
+`from truesource import ...` offers all that the first three pages describe. [Stability](../stability.md) says what of it stays
+the same between versions, and which names of inner modules are public too. All other names of inner modules may move without
+notice.
+
+"""
+
+
+def _contents(caption: str, pages: Iterable[str]) -> str:
+    return f"```{{toctree}}\n:maxdepth: 1\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n\n"
+
+
+def api_pages() -> dict[str, str]:
+    """Text of each page, by its file."""
+    listed = [name for _, names in NOUNS.values() for name in names]
+    missing = set(truesource.__all__) - {"__version__"} ^ set(listed)
+    if missing:
+        raise ValueError(f"api_pages.NOUNS and truesource.__all__ differ in {sorted(missing)}")
+    pages = {f"{name}.rst": _nouns(title, names) for name, (title, names) in NOUNS.items()}
+    index = HEAD + _contents("What truesource offers", NOUNS)
+    for package, text in PACKAGES.items():
+        inner = _package_pages(package)
+        pages |= inner
+        index += _contents(f"truesource.{package}. {text}", (name.removesuffix(".rst") for name in inner))
+    pages["other-modules.rst"] = _title("Other inner modules that guides use") + "".join(map(_module, OTHERS))
+    return {"index.md": index + _contents("Others", ["other-modules"]), **pages}
+
+
+def _nouns(title: str, names: tuple[str, ...]) -> str:
+    parts = [_title(title)]
+    for name in names:
+        kind = "class" if isinstance(getattr(truesource, name), type) else "function"
+        members = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n" if kind == "class" else ""
+        parts.append(f"{_title(name, '-')}.. currentmodule:: truesource\n\n.. auto{kind}:: truesource.{name}\n{members}\n")
+    return "".join(parts)
+
+
+def _package_pages(package: str) -> dict[str, str]:
+    """A page for the modules of a package itself, and one for each package inside it."""
+    root = ROOT / package
+    pages = {}
+    for folder in [root, *sorted(each for each in root.rglob("*") if each.is_dir() and _public(each.relative_to(root)))]:
+        files = sorted(file for file in folder.glob("*.py") if _public(file.relative_to(root)) and _has_names(file))
+        if files:
+            name = ".".join(("truesource", package, *folder.relative_to(root).parts))
+            modules = [name if file.stem == "__init__" else f"{name}.{file.stem}" for file in files]
+            pages[f"{name.removeprefix('truesource.')}.rst"] = _title(name) + _about(name) + "".join(map(_module, modules))
+    return pages
+
+
+def _public(path: Path) -> bool:
+    return not any(part.startswith("_") and part != "__init__.py" for part in path.parts)
+
+
+def _has_names(file: Path) -> bool:
+    """Whether a module defines something public."""
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return any(isinstance(each, kinds) and not each.name.startswith("_") for each in body)
+
+
+def _about(name: str) -> str:
+    text = (importlib.import_module(name).__doc__ or "").strip().partition("\n")[0]
+    return f"{text}\n\n"
+
+
+def _module(name: str) -> str:
+    """A section; what the pages of nouns have is left out, with a link."""
+    module = importlib.import_module(name)
+    here = [noun for noun in truesource.__all__ if getattr(vars(module).get(noun), "__module__", None) == name]
+    options = f"   :exclude-members: {', '.join(here)}\n" if here else ""
+    links = "".join(f":py:obj:`truesource.{noun}` has a place of its own.\n\n" for noun in here)
+    title = _title(name.rpartition(".")[2], "-")
+    return f"{title}.. automodule:: {name}\n   :members:\n   :ignore-module-all:\n   :show-inheritance:\n{options}\n{links}"
+
+
+def _title(text: str, line: str = "=") -> str:
+    return f"{text}\n{line * len(text)}\n\n"

@@ -1,0 +1,53 @@
+"""Pages that are made of the code at each build: the command, the Python API, and the JSON Schemas as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+#: folders of the pages, below docs/; a repository does not have them
+FOLDERS = ("reference/command", "reference/api")
+
+
+def write(docs: Path, folder: str, pages: dict[str, str]) -> None:
+    """Write the pages of a folder that changed, and remove those that are no longer made."""
+    root = docs / folder
+    root.mkdir(parents=True, exist_ok=True)
+    for name, text in pages.items():
+        page = root / name
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+    for page in root.iterdir():
+        if page.name not in pages:
+            page.unlink()
+
+
+def write_all(app: Sphinx) -> None:
+    """Write all generated pages, before Sphinx looks for pages."""
+    from api_pages import api_pages
+    from command_pages import command_pages
+
+    docs = Path(app.srcdir)
+    write(docs, FOLDERS[0], command_pages())
+    write(docs, FOLDERS[1], api_pages())
+
+
+def write_schemas(app: Sphinx, exception: Exception | None) -> None:
+    """Put the JSON Schemas of configurations beside the pages."""
+    from truesource.cli.schema import Of, schema_text
+
+    if exception is None and app.builder.format == "html":
+        folder = Path(app.outdir) / "schema"
+        folder.mkdir(exist_ok=True)
+        for kind in Of:
+            (folder / f"{kind}.schema.json").write_text(schema_text(kind), encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("builder-inited", write_all)
+    app.connect("build-finished", write_schemas)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
