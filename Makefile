@@ -22,7 +22,7 @@ check: .venv/installed
 
 # The site, from docs/ into docs/_build/html: warnings are errors, tutorials are executed.
 docs: .venv/installed
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
+	$(BIN)/python -m sphinx --quiet --jobs 2 --fail-on-warning --keep-going --builder html docs docs/_build/html
 
 slow: .venv/installed
 	$(BIN)/pytest -m slow --timeout 3600
@@ -34,6 +34,7 @@ campaign: .venv/installed
 
 settings: .venv/installed
 	$(BIN)/python -m truesource.cli.settings_table > docs/reference/settings.md
+	$(BIN)/python docs/_ext/key_page.py > docs/reference/signature-keys.md
 
 # The pages of the papers, from data/reproductions and its results.
 reproductions: .venv/installed

@@ -37,7 +37,7 @@ exclude_patterns = [
     # parts of gallery/languages.md, which has their text
     *(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*.md") if page.stem not in {"index", "languages"}),
 ]
-# Links of pages are checked, and those of docstrings to modules that the API has; types of other libraries have no page here.
+# Links of pages are checked. Types of other libraries have no page here, so those of docstrings are not.
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]
 default_role = "py:obj"

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from index_pages import is_index, subpages
+from index_pages import GENERATED, is_index, pages_of, subpages
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
+PAGES = pages_of(ROOT / "docs")
+GENERATED_INDEXES = [ROOT / "docs" / folder / "index.md" for folder in GENERATED]
 
 
 def blocks(page: Path) -> list[str]:
@@ -62,6 +63,7 @@ def test_the_guides_import_public_names_only() -> None:
 def below(index: Path) -> list[Path]:
     """The pages below an index page, as the site's side bar has them."""
     pages = [index.parent / f"{name}.md" for name in subpages(index)]
+    pages = [page for page in pages if page not in GENERATED_INDEXES]
     return [*pages, *(inner for page in pages if is_index(page.stem) for inner in below(page))]
 
 
@@ -76,7 +78,8 @@ def test_links_between_pages_lead_to_pages() -> None:
     for page in PAGES:
         text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
-            if not (page.parent / target).is_file():
+            file = page.parent / target
+            if not file.is_file() and file not in GENERATED_INDEXES:
                 dead.append(f"{page.relative_to(ROOT)}: {target}")
     assert dead == []
 
@@ -87,9 +90,32 @@ def test_readme_examples_run() -> None:
     assert failures == 0
 
 
-@pytest.mark.parametrize("name", ["truesource", "truesource.grammar.pcfg", "truesource.lmtrain.function_model"])
+def with_examples() -> list[str]:
+    """Modules of the package whose docstrings have examples."""
+    package = ROOT / "truesource"
+    files = [*package.glob("*.py"), *(file for folder in package.iterdir() for file in folder.rglob("*.py"))]
+    return sorted({module_of(file) for file in files if ">>>" in file.read_text(encoding="utf-8")})
+
+
+def module_of(file: Path) -> str:
+    """The name of a module, of its file below the root."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", with_examples())
 def test_docstring_examples_run(name: str) -> None:
     failures, attempted = doctest.testmod(importlib.import_module(name))
+    assert attempted > 0
+    assert failures == 0
+
+
+def test_modules_with_examples_are_found() -> None:
+    assert {"truesource", "truesource.grammar.pcfg", "truesource.lmtrain.function_model"} < set(with_examples())
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")], ids=str)
+def test_sessions_of_pages_run(page: Path) -> None:
+    failures, attempted = doctest.testfile(str(page), module_relative=False)
     assert attempted > 0
     assert failures == 0
 

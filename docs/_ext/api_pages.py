@@ -10,22 +10,43 @@ from pathlib import Path
 import truesource
 
 ROOT = Path(truesource.__file__).parent
-#: the nouns, by what they are for
-NOUNS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "grammars": (
-        "Grammars and treebanks",
-        ("PCFG", "Tree", "Treebank", "Normalisation", "Binarisation", "SplitMerge", "split_merge", "language")
-        + ("english", "LengthRange"),
-    ),
-    "corpora-and-models": (
-        "Corpora and models",
-        ("Corpus", "ModelConfig", "TrainConfig", "model_settings", "preset", "train", "load_model", "FunctionModel")
-        + ("LanguageModel", "ScoringFrame", "TokenScores", "assemble_scores"),
-    ),
-    "comparison": (
-        "Comparison with the truth",
-        ("Oracle", "compare", "Comparison", "Score", "Exclusion", "compare_models", "InputError"),
-    ),
+#: pages of nouns
+TITLES = {
+    "grammars": "Grammars and treebanks",
+    "corpora-and-models": "Corpora and models",
+    "comparison": "Comparison with the truth",
+}
+#: the page of each noun, in their order
+NOUNS = {
+    "PCFG": "grammars",
+    "Tree": "grammars",
+    "Treebank": "grammars",
+    "Normalisation": "grammars",
+    "Binarisation": "grammars",
+    "SplitMerge": "grammars",
+    "split_merge": "grammars",
+    "language": "grammars",
+    "english": "grammars",
+    "LengthRange": "grammars",
+    "Corpus": "corpora-and-models",
+    "ModelConfig": "corpora-and-models",
+    "TrainConfig": "corpora-and-models",
+    "model_settings": "corpora-and-models",
+    "preset": "corpora-and-models",
+    "train": "corpora-and-models",
+    "load_model": "corpora-and-models",
+    "FunctionModel": "corpora-and-models",
+    "LanguageModel": "corpora-and-models",
+    "ScoringFrame": "corpora-and-models",
+    "TokenScores": "corpora-and-models",
+    "assemble_scores": "corpora-and-models",
+    "Oracle": "comparison",
+    "compare": "comparison",
+    "Comparison": "comparison",
+    "Score": "comparison",
+    "Exclusion": "comparison",
+    "compare_models": "comparison",
+    "InputError": "comparison",
 }
 PACKAGES = {
     "grammar": "Treebanks, probabilistic grammars and everything exact about them",
@@ -35,12 +56,13 @@ PACKAGES = {
 }
 #: inner modules that guides import from and that are in none of these packages
 OTHERS = ("truesource.parsing.parsed",)
+MEMBERS = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n"
 HEAD = """\
 # Python API
 
-`from truesource import ...` offers all that the first three pages describe. [Stability](../stability.md) says what of it stays
-the same between versions, and which names of inner modules are public too. All other names of inner modules may move without
-notice.
+`from truesource import ...` offers all that the first three pages describe. [Stability](../stability.md) says what
+of it stays the same between versions, and which names of inner modules are public too. All other names of inner modules
+may move without notice.
 
 """
 
@@ -51,12 +73,14 @@ def _contents(caption: str, pages: Iterable[str]) -> str:
 
 def api_pages() -> dict[str, str]:
     """Text of each page, by its file."""
-    listed = [name for _, names in NOUNS.values() for name in names]
-    missing = set(truesource.__all__) - {"__version__"} ^ set(listed)
-    if missing:
-        raise ValueError(f"api_pages.NOUNS and truesource.__all__ differ in {sorted(missing)}")
-    pages = {f"{name}.rst": _nouns(title, names) for name, (title, names) in NOUNS.items()}
-    index = HEAD + _contents("What truesource offers", NOUNS)
+    differing = set(truesource.__all__) ^ {"__version__", *NOUNS}
+    if differing:
+        raise ValueError(f"NOUNS and truesource.__all__ differ in {sorted(differing)}")
+    pages = {
+        f"{page}.rst": _nouns(title, [noun for noun, on in NOUNS.items() if on == page])
+        for page, title in TITLES.items()
+    }
+    index = HEAD + _contents("What truesource offers", TITLES)
     for package, text in PACKAGES.items():
         inner = _package_pages(package)
         pages |= inner
@@ -65,12 +89,16 @@ def api_pages() -> dict[str, str]:
     return {"index.md": index + _contents("Others", ["other-modules"]), **pages}
 
 
-def _nouns(title: str, names: tuple[str, ...]) -> str:
+def _nouns(title: str, names: Iterable[str]) -> str:
     parts = [_title(title)]
     for name in names:
         kind = "class" if isinstance(getattr(truesource, name), type) else "function"
-        members = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n" if kind == "class" else ""
-        parts.append(f"{_title(name, '-')}.. currentmodule:: truesource\n\n.. auto{kind}:: truesource.{name}\n{members}\n")
+        members = (
+            "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n" if kind == "class" else ""
+        )
+        parts.append(
+            f"{_title(name, '-')}.. currentmodule:: truesource\n\n.. auto{kind}:: truesource.{name}\n{members}\n"
+        )
     return "".join(parts)
 
 
@@ -78,12 +106,17 @@ def _package_pages(package: str) -> dict[str, str]:
     """A page for the modules of a package itself, and one for each package inside it."""
     root = ROOT / package
     pages = {}
-    for folder in [root, *sorted(each for each in root.rglob("*") if each.is_dir() and _public(each.relative_to(root)))]:
+    for folder in [
+        root,
+        *sorted(each for each in root.rglob("*") if each.is_dir() and _public(each.relative_to(root))),
+    ]:
         files = sorted(file for file in folder.glob("*.py") if _public(file.relative_to(root)) and _has_names(file))
         if files:
             name = ".".join(("truesource", package, *folder.relative_to(root).parts))
             modules = [name if file.stem == "__init__" else f"{name}.{file.stem}" for file in files]
-            pages[f"{name.removeprefix('truesource.')}.rst"] = _title(name) + _about(name) + "".join(map(_module, modules))
+            pages[f"{name.removeprefix('truesource.')}.rst"] = (
+                _title(name) + _about(name) + "".join(map(_module, modules))
+            )
     return pages
 
 
@@ -110,7 +143,7 @@ def _module(name: str) -> str:
     options = f"   :exclude-members: {', '.join(here)}\n" if here else ""
     links = "".join(f":py:obj:`truesource.{noun}` has a place of its own.\n\n" for noun in here)
     title = _title(name.rpartition(".")[2], "-")
-    return f"{title}.. automodule:: {name}\n   :members:\n   :ignore-module-all:\n   :show-inheritance:\n{options}\n{links}"
+    return f"{title}.. automodule:: {name}\n   :members:\n   :ignore-module-all:\n{options}\n{links}"
 
 
 def _title(text: str, line: str = "=") -> str:

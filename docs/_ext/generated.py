@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from index_pages import GENERATED
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
-
-#: folders of the pages, below docs/; a repository does not have them
-FOLDERS = ("reference/command", "reference/api")
 
 
 def write(docs: Path, folder: str, pages: dict[str, str]) -> None:
@@ -31,8 +30,8 @@ def write_all(app: Sphinx) -> None:
     from command_pages import command_pages
 
     docs = Path(app.srcdir)
-    write(docs, FOLDERS[0], command_pages())
-    write(docs, FOLDERS[1], api_pages())
+    write(docs, GENERATED[0], command_pages())
+    write(docs, GENERATED[1], api_pages())
 
 
 def write_schemas(app: Sphinx, exception: Exception | None) -> None:

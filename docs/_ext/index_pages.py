@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 ITEM = re.compile(r"^(?:[-*] |\| )\[[^]]*\]\(([\w./-]+)\.md\)", re.MULTILINE)
 
 
+#: folders of pages that a build makes of the code; a repository does not have them
+GENERATED = ("reference/command", "reference/api")
+
+
+def pages_of(docs: Path) -> list[Path]:
+    """The pages that a repository has."""
+    away = [docs / folder for folder in ("_build", *GENERATED)]
+    return sorted(page for page in docs.rglob("*.md") if not any(page.is_relative_to(folder) for folder in away))
+
+
 def is_index(docname: str) -> bool:
     """Whether the pages that this one lists are its subpages."""
     return docname.rpartition("/")[2] == "index"

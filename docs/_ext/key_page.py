@@ -7,8 +7,8 @@ from truesource.evaluation.core.signature import KEY_GROUPS
 HEAD = """\
 # Signature keys
 
-`make settings` generates this page from the one list of keys in the code. A signature is `key:value` pairs joined by `|`.
-[Signatures](../concepts/signatures.md) takes one apart. A number has only the keys that could change it.
+`make settings` generates this page from the one list of keys in the code. A signature is `key:value` pairs joined by
+`|`. [Signatures](../concepts/signatures.md) takes one apart. A number has only the keys that could change it.
 """
 
 

@@ -1,4 +1,4 @@
-"""Names of Python objects in docstrings lead to their page: whole, or without the module where only one has the name."""
+"""Names of Python objects in docstrings lead to their page, also without the module where only one has the name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class IndexedPythonDomain(PythonDomain):
     _of: int = -1
 
     def find_obj(
-        self, env: BuildEnvironment, modname: Any, classname: Any, name: str, type: Any, searchmode: int = 0
+        self, env: BuildEnvironment, modname: Any, classname: Any, name: str, *_: Any, **__: Any
     ) -> list[tuple[str, ObjectEntry]]:
         """The objects of a name; a name of two objects is none."""
         name = name.removesuffix("()").lstrip(".")

@@ -54,10 +54,10 @@ def marginal_gaps(
     """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
 
     Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of ``|T*|``,
-    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H / ``|T*|`` with gap / ``|T*|``, in [-1, 1], if there
-    are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation depends on the
-    estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document bootstrap; that of
-    the correlation is of the jackknife.
+    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H with gap, each over ``|T*|``, in [-1, 1],
+    if there are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation
+    depends on the estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document
+    bootstrap; that of the correlation is of the jackknife.
 
     Args:
         evaluations: by name of the set, all of one model.

@@ -1,0 +1,126 @@
+"""The reference agrees with the code: error codes, signature keys, pages of commands and of the API, files of a run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from command_pages import command_pages
+from key_page import page as key_page
+from tiny_run import prepare, run
+
+from truesource.cli.app import VERBS, load
+from truesource.cli.help import verb_help
+from truesource.grammar.support.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+PACKAGES = [ROOT / name for name in ("grammar", "generator", "lmtrain", "evaluation")]
+PACKAGES += [folder for folder in (ROOT / "truesource").iterdir() if folder.is_dir() and not folder.is_symlink()]
+#: codes that the code puts together
+COMPOSED = {"unknown-language", "unknown-seed"}
+#: keyword ``code`` of these calls is no code of an error
+NO_ERRORS = {"ModelReference", "OwnConfig", "format", "cache_code"}
+CONFIG = """\
+name: toy
+grammar: {file: toy.txt}
+corpus: {lengths: 1..9, splits: {train: 60, dev: 10, eval: 20}, string_logprob: true, ids: true}
+models:
+  - name: c
+    preset: tiny
+    model: {dim: 8, heads: 1, layers: 1}
+    training: {max_steps: 2, eval_every: 1, batch_tokens: 64}
+"""
+GRAMMAR = "S -> 'a' 0.5 | S B 0.3 | B 0.2\nB -> 'b' 0.6 | 'c' 0.4\n"
+
+
+def codes_of(tree: ast.Module) -> Iterator[str]:
+    """Codes of errors that a module names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            given = [each.value for each in node.keywords if each.arg == "code" and name not in NO_ERRORS]
+            given += node.args[1:2] if name == "NothingToMeasureError" else []
+            given += node.args[2:3] if name == "_error" else []
+            yield from (each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str))
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (str(node.value.value) for each in targets if getattr(each, "id", "") == "default_code")
+        elif isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args]
+            named = zip(arguments[::-1], node.args.defaults[::-1], strict=False)
+            named = [*named, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+            yield from (v.value for k, v in named if k.arg == "code" and isinstance(v, ast.Constant) and v.value)
+
+
+def test_every_error_code_is_described() -> None:
+    files = [file for package in PACKAGES for file in package.rglob("*.py")]
+    texts = [text for file in files if "code" in (text := file.read_text(encoding="utf-8")) or "NothingTo" in text]
+    found = {code for text in texts for code in codes_of(ast.parse(text))}
+    page = (REFERENCE / "error-codes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    described = {code for row in rows for code in re.findall("`([^`]+)`", row)}
+    assert sorted(described) == sorted(found | COMPOSED)
+    assert InputError.default_code in found
+
+
+def test_the_page_of_signature_keys_is_that_of_the_code() -> None:
+    assert (REFERENCE / "signature-keys.md").read_text(encoding="utf-8") == key_page()
+
+
+def test_every_command_has_a_page_with_all_its_options() -> None:
+    pages = command_pages()
+    checked = 0
+    for name in VERBS:
+        verb = load(name)
+        inner = {f"{name}-{each}": found for each, found in getattr(verb, "commands", {}).items() if not found.hidden}
+        for page, command in (inner or {name: verb}).items():
+            text = pages[f"{page}.md"]
+            for panel in verb_help(command, "").panels.values():
+                for each in panel:
+                    assert all(f"`{name}`" in text for name in each.names)
+                    checked += 1
+            assert "```sh\ntruesource " in text, page
+    assert checked > 300
+
+
+def keys(table: str) -> tuple[set[str], set[str]]:
+    """Names of a table of the page of files: all, and those that are there only sometimes."""
+    page = (REFERENCE / "files.md").read_text(encoding="utf-8")
+    (rows,) = re.findall(rf"^\| {table} \|.*\n\| ---.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    found = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", rows, re.MULTILINE))
+    return set(found), {name for name, meaning in found.items() if meaning.startswith("where ")}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = prepare(tmp_path_factory.mktemp("files"), CONFIG, GRAMMAR)
+    run(folder)
+    return folder / "runs" / "toy"
+
+
+def test_files_of_a_run_have_the_columns_and_keys_of_the_page(finished: Path) -> None:
+    training = json.loads((finished / "models" / "c" / "training.json").read_text("utf-8"))
+    metrics = (finished / "models" / "c" / "metrics.jsonl").read_text("utf-8").splitlines()
+    results = json.loads((finished / "results.json").read_text("utf-8"))
+    measured = {re.sub("_(low|high)$", "", key) for record in results for key in record}
+    with np.load(finished / "grammar" / "grammar.npz") as arrays:
+        grammar = set(arrays)
+    written = {
+        "column of sentences": set(pq.read_schema(next((finished / "corpus" / "data").glob("eval-*"))).names),
+        "key of training.json": set(training),
+        "key of metrics.jsonl": {key for line in metrics for key in json.loads(line)},
+        "array of a grammar": grammar,
+        "column of scores": set(pq.read_schema(finished / "scores" / "c.parquet").names),
+        "key of a result": measured,
+    }
+    for table, names in written.items():
+        described, sometimes = keys(table)
+        assert names <= described, table
+        assert described - sometimes <= names, table
