@@ -85,7 +85,7 @@ def words_of(line: str) -> list[str]:
     match = LINE.match(line)
     assert match
     rest = re.split(r"\s#|\s[|;<>&]|;\s|\s2>|\s\[--?\w", match[1] or "")[0]
-    return shlex.split(rest)
+    return shlex.split(re.sub(r"\$\w+", "1", rest))  # variables of the shell: numbers
 
 
 def parsed(line: str) -> str | None:
