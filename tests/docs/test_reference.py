@@ -29,8 +29,8 @@ COMPOSED = {"unknown-language", "unknown-seed"}
 NO_ERRORS = {"ModelReference", "OwnConfig", "format", "cache_code"}
 CONFIG = """\
 name: toy
-grammar: {file: toy.txt}
-corpus: {lengths: 1..9, splits: {train: 60, dev: 10, eval: 20}, string_logprob: true, ids: true}
+grammar: {method: file, file: toy.txt}
+corpus: {lengths: 1..9, splits: {train: 60, dev: 10, eval: 20}}
 models:
   - name: c
     preset: tiny
@@ -94,7 +94,7 @@ def keys(table: str) -> tuple[set[str], set[str]]:
     """Names of a table of the page of files: all, and those that are there only sometimes."""
     page = (REFERENCE / "files.md").read_text(encoding="utf-8")
     (rows,) = re.findall(rf"^\| {table} \|.*\n\| ---.*\n((?:\|.*\n)+)", page, re.MULTILINE)
-    found = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", rows, re.MULTILINE))
+    found = dict(re.findall(r"^\| `(\w+)` (?:\|.*)?\| ([^|]*) \|$", rows, re.MULTILINE))
     return set(found), {name for name, meaning in found.items() if meaning.startswith("where ")}
 
 
