@@ -38,6 +38,7 @@ exclude_patterns = [
     *(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*.md") if page.stem not in {"index", "languages"}),
 ]
 # Links of pages are checked. Types of other libraries have no page here, so those of docstrings are not.
+smartquotes = False  # two hyphens are those of options
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]
 default_role = "py:obj"

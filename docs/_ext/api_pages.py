@@ -46,6 +46,8 @@ NOUNS = {
     "Score": "comparison",
     "Exclusion": "comparison",
     "compare_models": "comparison",
+    "compare_parallel": "comparison",
+    "ParallelText": "comparison",
     "InputError": "comparison",
 }
 PACKAGES = {

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from api_pages import NOUNS, TITLES
 from command_pages import command_pages
 from key_page import page as key_page
 from tiny_run import prepare, run
 
+import truesource
 from truesource.cli.app import VERBS, load
 from truesource.cli.help import verb_help
 from truesource.grammar.support.errors import InputError
@@ -88,6 +90,11 @@ def test_every_command_has_a_page_with_all_its_options() -> None:
                     checked += 1
             assert "```sh\ntruesource " in text, page
     assert checked > 300
+
+
+def test_every_public_name_has_a_page() -> None:
+    assert {*NOUNS, "__version__"} == set(truesource.__all__)
+    assert set(NOUNS.values()) == set(TITLES)
 
 
 def keys(table: str) -> tuple[set[str], set[str]]:
