@@ -20,7 +20,7 @@ from truesource.report.finished_run import COMPARISON
 from truesource.report.records import REMEDY, StagesShown
 from truesource.reproduce.composed import Composed, compose, digest_of
 from truesource.reproduce.found import Found, of_command, of_run, of_sweep
-from truesource.reproduce.quantities import SEEDS, Measured, measured
+from truesource.reproduce.quantities import SEEDS, QuantityValue, measured
 from truesource.reproduce.result import RowResult, result_of
 from truesource.reproduce.rows import Row
 from truesource.reproduce.verdicts import judged
@@ -149,7 +149,7 @@ class _Comparisons:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.made: dict[tuple[str, str], Measured | None] = {}
+        self.made: dict[tuple[str, str], QuantityValue | None] = {}
 
     @cached_property
     def models(self) -> dict[str, ModelScores]:
@@ -158,13 +158,13 @@ class _Comparisons:
 
         return {model.name: model for model in read_runs([self.folder]).models}
 
-    def difference(self, one: str, other: str) -> Measured | None:
+    def difference(self, one: str, other: str) -> QuantityValue | None:
         """KL of a model less that of another, nats a token; None where the two do not compare."""
         if (one, other) not in self.made:
             self.made[one, other] = self._difference(one, other)
         return self.made[one, other]
 
-    def _difference(self, one: str, other: str) -> Measured | None:
+    def _difference(self, one: str, other: str) -> QuantityValue | None:
         from truesource.evaluation.comparing.comparison import compare_models
 
         models = [self.models[name] for name in (other, one) if name in self.models]
@@ -174,16 +174,16 @@ class _Comparisons:
         contrast = found.contrast
         seeds = any(len(model.seeds) > 1 for model in models)
         over = f"sentences and {SEEDS}" if seeds else "sentences"
-        return Measured(contrast.value, contrast.low, contrast.high, over=over)
+        return QuantityValue(contrast.value, contrast.low, contrast.high, over=over)
 
 
-def _contrasts(row: Row, composed: Sequence[Composed], runs: Path) -> Callable[[str, str], Measured | None]:
+def _contrasts(row: Row, composed: Sequence[Composed], runs: Path) -> Callable[[str, str], QuantityValue | None]:
     """Paired differences of quantities that are distances of models of one run from the truth."""
     comparisons = {
         each.name: _Comparisons(each.folder(runs)) for each in composed if isinstance(each.config, RunConfig)
     }
 
-    def known(one: str, other: str) -> Measured | None:
+    def known(one: str, other: str) -> QuantityValue | None:
         quantities = [row.quantities[name] for name in (one, other)]
         if row.command is not None or len(composed) != 1 or composed[0].name not in comparisons:
             return None

@@ -23,7 +23,7 @@ _ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_inte
 
 
 @dataclass(frozen=True)
-class Measured:
+class QuantityValue:
     """A quantity: its value, the mean over seeds where there are several, and its interval."""
 
     value: float | None  #: None: there is none, or it is infinite
@@ -46,26 +46,26 @@ class Measured:
         return self.interval or (self.value, self.value)
 
 
-def constant(value: float) -> Measured:
+def constant(value: float) -> QuantityValue:
     """A number that a claim names."""
-    return Measured(value)
+    return QuantityValue(value)
 
 
-def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Sequence[int] = ()) -> Measured:
+def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Sequence[int] = ()) -> QuantityValue:
     """The mean over training seeds with the interval of Student's t; of a single seed without one."""
     values = list(by_seed.values())
     mean = fmean(values)
     if len(values) < 2:
-        return Measured(mean, by_seed=by_seed, signature=signature, missing=missing)
+        return QuantityValue(mean, by_seed=by_seed, signature=signature, missing=missing)
     half = float(student.ppf(TAILS[1], len(values) - 1)) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return Measured(mean, mean - half, mean + half, by_seed, SEEDS, signature, missing)
+    return QuantityValue(mean, mean - half, mean + half, by_seed, SEEDS, signature, missing)
 
 
 def measured(
     quantities: Mapping[str, Quantity],
     records: Mapping[str, Sequence[Found]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
-) -> dict[str, Measured]:
+) -> dict[str, QuantityValue]:
     """The values of all quantities of a row.
 
     Args:
@@ -77,7 +77,7 @@ def measured(
     Raises:
         InputError: no record matches a quantity, or several do.
     """
-    found: dict[str, Measured] = {}
+    found: dict[str, QuantityValue] = {}
     for name, quantity in quantities.items():
         parts = quantity.parts
         if parts is not None:
@@ -88,14 +88,14 @@ def measured(
     return found
 
 
-def minus(one: Measured, other: Measured) -> Measured:
+def minus(one: QuantityValue, other: QuantityValue) -> QuantityValue:
     """A difference: paired by seed where both have two seeds or more in common, else of their intervals.
 
     Two numbers in which networks have no part, such as two bounds, are the same in every seed: then seeds say nothing
     of their difference, and their intervals do. Where there is no difference, it is exactly 0.
     """
     if one.value is None or other.value is None:
-        return Measured(None)
+        return QuantityValue(None)
     paired = {seed: one.by_seed[seed] - other.by_seed[seed] for seed in _common(one, other)}
     fixed = _constant(one.by_seed) and _constant(other.by_seed)
     if paired and not (fixed and max(map(abs, paired.values())) > _SAME):
@@ -104,29 +104,29 @@ def minus(one: Measured, other: Measured) -> Measured:
     return _combined(one.value - other.value, low, high, one, other)
 
 
-def over(one: Measured, other: Measured) -> Measured:
+def over(one: QuantityValue, other: QuantityValue) -> QuantityValue:
     """A ratio, as `minus`; None where the other is 0 or its interval has it."""
     if one.value is None or other.value is None or other.value == 0.0:
-        return Measured(None)
+        return QuantityValue(None)
     common = _common(one, other)
     if common and all(other.by_seed[seed] != 0.0 for seed in common):
         return mean_of_seeds({seed: one.by_seed[seed] / other.by_seed[seed] for seed in common})
     if other.bounds[0] <= 0.0 <= other.bounds[1]:
-        return Measured(one.value / other.value)
+        return QuantityValue(one.value / other.value)
     ends = [mine / theirs for mine in one.bounds for theirs in other.bounds]
     return _combined(one.value / other.value, min(ends), max(ends), one, other)
 
 
-def _common(one: Measured, other: Measured) -> list[int]:
+def _common(one: QuantityValue, other: QuantityValue) -> list[int]:
     common = [seed for seed in one.by_seed if seed in other.by_seed]
     return common if len(common) > 1 else []
 
 
-def _combined(value: float, low: float, high: float, *parts: Measured) -> Measured:
+def _combined(value: float, low: float, high: float, *parts: QuantityValue) -> QuantityValue:
     kinds = [part.over for part in parts if part.over is not None]
     if not kinds:
-        return Measured(value)
-    return Measured(value, low, high, over=" and ".join(dict.fromkeys(kinds)))
+        return QuantityValue(value)
+    return QuantityValue(value, low, high, over=" and ".join(dict.fromkeys(kinds)))
 
 
 def _read(
@@ -134,7 +134,7 @@ def _read(
     quantity: Quantity,
     records: Mapping[str, Sequence[Found]],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
-) -> Measured:
+) -> QuantityValue:
     run, wanted = _source(name, quantity, records)
     matching = _latest([each for each in records[run] if _matches(each.fields, wanted)], wanted)
     if not matching:
@@ -165,7 +165,7 @@ def _of_seeds(
     quantity: Quantity,
     records: Sequence[Found],
     compared: Mapping[tuple[str, str, str], Mapping[str, Any]],
-) -> Measured:
+) -> QuantityValue:
     first = next(iter(found.values()))
     values = {seed: value for seed, each in found.items() if (value := _number(each, quantity)) is not None}
     of = first.fields.get("of")
@@ -175,15 +175,15 @@ def _of_seeds(
     if len(found) == 1 and not missing:
         return _single(first, quantity)
     if not values:
-        return Measured(None, signature=signature, missing=missing)
+        return QuantityValue(None, signature=signature, missing=missing)
     known = compared.get((run, str(of), str(quantity.record)))
     if known is not None and first.fields["evaluator"] == "scores" and not missing and quantity.value is None:
-        return Measured(
+        return QuantityValue(
             known["value"], known["low"], known["high"], values, f"sentences and {SEEDS}", known["signature"]
         )
     if not missing and _constant(values):  # no network has a part in it
         single = _single(first, quantity)
-        return Measured(single.value, single.low, single.high, values, single.over, signature)
+        return QuantityValue(single.value, single.low, single.high, values, single.over, signature)
     return mean_of_seeds(values, signature, missing)
 
 
@@ -193,14 +193,14 @@ def _constant(by_seed: Mapping[int, float]) -> bool:
     return not values or max(values) - min(values) <= _SAME * max(1.0, abs(values[0]))
 
 
-def _single(found: Found, quantity: Quantity) -> Measured:
+def _single(found: Found, quantity: Quantity) -> QuantityValue:
     """A number without seeds, or of a single one, with the interval that its record has."""
     value, fields = _number(found, quantity), found.fields
     signature = str(fields.get("signature") or "")
     seeds = {} if found.seed is None or value is None else {found.seed: value}
     if value is None or quantity.value is not None or fields.get("low") is None or fields.get("high") is None:
-        return Measured(value, by_seed=seeds, signature=signature)
-    return Measured(value, float(fields["low"]), float(fields["high"]), seeds, RECORD, signature)
+        return QuantityValue(value, by_seed=seeds, signature=signature)
+    return QuantityValue(value, float(fields["low"]), float(fields["high"]), seeds, RECORD, signature)
 
 
 def _number(found: Found, quantity: Quantity) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from truesource.grammar.support.records import STRICT, Count, read_record
-from truesource.reproduce.quantities import Measured
+from truesource.reproduce.quantities import QuantityValue
 from truesource.reproduce.rows import Row
 from truesource.reproduce.verdicts import Tested, Verdict, verdict_of
 
@@ -34,7 +34,7 @@ class NumberResult(BaseModel):
     signature: str = ""
 
     @classmethod
-    def of(cls, measured: Measured) -> NumberResult:
+    def of(cls, measured: QuantityValue) -> NumberResult:
         """As it is written."""
         return cls(
             value=measured.value,
@@ -82,7 +82,7 @@ class RowResult(BaseModel):
 
 def result_of(
     row: Row,
-    quantities: Mapping[str, Measured],
+    quantities: Mapping[str, QuantityValue],
     claims: Sequence[Tested],
     *,
     seconds: float,

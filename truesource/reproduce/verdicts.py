@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from truesource.reproduce.quantities import Measured, constant, minus
+from truesource.reproduce.quantities import QuantityValue, constant, minus
 from truesource.reproduce.rows import Claim, Row
 
-Contrasts = Callable[[str, str], Measured | None]  #: a paired difference that the run knows, of two quantities
+Contrasts = Callable[[str, str], QuantityValue | None]  #: a paired difference that the run knows, of two quantities
 
 
 class Verdict(StrEnum):
@@ -36,7 +36,7 @@ class Difference:
     """A number that a claim is about, and the range in which it must lie."""
 
     what: str
-    measured: Measured
+    measured: QuantityValue
     low: float  #: of the range
     high: float
     closed: bool = False  #: whether the ends of the range belong to it; else a tie is undecided
@@ -67,7 +67,7 @@ class Tested:
         return any(each.measured.value is not None and each.measured.interval is None for each in self.differences)
 
 
-def judged(claim: Claim, quantities: Mapping[str, Measured], known: Contrasts = lambda one, other: None) -> Tested:
+def judged(claim: Claim, quantities: Mapping[str, QuantityValue], known: Contrasts = lambda one, other: None) -> Tested:
     """The verdict on a claim.
 
     Args:
@@ -94,7 +94,7 @@ def verdict_of(row: Row, claims: Sequence[Verdict]) -> Verdict:
     return Verdict.CORRECTED if found is Verdict.HOLDS and row.correction is not None else found
 
 
-def _differences(claim: Claim, values: Mapping[str, Measured], known: Contrasts) -> list[Difference]:
+def _differences(claim: Claim, values: Mapping[str, QuantityValue], known: Contrasts) -> list[Difference]:
     def below(small: str, large: str) -> Difference:
         found = known(large, small) or minus(values[large], values[small])
         return Difference(f"{large} - {small}", found, 0.0, math.inf)
@@ -120,7 +120,7 @@ def _differences(claim: Claim, values: Mapping[str, Measured], known: Contrasts)
     return [_equal(claim, values)]
 
 
-def _equal(claim: Claim, values: Mapping[str, Measured]) -> Difference:
+def _equal(claim: Claim, values: Mapping[str, QuantityValue]) -> Difference:
     assert claim.equal is not None
     of, to = claim.equal.of, claim.equal.to
     found = minus(values[of], values[to] if isinstance(to, str) else constant(to))

@@ -9,7 +9,7 @@ import pytest
 
 from truesource.grammar.support.errors import InputError
 from truesource.reproduce.found import Found, numbers_in
-from truesource.reproduce.quantities import RECORD, SEEDS, Measured, measured, minus
+from truesource.reproduce.quantities import RECORD, SEEDS, QuantityValue, measured, minus
 from truesource.reproduce.rows import Quantity
 
 
@@ -17,13 +17,13 @@ def found(seed: int | None = None, **fields: Any) -> Found:
     return Found({"evaluator": "pplu", "of": "net", "model": "net", "name": "ppl", **fields}, seed)
 
 
-def read(records: list[Found], **quantity: Any) -> Measured:
+def read(records: list[Found], **quantity: Any) -> QuantityValue:
     return measured({"q": Quantity(**quantity)}, {"run": records}, {})["q"]
 
 
 def test_a_record_has_its_own_interval() -> None:
     got = read([found(value=2.0, low=1.0, high=4.0, signature="s|v:1")], record="ppl", model="net")
-    assert got == Measured(2.0, 1.0, 4.0, over=RECORD, signature="s|v:1")
+    assert got == QuantityValue(2.0, 1.0, 4.0, over=RECORD, signature="s|v:1")
     assert read([found(value=2.0)], record="ppl").over is None
 
 
@@ -37,7 +37,7 @@ def test_seeds_without_a_value_are_named() -> None:
     records = [found(1, value=1.0), found(2, value=2.0), found(3, value=None), found(4, value=9.0, name="other")]
     got = read(records, record="ppl", model="net")
     assert (got.value, got.by_seed, got.missing) == (1.5, {1: 1.0, 2: 2.0}, (3, 4))
-    assert read([found(1, value=None), found(2, value=None)], record="ppl") == Measured(None, missing=(1, 2))
+    assert read([found(1, value=None), found(2, value=None)], record="ppl") == QuantityValue(None, missing=(1, 2))
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), "many", True])
@@ -114,7 +114,7 @@ def test_scores_of_several_seeds_have_the_interval_of_the_comparison() -> None:
     records = [found(seed, value=2.0, evaluator="scores", name="kl") for seed in (1, 2)]
     known = {("run", "net", "kl"): {"value": 2.1, "low": 1.0, "high": 3.0, "signature": "both"}}
     got = measured({"q": Quantity(record="kl")}, {"run": records}, known)["q"]
-    assert got == Measured(2.1, 1.0, 3.0, {1: 2.0, 2: 2.0}, f"sentences and {SEEDS}", "both")
+    assert got == QuantityValue(2.1, 1.0, 3.0, {1: 2.0, 2: 2.0}, f"sentences and {SEEDS}", "both")
 
 
 def test_numbers_are_found_however_deep() -> None:

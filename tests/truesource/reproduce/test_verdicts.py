@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp, ttest_rel
 
-from truesource.reproduce.quantities import Measured, mean_of_seeds, minus, over
+from truesource.reproduce.quantities import QuantityValue, mean_of_seeds, minus, over
 from truesource.reproduce.rows import Claim, Quantity, Row
 from truesource.reproduce.verdicts import Verdict, all_of, judged, verdict_of
 
@@ -19,11 +19,11 @@ VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 64), min_size=2, ma
 RANGES = st.tuples(st.integers(-50, 50), st.integers(0, 20), st.integers(0, 20))
 
 
-def interval(value: float, below: float, above: float) -> Measured:
-    return Measured(float(value), float(value - below), float(value + above), over="the data of one run")
+def interval(value: float, below: float, above: float) -> QuantityValue:
+    return QuantityValue(float(value), float(value - below), float(value + above), over="the data of one run")
 
 
-def verdict(test: dict[str, Any], **values: Measured) -> Verdict:
+def verdict(test: dict[str, Any], **values: QuantityValue) -> Verdict:
     return judged(Claim(says="so", **test), values).verdict
 
 
@@ -34,25 +34,25 @@ def verdict(test: dict[str, Any], **values: Measured) -> Verdict:
         (interval(2, 0.2, 0.2), interval(1, 0.2, 0.2), Verdict.REVERSED),
         (interval(1, 0.5, 0.5), interval(2, 0.5, 0.5), Verdict.UNDECIDED),  # they touch
         (interval(1, 0.6, 0.6), interval(2, 0.6, 0.6), Verdict.UNDECIDED),
-        (Measured(1.0), Measured(1.0), Verdict.UNDECIDED),  # a tie
-        (Measured(1.0), Measured(2.0), Verdict.HOLDS),
-        (Measured(None), Measured(2.0), Verdict.UNDECIDED),  # an infinite value
-        (Measured(1.0), Measured(None), Verdict.UNDECIDED),
+        (QuantityValue(1.0), QuantityValue(1.0), Verdict.UNDECIDED),  # a tie
+        (QuantityValue(1.0), QuantityValue(2.0), Verdict.HOLDS),
+        (QuantityValue(None), QuantityValue(2.0), Verdict.UNDECIDED),  # an infinite value
+        (QuantityValue(1.0), QuantityValue(None), Verdict.UNDECIDED),
         (mean_of_seeds({1: 1.0, 2: 5.0, 3: 9.0}), mean_of_seeds({1: 2.0, 2: 6.1, 3: 9.9}), Verdict.HOLDS),  # paired
         (mean_of_seeds({1: 1.0, 2: 5.0}), mean_of_seeds({8: 2.0, 9: 6.0}), Verdict.UNDECIDED),  # no seed in common
         (mean_of_seeds({1: 1.0, 2: 2.0, 3: 3.0}), mean_of_seeds({2: 3.0, 3: 4.0}), Verdict.HOLDS),  # two in common
         (mean_of_seeds({1: 1.0, 2: 2.0}), mean_of_seeds({2: 3.0}), Verdict.UNDECIDED),  # one in common
     ],
 )
-def test_less(a: Measured, b: Measured, found: Verdict) -> None:
+def test_less(a: QuantityValue, b: QuantityValue, found: Verdict) -> None:
     assert verdict({"less": ("a", "b")}, a=a, b=b) is found
 
 
 def test_numbers_without_interval_are_said_to_be_compared_as_they_are() -> None:
     claim = Claim(says="so", less=("a", "b"))
-    assert judged(claim, {"a": Measured(1.0), "b": Measured(2.0)}).exact
-    assert not judged(claim, {"a": interval(1, 0.1, 0.1), "b": Measured(2.0)}).exact
-    assert not judged(claim, {"a": Measured(None), "b": Measured(2.0)}).exact
+    assert judged(claim, {"a": QuantityValue(1.0), "b": QuantityValue(2.0)}).exact
+    assert not judged(claim, {"a": interval(1, 0.1, 0.1), "b": QuantityValue(2.0)}).exact
+    assert not judged(claim, {"a": QuantityValue(None), "b": QuantityValue(2.0)}).exact
 
 
 @given(VALUES, VALUES)
@@ -107,7 +107,9 @@ def test_a_range_holds_where_the_whole_interval_is_in_it(quantity: tuple[int, in
 def test_a_range_may_have_one_end() -> None:
     assert verdict({"between": {"of": "a", "from": 0.9}}, a=interval(0.95, 0.04, 0.05)) is Verdict.HOLDS
     assert verdict({"between": {"of": "a", "to": 0.9}}, a=interval(0.95, 0.04, 0.05)) is Verdict.REVERSED
-    assert verdict({"between": {"of": "a", "from": 0.9, "to": 1.0}}, a=Measured(1.0)) is Verdict.HOLDS  # the end counts
+    assert (
+        verdict({"between": {"of": "a", "from": 0.9, "to": 1.0}}, a=QuantityValue(1.0)) is Verdict.HOLDS
+    )  # the end counts
 
 
 def test_quantities_are_equal_only_where_their_difference_is_known_to_be_small() -> None:
@@ -115,7 +117,7 @@ def test_quantities_are_equal_only_where_their_difference_is_known_to_be_small()
     assert verdict(equal, a=interval(1, 0.01, 0.01), b=interval(1.02, 0.01, 0.01)) is Verdict.HOLDS
     assert verdict(equal, a=interval(1, 0.2, 0.2), b=interval(1, 0.2, 0.2)) is Verdict.UNDECIDED  # too little is known
     assert verdict(equal, a=interval(1, 0.01, 0.01), b=interval(2, 0.01, 0.01)) is Verdict.REVERSED
-    assert verdict(equal, a=Measured(1.0), b=Measured(1.0)) is Verdict.HOLDS
+    assert verdict(equal, a=QuantityValue(1.0), b=QuantityValue(1.0)) is Verdict.HOLDS
 
 
 def test_an_order_is_reversed_where_one_step_is() -> None:
@@ -175,7 +177,7 @@ def test_differences_and_ratios_hold_all_that_the_intervals_allow(
             if ratio.low is not None and ratio.high is not None:
                 assert ratio.low - 1e-9 <= x / y <= ratio.high + 1e-9
     if b.value == 0:
-        assert ratio == Measured(None)
+        assert ratio == QuantityValue(None)
     elif b.bounds[0] <= 0 <= b.bounds[1]:
         assert ratio.interval is None
 
