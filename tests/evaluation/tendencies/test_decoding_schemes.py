@@ -15,7 +15,7 @@ FAST = TendencySettings({"symbols": symbols}, chance=9, permutations=9, draws=9)
 
 
 def test_words_that_the_grammar_lacks_are_words_of_a_text() -> None:
-    truth = Truth(TOY, None, vocabulary={"dog", "runs", "<unk>"})  # emu is a word of the grammar that the models do not know
+    truth = Truth(TOY, None, vocabulary={"dog", "runs", "<unk>"})  # the models do not know the word emu of the grammar
     found = compare([ModelSample("net", "ancestral", MADE, 0, 0)], truth, FAST, TEXT)["ancestral"].findings["net"]
     assert found["types_all"].score.value == len({"dog", "runs", "dorg", "runns"})
     assert found["unknown_share"].score.value == 20 / 80
