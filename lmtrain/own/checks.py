@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from itertools import pairwise
 
 import torch
@@ -24,9 +25,10 @@ def check_reading(network: OwnNetwork) -> None:
     Raises:
         InputError: they are not finite (code ``bad-logits``), differ from call to call (``random-logits``), depend on
             other texts of the batch (``mixes-rows``), those of a causal model on later tokens (``looks-ahead``), or
-            those of a masked model on padding (``reads-padding``).
+            those of a masked model on padding (``reads-padding``); or forward takes other arguments (``code-failed``).
     """
     network.eval()
+    _check_arguments(network)
     ids = _tokens(network, 3)
     first, again = (network(input_ids=ids).logits.float() for _ in range(2))
     if not bool(first.isfinite().all()):
@@ -38,6 +40,24 @@ def check_reading(network: OwnNetwork) -> None:
             code="random-logits",
         )
     check_dependence(network)
+
+
+def _check_arguments(network: OwnNetwork) -> None:
+    """Stop where forward cannot be called with the tokens and the mask."""
+    forward = network.module.forward
+    try:
+        signature = inspect.signature(forward)
+    except (TypeError, ValueError):  # such as of a method written in C
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise InputError(
+            f"forward of {network.code} takes {signature}, but it is called as forward(input_ids, attention_mask);"
+            " a causal module may ignore the mask",
+            network.source,
+            code="code-failed",
+        ) from error
 
 
 @torch.inference_mode()

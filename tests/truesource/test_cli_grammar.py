@@ -150,6 +150,24 @@ def test_inspect_shows_cycles(here: Path, command: Command) -> None:
     assert "left recursion: 1 symbol in 1 group, such as S -> S" in out
 
 
+def test_inspect_shows_words_and_sentences_so_that_a_misspelt_symbol_is_seen(here: Path, command: Command) -> None:
+    (here / "typo.txt").write_text("S -> they VP 0.5 | we VP_s 0.5\nVP -> run 0.5 | sleep 0.5\n", encoding="utf-8")
+    rows = command("inspect", "typo.txt", "-n", 20, "--json", "found.json").out.splitlines()
+    (words,) = [row for row in rows if row.startswith("the words: ")]
+    assert set(words.removeprefix("the words: ").split()) == {"they", "we", "VP_s", "run", "sleep"}
+    first = rows.index("for example:") + 1
+    shown = [row.strip() for row in rows[first : first + 20]]
+    assert set(shown) == {"they run", "they sleep", "we VP_s"}
+    assert json.loads((here / "found.json").read_text(encoding="utf-8"))["samples"] == shown
+    assert "for example:" not in command("inspect", "typo.txt", "-n", 0).out.splitlines()
+
+
+def test_inspect_lists_no_words_of_a_large_grammar(here: Path, command: Command) -> None:
+    words = " | ".join(f"w{i} {1 / 64}" for i in range(64))
+    (here / "large.txt").write_text(f"S -> {words}\n", encoding="utf-8")
+    assert "the words: " not in command("inspect", "large.txt").out
+
+
 def test_inspect_reports_how_much_of_a_text_is_covered(here: Path, command: Command) -> None:
     code, out, _ = command("inspect", "toy.npz", "text.txt", "--json", "found.json")
     assert code == 0

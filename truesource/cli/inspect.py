@@ -10,11 +10,13 @@ import typer
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import Coverage
     from truesource.grammar.diagnostics import Diagnosis
+    from truesource.grammar.pcfg import PCFG
     from truesource.report.table import ReportTable
 
 MOST = 10  #: unknown words listed
@@ -27,18 +29,20 @@ def command(
     ] = None,
     lengths: Condition = None,
     split: SplitName = "eval",
+    number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample sentences.")] = 3,
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Check a grammar: sizes, consistency, mean length, entropy, cycles, useless symbols.
+    """Check a grammar: sizes, consistency, mean length, entropy, cycles, useless symbols, sample sentences.
 
-    With TEXT, also report its coverage: unknown words, impossible sentences, mean log probability. A line that starts
-    with ! is a problem.
+    Also list the words of a small grammar: a misspelt symbol can be among them. With TEXT, also report its coverage:
+    unknown words, impossible sentences, mean log probability. A line that starts with ! is a problem.
 
     Example: truesource inspect grammar.npz corpus/
     """
     from truesource.cli.inputs import read_sentences
     from truesource.cli.output import OutputFiles, json_of, keep
+    from truesource.cli.samples import show_words
     from truesource.grammar.coverage import coverage
     from truesource.grammar.diagnostics import diagnose, is_serious
     from truesource.grammar.pcfg import PCFG
@@ -54,7 +58,8 @@ def command(
     if (language := pcfg.meta.get("language")) is not None:
         echo(f"language {pcfg.identity}; cite {language['citation']}")
     _show_grammar(diagnosis)
-    record = diagnosis.as_dict()
+    show_words(pcfg)
+    record = {**diagnosis.as_dict(), "samples": [] if is_serious(diagnosis) else _show_samples(pcfg, number)}
     if text is not None:
         seen = coverage(pcfg, sentences, lengths=condition)
         _show_coverage(seen, condition)
@@ -95,6 +100,19 @@ def _show_grammar(diagnosis: Diagnosis) -> None:
         )
     echo(_cycles("unary cycles", diagnosis.unary_cyclic, diagnosis.unary_cycle_groups, diagnosis.unary_cycle))
     echo(_cycles("left recursion", diagnosis.left_recursive, diagnosis.left_recursive_groups, diagnosis.left_cycle))
+
+
+def _show_samples(pcfg: PCFG, number: int) -> list[str]:
+    """Print sentences of the grammar; the same for JSON."""
+    from truesource.cli.samples import draw, show_strings
+
+    if not number:
+        return []
+    sampler, drawn = draw(pcfg, number, DEFAULT_SEED)
+    sentences = sampler.sentences(drawn)
+    echo("for example:")
+    show_strings(sentences)
+    return [" ".join(sentence) for sentence in sentences]
 
 
 def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> str:

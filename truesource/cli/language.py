@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from truesource.grammar.tree import Tree
 
 WIDTH = 100  #: characters, where there is no terminal
-LONGEST_STRING = 60  #: words of a sample that are shown
 LONGEST_TREE = 40  #: lines
-_STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same seed
 
 
 def command(
@@ -123,15 +121,11 @@ def _show_figures(pcfg: PCFG) -> dict[str, Any]:
 
 def _show_samples(pcfg: PCFG, number: int, seed: int) -> list[str]:
     """Print strings, and the tree of the shortest; the strings."""
-    from truesource.generator.random_streams import random_state
-    from truesource.generator.sampler import Sampler
+    from truesource.cli.samples import draw, show_strings
 
-    sampler = Sampler(pcfg)
-    drawn = sampler.draw(number, random_state(seed, _STREAM))
-    sentences = list(sampler.sentences(drawn))
-    for sentence in sentences:
-        more = "" if len(sentence) <= LONGEST_STRING else f" ... ({len(sentence):,} words)"
-        echo(f"  {' '.join(sentence[:LONGEST_STRING])}{more}")
+    sampler, drawn = draw(pcfg, number, seed)
+    sentences = sampler.sentences(drawn)
+    show_strings(sentences)
     echo("tree of the shortest:")
     shortest = min(sampler.trees(drawn), key=lambda tree: len(tree.leaves()))
     lines = list(_outline(shortest))

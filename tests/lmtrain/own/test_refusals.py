@@ -44,6 +44,9 @@ class NoParameters(nn.Module):
 class Raises(Good):
     def forward(self, ids, mask): raise ValueError("the module is broken")
 
+class NoMask(Good):
+    def forward(self, ids): return self.out(self.read(ids))
+
 class NoTensor(Good):
     def forward(self, ids, mask): return self.read(ids), 1
 
@@ -151,6 +154,7 @@ def refusal(code: str, **settings: Any) -> InputError:
         ("not_callable", "not-callable"),
         ("NoParameters", "no-parameters"),
         ("Raises", "code-failed"),
+        ("NoMask", "code-failed"),
         ("NoTensor", "bad-logits"),
         ("WrongShape", "bad-logits"),
         ("Integers", "bad-logits"),
@@ -181,6 +185,12 @@ def test_the_line_that_raises_is_named(bad: Path) -> None:
     error = refusal(f"{bad}:Raises")
     assert error.path == bad
     assert BAD.splitlines()[(error.line or 0) - 1].endswith('raise ValueError("the module is broken")')
+
+
+def test_the_arguments_of_forward_are_said(bad: Path) -> None:
+    said = str(refusal(f"{bad}:NoMask"))
+    assert "takes (ids)" in said
+    assert "forward(input_ids, attention_mask)" in said
 
 
 def test_the_wrong_shape_and_the_right_one_are_said(bad: Path) -> None:
