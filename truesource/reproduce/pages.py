@@ -38,8 +38,9 @@ holds where the 95% interval of what it compares lies on its side. It does not h
 other side, and it is undecided where the interval includes both. Networks are trained with several seeds; intervals are
 over seeds, and over sentences too where models are compared with the truth on the same sentences. They are not adjusted
 for the number of claims. A row *holds* where all its claims hold, *holds with a correction* where they hold once a
-published formula is corrected, and *does not hold here* where one claim or more is reversed. Our models and corpora are
-small: a claim that does not hold here may hold at the size of the paper, as each row says.
+published formula is corrected, *holds in part* where some claims hold and others are reversed, *does not hold here*
+where claims are reversed and none holds, and is *undecided here* otherwise. Our models and corpora are small: a claim
+that does not hold here may hold at the size of the paper, as each row says.
 """
 
 

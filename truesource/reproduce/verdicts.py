@@ -26,6 +26,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     CORRECTED = "holds with a correction"
+    PART = "holds in part"
     REVERSED = "does not hold here"
     UNDECIDED = "undecided here"
     UNTESTED = "cannot be tested"
@@ -87,10 +88,12 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def verdict_of(row: Row, claims: Sequence[Verdict]) -> Verdict:
-    """The verdict on a row: on all its claims together."""
+    """The verdict on a row: on all its claims together; in part where some hold and others are reversed."""
     if not row.runs:
         return Verdict.UNTESTED
     found = all_of(claims)
+    if found is Verdict.REVERSED and Verdict.HOLDS in claims:
+        return Verdict.PART
     return Verdict.CORRECTED if found is Verdict.HOLDS and row.correction is not None else found
 
 

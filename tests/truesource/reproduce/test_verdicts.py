@@ -153,11 +153,13 @@ ROW = Row(
     [
         ([Verdict.HOLDS, Verdict.HOLDS], Verdict.HOLDS),
         ([Verdict.HOLDS, Verdict.UNDECIDED], Verdict.UNDECIDED),
-        ([Verdict.HOLDS, Verdict.UNDECIDED, Verdict.REVERSED], Verdict.REVERSED),
+        ([Verdict.UNDECIDED, Verdict.REVERSED], Verdict.REVERSED),
+        ([Verdict.HOLDS, Verdict.UNDECIDED, Verdict.REVERSED], Verdict.PART),
     ],
 )
 def test_the_verdict_of_a_row(claims: list[Verdict], found: Verdict) -> None:
-    assert all_of(claims) is verdict_of(ROW, claims) is found
+    assert verdict_of(ROW, claims) is found
+    assert all_of(claims) is (Verdict.REVERSED if found is Verdict.PART else found)
     corrected = verdict_of(ROW.model_copy(update={"correction": "a formula"}), claims)
     assert corrected is (Verdict.CORRECTED if found is Verdict.HOLDS else found)
     untested = Row(name="x-figure-1", shows="Figure 1", title="t", published="p", untested="a drawing")
