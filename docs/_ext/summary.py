@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from docutils import nodes
 from myst_nb.core.execute.base import ExecutionResult
 from myst_nb.sphinx_ import NbMetadataCollector
-from sphinx.util import logging
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-LOG = logging.getLogger(__name__)
 FOLDER = "notebooks"
 
 
@@ -49,10 +47,10 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         target.write_text(text, encoding="utf-8")
         now = found["mtime"] >= app.truesource_began
         how = f"{found['runtime']:.1f} s" if now else f"unchanged, {found['runtime']:.1f} s when it was executed"
-        LOG.info("%s: %d cells, %s", name, of_page, how)
+        print(f"{name}: {of_page} cells, {how}")
     seconds = time.time() - app.truesource_began
-    LOG.info("%d pages, %d cells of %d pages executed, %.0f s", len(pages), cells, len(executed), seconds)
-    LOG.info("The site is %s", Path(app.outdir) / "index.html")
+    print(f"{len(pages)} pages; {cells} cells on {len(executed)} executed pages; {seconds:.0f} s")
+    print(f"The site is {Path(app.outdir) / 'index.html'}")
 
 
 def _execution(app: Sphinx, docname: str) -> ExecutionResult | None:
