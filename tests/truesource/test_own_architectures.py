@@ -48,14 +48,14 @@ def here(tmp_path: Path) -> Path:
 
 
 def test_the_page_shows_the_file_of_the_examples() -> None:
-    assert EXAMPLES.read_text() in (EXAMPLES.parents[1] / "own_models.md").read_text()
+    assert EXAMPLES.read_text() in (EXAMPLES.parents[1] / "howto" / "own_models.md").read_text()
 
 
 def test_the_first_example_of_the_page_is_tried(tmp_path: Path) -> None:
     from truesource.lmtrain.model_registry import completed, model_settings
     from truesource.lmtrain.own.architecture import try_out
 
-    page = (EXAMPLES.parents[1] / "own_models.md").read_text()
+    page = (EXAMPLES.parents[1] / "howto" / "own_models.md").read_text()
     (tmp_path / "gru.py").write_text(page.split("```python\n")[1].split("```")[0])
     try_out(completed(model_settings(f"{tmp_path / 'gru.py'}:GRU", hidden=8)))  # type: ignore[arg-type]
 

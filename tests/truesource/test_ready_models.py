@@ -209,7 +209,7 @@ def test_a_model_that_is_code_is_loaded_by_name(here: Path) -> None:
 
 
 def test_the_guide_shows_the_examples_as_they_are_and_its_models_score(here: Path) -> None:
-    guide = (EXAMPLES.parent / "own_models.md").read_text()
+    guide = (EXAMPLES.parent / "howto" / "own_models.md").read_text()
     ready = guide[guide.index("## A model that is ready") :]
     blocks = re.findall(r"```python\n(.*?)```", ready, flags=re.S)
     shown = blocks[1][blocks[1].index("def ") :]  # the example has more imports
@@ -221,7 +221,7 @@ def test_the_guide_shows_the_examples_as_they_are_and_its_models_score(here: Pat
 
 
 def test_the_guide_names_what_each_ability_needs() -> None:
-    guide = (EXAMPLES.parent / "own_models.md").read_text()
+    guide = (EXAMPLES.parent / "howto" / "own_models.md").read_text()
     table = guide[guide.index("### What each evaluator needs") :]
     for ability in ABILITIES.values():
         for need in ability.needs:

@@ -5,7 +5,7 @@ How to rename an option:
 * An option of a settings class (`truesource.cli.settings.with_options`): write the earlier key into ``renamed`` of the
   class. That is enough: the configuration and the command line both take it.
 * Any other option: declare it under its new spelling, and write one line into `OPTIONS` below. Several earlier
-  spellings may share one new one (``--number`` and ``-n``, ``--list``); where the new one may be given once only,
+  spellings may share one new one (``-n`` and ``--list``, ``--list-words``); where the new one may be given once only,
   giving both is an error.
 
 An option that an earlier version had and this one has not under any name is no entry here: it is an unknown option.
@@ -33,7 +33,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     "compare": {"--exact": "--exact-kl", "--csv": "--table", "--latex": "--table"},
     "benchmark": {"--csv": "--table"},
     "tokenisation": {"--words": "--word-table"},
-    "lattice": {"--number": "--list", "-n": "--list"},
+    "lattice": {"--number": "--list-words", "-n": "--list-words", "--list": "--list-words"},
 }
 
 

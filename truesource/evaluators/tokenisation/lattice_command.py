@@ -66,7 +66,7 @@ def command(
         float, typer.Option("--inverse-temperature", min=0.0, help="Of the distribution; 0: all segmentations alike.")
     ] = 1.0,
     number: Annotated[
-        int, typer.Option("--list", min=0, help="Number of words to list, the most ambiguous first.")
+        int, typer.Option("--list-words", min=0, help="Number of words to list, the most ambiguous first.")
     ] = 10,
     json: Json = None,
     force: Force = False,
