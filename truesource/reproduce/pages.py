@@ -106,7 +106,7 @@ def _summary(papers: Mapping[str, Paper], results: Mapping[str, RowResult | None
 
 
 def _index_table(paper: Paper, results: Mapping[str, RowResult | None]) -> str:
-    columns = ("row", "the paper reports", "here", "seeds", "command", "minutes", "verdict")
+    columns = ("row", "verdict", "the paper reports", "here", "seeds", "minutes", "command")
     lines = [list(columns), ["---"] * len(columns)]
     for row in paper.rows:
         result = results[row.name]
@@ -114,17 +114,17 @@ def _index_table(paper: Paper, results: Mapping[str, RowResult | None]) -> str:
         if result is None:
             command = f"`{command_of(row)}`" if row.runs else ABSENT
             here = _text(row.untested) if row.untested is not None else ABSENT
-            lines.append([link, _text(row.published), here, ABSENT, command, ABSENT, verdict_now(row, None)])
+            lines.append([link, verdict_now(row, None), _text(row.published), here, ABSENT, ABSENT, command])
             continue
         lines.append(
             [
                 link,
+                f"**{verdict_now(row, result)}**",
                 _text(row.published),
                 headline(row, result),
                 str(result.seeds or ABSENT),
-                f"`{command_of(row)}`",
                 _minutes(result.minutes),
-                f"**{verdict_now(row, result)}**",
+                f"`{command_of(row)}`",
             ]
         )
     return _table(lines)
