@@ -28,6 +28,7 @@ extensions = [
     "generated",
     "fields",
     "names",
+    "streams",
     "summary",
 ]
 root_doc = "index"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from docutils import nodes
 from myst_nb.core.execute.base import ExecutionResult
 from myst_nb.sphinx_ import NbMetadataCollector
+from streams import joined
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -40,11 +41,16 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     for name, found in executed.items():
         notebook = Path(app.outdir).parent / "jupyter_execute" / f"{name}.ipynb"
         text = notebook.read_text(encoding="utf-8")
-        of_page = sum(cell["cell_type"] == "code" for cell in json.loads(text)["cells"])
+        content = json.loads(text)
+        code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+        of_page = len(code)
         cells += of_page
+        for cell in code:
+            whole = [{**each, "text": "".join(each["text"])} if "text" in each else each for each in cell["outputs"]]
+            cell["outputs"] = joined(whole)
         target = Path(app.outdir) / FOLDER / f"{name}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        target.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         now = found["mtime"] >= app.truesource_began
         how = f"{found['runtime']:.1f} s" if now else f"unchanged, {found['runtime']:.1f} s when it was executed"
         print(f"{name}: {of_page} cells, {how}")
