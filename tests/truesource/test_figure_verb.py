@@ -20,8 +20,6 @@ D -> 'the' 1
 N -> 'dog' 0.5 | 'cat' 0.3 | 'cow' 0.2
 V -> 'sees' 0.6 | 'sleeps' 0.4
 """
-    "S -> D N V 0.5 | N V 0.5\nD -> 'the' 1\nN -> 'dog' 0.5 | 'cat' 0.3 | 'cow' 0.2\nV -> 'sees' 0.6 | 'sleeps' 0.4\n"
-)
 
 
 @pytest.fixture(scope="module")
