@@ -30,7 +30,7 @@ def marks_of(drawn: Figure) -> str:
     """
     from matplotlib.scale import LinearScale, LogScale
 
-    height = drawn.get_figure(root=True).get_size_inches()[1] * 72.0
+    height = drawn.get_size_inches()[1] * 72.0
     panels = []
     for axes in drawn.axes:
         plain = all(isinstance(axis._scale, (LinearScale, LogScale)) for axis in (axes.xaxis, axes.yaxis))
@@ -114,6 +114,8 @@ def _series(axes: Axes) -> Iterable[tuple[str, Rows]]:
     for collection in axes.collections:
         yield collection.get_label(), _collection(collection)
     for image in axes.images:
+        if image.get_array().ndim != 2:  # a picture
+            continue
         yield "cells", _cells(image)
 
 
@@ -130,10 +132,11 @@ def _collection(collection: Any) -> Rows:
     """Cells of hexagons with their counts, points, intervals, and bands with their ends."""
     from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 
-    if isinstance(collection, PathCollection) or collection.get_array() is not None:
-        at, values = np.asarray(collection.get_offsets()), collection.get_array()
-        rows = _rows(at[:, 0], at[:, 1])
-        return rows if values is None else [[*row, None, None, _number(v)] for row, v in zip(rows, values, strict=True)]
+    at, values = np.asarray(collection.get_offsets()), collection.get_array()
+    if values is not None and len(values) == len(at):
+        return [[*row, None, None, _number(v)] for row, v in zip(_rows(at[:, 0], at[:, 1]), values, strict=True)]
+    if isinstance(collection, PathCollection):
+        return _rows(at[:, 0], at[:, 1])
     if isinstance(collection, LineCollection):
         return [_interval(np.asarray(segment)) for segment in collection.get_segments() if len(segment) == 2]
     if not isinstance(collection, PolyCollection):

@@ -23,7 +23,7 @@ _NUMBERS = {"M": 2, "L": 2, "H": 1, "V": 1, "Q": 4, "C": 6, "Z": 0}
 
 
 @dataclass(frozen=True)
-class _Drawing:
+class _DrawnElement:
     """A path or a text, with all that it takes from the elements around it."""
 
     element: ElementTree.Element
@@ -63,10 +63,10 @@ def redraw(svg: str, size: tuple[float, float] | None, font_size: float | None) 
     return drawn
 
 
-def _drawings(root: ElementTree.Element, named: dict[str | None, ElementTree.Element]) -> Iterator[_Drawing]:
+def _drawings(root: ElementTree.Element, named: dict[str | None, ElementTree.Element]) -> Iterator[_DrawnElement]:
     from matplotlib.transforms import Affine2D
 
-    waiting = [_Drawing(root, {}, Affine2D(), "")]
+    waiting = [_DrawnElement(root, {}, Affine2D(), "")]
     while waiting:
         around = waiting.pop()
         inside = []
@@ -83,7 +83,7 @@ def _drawings(root: ElementTree.Element, named: dict[str | None, ElementTree.Ele
                     continue
                 style = {**_style(found.get("style", "")), **style}
                 child, move = found, _moved(found.get("transform", "")) + at + move
-            inside.append(_Drawing(child, style, move, clip))
+            inside.append(_DrawnElement(child, style, move, clip))
         yield from (each for each in inside if each.element.tag in ("path", "text"))
         waiting += [each for each in reversed(inside) if each.element.tag in ("g", "svg")]
 
@@ -139,7 +139,7 @@ def _path_of(text: str) -> Any:
 
 
 def _path(
-    axes: Axes, drawing: _Drawing, named: dict[str | None, ElementTree.Element], scale: float, order: int
+    axes: Axes, drawing: _DrawnElement, named: dict[str | None, ElementTree.Element], scale: float, order: int
 ) -> None:
     from matplotlib.patches import PathPatch, Rectangle
 
@@ -173,7 +173,7 @@ def _font(style: dict[str, str]) -> float:
     return float(found[1]) if found else 10.0
 
 
-def _text(axes: Axes, drawing: _Drawing, scale: float, order: int) -> None:
+def _text(axes: Axes, drawing: _DrawnElement, scale: float, order: int) -> None:
     style, font = drawing.style, drawing.style.get("font", "")
     at = float(drawing.element.get("x", 0)), float(drawing.element.get("y", 0))
     x, y = drawing.move.transform(at)
