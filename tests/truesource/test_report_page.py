@@ -64,7 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(run: Path) -> Iterator[Any]:  # the run first: the driver has an event loop, in which none may be made
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -78,6 +78,7 @@ class Opened:
 
     def __init__(self, browser: Any, run: Path, **context: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
+        self.context.set_default_timeout(120_000)  # a busy machine is no finding
         self.page = self.context.new_page()
         self.said: list[str] = []
         self.asked: list[str] = []
