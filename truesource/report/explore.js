@@ -166,7 +166,8 @@ const page = (() => {
   }
   const scrolls = () => {
     for (const box of all(".scroll, .wide")) {
-      if (box.scrollWidth > box.clientWidth + 1 && !box.closest("[data-figure]")) {
+      if (box.closest("[data-figure]")) continue;
+      if (box.scrollWidth > box.clientWidth + 1) {
         box.tabIndex = 0;
         box.setAttribute("role", "region");
         const caption = box.querySelector("caption");
