@@ -79,8 +79,9 @@ def next_words(
     for block, of_model in _blocks(model, oracle, sentences, events):
         kept = np.flatnonzero(block.whole)
         classes = _classes(oracle, events, block)
-        for side, table in (("truth", block.log_prob), ("model", of_model)):
-            for row in kept.tolist() if table is not None else ():
+        sides: dict[str, Any] = {"truth": block.log_prob} | ({} if of_model is None else {"model": of_model})
+        for side, table in sides.items():
+            for row in kept.tolist():
                 for rank, column in enumerate(_most(table[row], top), start=1):
                     likely = {"side": side, "rank": rank, "word": names[column], "log_prob": float(table[row, column])}
                     for sentence in block.members[row]:

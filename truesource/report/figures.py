@@ -115,13 +115,22 @@ def drawing_only(file: FigureFile) -> Iterator[None]:
 def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
     """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
     with extras_for("a figure"):
-        import matplotlib
         from matplotlib.figure import Figure
 
     file = _FILE.get()
     size = (width, height) if file is None or file.size is None or file.only not in (None, salt) else file.size
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+    with figure_style(salt):
         yield Figure(figsize=size, layout="constrained")
+
+
+@contextmanager
+def figure_style(salt: str) -> Iterator[None]:
+    """In the block, figures have the style of the report; ids of their SVG depend on ``salt``."""
+    with extras_for("a figure"):
+        import matplotlib
+
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        yield
 
 
 def to_svg(drawn: Figure, salt: str, title: str) -> str:
@@ -174,7 +183,7 @@ def _set_text(drawn: Figure, size: float) -> None:
     from matplotlib.text import Text
 
     factor = size / float(_STYLE["font.size"])  # type: ignore[arg-type]
-    texts = [(text, text.get_fontsize()) for text in drawn.findobj(Text)]
+    texts: list[tuple[Text, Any]] = [(text, text.get_fontsize()) for text in drawn.findobj(Text)]
     for axes in drawn.findobj(Axes):
         axes.tick_params(labelsize=size)
     for text, before in texts:

@@ -28,12 +28,10 @@ def marks_of(drawn: Figure) -> str:
     ``series`` has a name, and ``rows`` of x, y, low, high, value, as long as they have to be; null where there is none.
     A place on an axis of names has the name in its row.
     """
-    from matplotlib.scale import LinearScale, LogScale
-
     height = drawn.get_size_inches()[1] * 72.0
     panels = []
     for axes in drawn.axes:
-        plain = all(isinstance(axis._scale, (LinearScale, LogScale)) for axis in (axes.xaxis, axes.yaxis))
+        plain = {axes.get_xscale(), axes.get_yscale()} <= {"linear", "log"}
         if not axes.get_visible() or axes.get_label() == "<colorbar>" or not plain:
             continue
         series = [{"name": _text(name), "rows": rows} for name, rows in _series(axes) if rows]
@@ -85,34 +83,33 @@ def _places(axis: Any) -> dict[str, str]:
     """The names on an axis by their place; none where its labels are numbers."""
     from matplotlib.ticker import FixedLocator
 
-    locator = axis.get_major_locator()
-    if not isinstance(locator, FixedLocator):
+    if not isinstance(axis.get_major_locator(), FixedLocator):
         return {}
-    at = list(locator.locs)
+    at = [float(place) for place in axis.get_majorticklocs()]
     labels = [_text(label) for label in axis.get_major_formatter().format_ticks(at)]
     if all(not label or (any(c.isdigit() for c in label) and not any(c.isalpha() for c in label)) for label in labels):
         return {}
     return {str(_number(place)): label for place, label in zip(at, labels, strict=True) if label}
 
 
-def _series(axes: Axes) -> Iterable[tuple[str, Rows]]:
+def _series(axes: Any) -> Iterable[tuple[str, Rows]]:
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.patches import StepPatch
 
     named = {c.lines[0]: c.get_label() for c in axes.containers if isinstance(c, ErrorbarContainer) and c.lines[0]}
     for container in axes.containers:
         if isinstance(container, BarContainer):
-            yield container.get_label(), _bars(container)
+            yield str(container.get_label()), _bars(container)
     for line in axes.get_lines():
         if line.get_transform() == axes.transData:
             x, y = (np.asarray(side, dtype=np.float64) for side in line.get_data(orig=False))
-            yield named.get(line, line.get_label()), _rows(x, y)
+            yield str(named.get(line, line.get_label())), _rows(x, y)
     for patch in axes.patches:
         if isinstance(patch, StepPatch):
             values, edges, _ = patch.get_data()
-            yield patch.get_label(), _rows((edges[:-1] + edges[1:]) / 2, values)
+            yield str(patch.get_label()), _rows((edges[:-1] + edges[1:]) / 2, values)
     for collection in axes.collections:
-        yield collection.get_label(), _collection(collection)
+        yield str(collection.get_label()), _collection(collection)
     for image in axes.images:
         if image.get_array().ndim != 2:  # a picture
             continue
@@ -143,7 +140,8 @@ def _collection(collection: Any) -> Rows:
         return []
     ends: dict[float, list[float]] = {}
     for path in collection.get_paths():
-        for x, y in path.vertices[:-1].tolist():
+        vertices: Any = path.vertices
+        for x, y in vertices[:-1].tolist():
             ends.setdefault(x, []).append(y)
     return [[_number(x), None, _number(min(ys)), _number(max(ys))] for x, ys in sorted(ends.items())]
 

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.grammar.support.errors import InputError
-from truesource.report.figures import FigureFile, drawing_only, figure_data, standalone, to_svg, without_marks
+from truesource.report.figures import (
+    FigureFile,
+    drawing_only,
+    figure_data,
+    figure_style,
+    standalone,
+    to_svg,
+    without_marks,
+)
 from truesource.report.page import rendered
 from truesource.report.redrawn import redraw
 
@@ -65,10 +73,11 @@ def figure_of(
         return file.data
     svg = file.svg or found[name]
     if not file.svg and (kind != "svg" or size is not None or font_size is not None):
-        drawn = redraw(svg, size, font_size)
-        if kind != "svg":
-            return figure_data(drawn, kind)
-        svg = to_svg(drawn, name, _title(svg))
+        with figure_style(name):
+            drawn = redraw(svg, size, font_size)
+            if kind != "svg":
+                return figure_data(drawn, kind)
+            svg = to_svg(drawn, name, _title(svg))
     return standalone(without_marks(svg)).encode("utf-8")
 
 

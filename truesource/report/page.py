@@ -35,7 +35,8 @@ FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 def page_scripts() -> tuple[list[Markup], Markup]:
     """The scripts of a page, and the sources that its Content-Security-Policy allows: nothing but these scripts."""
-    scripts = [Markup((FOLDER / script).read_text(encoding="utf-8")) for script in SCRIPTS]
+    texts = [(FOLDER / script).read_text(encoding="utf-8") for script in SCRIPTS]
+    scripts = [Markup(f"//<![CDATA[\n{text}//]]>") for text in texts]  # so that the page is well-formed XML too
     return scripts, Markup(" ".join(f"'{script_hash(script)}'" for script in scripts))
 
 

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -53,8 +54,8 @@ def redraw(svg: str, size: tuple[float, float] | None, font_size: float | None) 
     axes.set_axis_off()
     named = {each.get("id"): each for each in root.iter() if each.get("id")}
     drawings = list(_drawings(root, named))
-    sizes = sorted(_font(drawing.style) for drawing in drawings if drawing.element.tag == "text")
-    text_scale = scale if font_size is None or not sizes else font_size / sizes[len(sizes) // 2]
+    sizes = [_font(drawing.style) for drawing in drawings if drawing.element.tag == "text"]
+    text_scale = scale if font_size is None or not sizes else font_size / mode(sizes)
     for order, drawing in enumerate(drawings):
         if drawing.element.tag == "text":
             _text(axes, drawing, text_scale, order)
@@ -117,7 +118,7 @@ def _path_of(text: str) -> Any:
     codes = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "C": Path.CURVE4}
     points: list[tuple[float, float]] = []
     made: list[Any] = []
-    command, numbers = "", []
+    command, numbers = "", list[float]()
     for token in _TOKEN.findall(text):
         if token.isalpha():
             command, numbers = token.upper(), []

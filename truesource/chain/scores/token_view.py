@@ -50,7 +50,7 @@ def token_view(run: FinishedRun) -> Markup | None:
     models = [model for model in models if model.scores]
     if not models:
         return None
-    words, shown, size = _Words(), [], 0
+    words, shown, size = _Words(), list[dict[str, Any]](), 0
     limit = run.config.get("evaluation", {}).get("sentences") or SENTENCES
     for number, sentence in enumerate(some_sentences(run.corpus, shown_split(run), min(SENTENCES, limit))):
         made = _sentence(number, sentence, models, words)
