@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import truesource.evaluators
+from truesource.report.one_figure import figure_of, titles_of_figures
 from truesource.report.page import write_page
 from truesource.run import config, runner
 from truesource.run import dry_run as planning
@@ -36,3 +37,15 @@ def dry_run(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
 def build_report(run: Path) -> Path:
     """Write ``report.html`` into a run folder; see `truesource.report.page.write_page`."""
     return write_page(run, truesource.evaluators.EVALUATORS)
+
+
+def figures_of_report(run: Path) -> dict[str, str]:
+    """The titles of all figures of a report by their names; see `truesource.report.one_figure.titles_of_figures`."""
+    return titles_of_figures(run, truesource.evaluators.EVALUATORS)
+
+
+def draw_figure(
+    run: Path, name: str, kind: str, size: tuple[float, float] | None = None, font_size: float | None = None
+) -> bytes:
+    """One figure of a report as SVG, PDF or PNG; see `truesource.report.one_figure.figure_of`."""
+    return figure_of(run, name, truesource.evaluators.EVALUATORS, kind=kind, size=size, font_size=font_size)

@@ -78,6 +78,7 @@ REFUSE = {
     "score model corpus": f"the model model needs {LM}",
     "compare model models.py:uniform corpus --oracle toy.npz": f"the model model needs {LM}",
     "report run": f"a report needs {REPORT}",
+    "figure run": f"a report needs {REPORT}",
     "demo": f"the run demo needs {BOTH}",
     "run trained.yaml": f"the run toy needs {BOTH}",
     "run loaded.yaml": f"the run toy needs {BOTH}",

@@ -32,6 +32,7 @@ VERBS = {
     "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a finished run."),
+    "figure": ("truesource.cli.figure", "Draw one figure of a report for a paper."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
@@ -41,7 +42,7 @@ VERBS = {
 }
 #: the verbs as help groups them, in the order in which a newcomer needs them
 GROUPS = {
-    "Start here": ("new", "demo", "run", "report"),
+    "Start here": ("new", "demo", "run", "report", "figure"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark", "reproduce"),
     "Grammars and languages": ("languages", "language", "inspect", "parse", "convert", "vary"),

@@ -9,6 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.works import TOPICS, topics_of
+from truesource.cli.works import bibtex as bibtex_of
 
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
@@ -39,7 +40,7 @@ def command(
         if sentence and not bibtex:
             echo(sentence)
     if bibtex:
-        _print_bibtex(topics, sources, version("truesource"))
+        echo(bibtex_of(topics, sources, version("truesource")))
         return
     echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
     for topic in topics:
@@ -50,16 +51,6 @@ def command(
         of.setdefault(citation, []).append(name)
     for citation, names in of.items():
         echo(f"  * the language{'s' if len(names) > 1 else ''} {', '.join(names)}: {citation}.")
-
-
-def _print_bibtex(topics: list[str], sources: dict[str, str], version: str) -> None:
-    entries = [
-        f"@software{{truesource,\n  author = {{{{The truesource developers}}}},\n  title = {{truesource}},\n"
-        f"  version = {{{version}}},\n}}",
-        *(work.bibtex() for topic in topics for work in TOPICS[topic][1]),
-        *(f"@misc{{language-{name},\n  note = {{{text}}},\n}}" for name, text in sources.items()),
-    ]
-    echo("\n\n".join(entries))
 
 
 def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -325,6 +325,17 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
         ),
     ),
 }
+
+
+def bibtex(topics: Sequence[str], sources: Mapping[str, str], version: str) -> str:
+    """BibTeX entries of truesource, of the works of some topics, and of the sources of languages by name."""
+    entries = [
+        f"@software{{truesource,\n  author = {{{{The truesource developers}}}},\n  title = {{truesource}},\n"
+        f"  version = {{{version}}},\n}}",
+        *(work.bibtex() for topic in topics for work in TOPICS[topic][1]),
+        *(f"@misc{{language-{name},\n  note = {{{text}}},\n}}" for name, text in sources.items()),
+    ]
+    return "\n\n".join(entries)
 
 
 def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:

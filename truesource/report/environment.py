@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,21 @@ FOLDER = Path(__file__).parent
 TABLE = FOLDER / "table.html.j2"
 
 
-def render(page: Path, place: Path, *, templates: Mapping[str, Path] | None = None, **context: Any) -> str:
+def render(
+    page: Path,
+    place: Path,
+    *,
+    templates: Mapping[str, Path] | None = None,
+    svg: Callable[[str], Any] | None = None,
+    **context: Any,
+) -> str:
     """Fill a template.
 
     Args:
         page: the template.
         place: what it is about, for messages.
         templates: those that it includes, by name.
+        svg: what makes markup of a figure; None: it stands in the page as it is.
         context: what they show.
 
     Raises:
@@ -44,7 +52,7 @@ def render(page: Path, place: Path, *, templates: Mapping[str, Path] | None = No
         file_names=words.file_names,
         command_line=words.command_line,
         yaml=lambda value: yaml.safe_dump(value, sort_keys=False, allow_unicode=True),
-        svg=Markup,
+        svg=svg or Markup,
         table=lambda table: Markup(environment.get_template(TABLE.name).render(table=table)),
     )
     style = Markup((FOLDER / "style.css").read_text(encoding="utf-8"))

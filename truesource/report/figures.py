@@ -17,6 +17,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.extras import extras_for
 from truesource.grammar.support.files import atomic_path, write_text
 from truesource.grammar.support.printable import shortened, terminal
+from truesource.report.marks import marks_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 # Okabe & Ito (2008); one meaning each, throughout the report.
 TRUTH = "#C04A00"  #: what the grammar says exactly
 MODEL = "#0066A6"  #: what a model says
-SAMPLE = "#7FB2D5"  #: what was sampled
+SAMPLE = "#5B99C4"  #: what was sampled
 SECOND = "#00805F"  #: a second curve of the same kind
 QUIET = "#6B7280"  #: for comparison only
-SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#56B4A9", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
+BARS = "#8B94A3"  #: bars of what others are compared with
+SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#3E9A8F", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
 PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 
 RESOLUTION = 300  #: dots an inch of PNG files
@@ -64,15 +66,18 @@ _STYLE = {
 
 
 @dataclass
-class _FigureFile:
+class FigureFile:
     """What `write_figure` wants of the figure that is being drawn."""
 
     format: str  #: svg, pdf or png
     size: tuple[float, float] | None  #: inches; None: as the figure has it
     data: bytes = b""  #: of formats other than SVG
+    font_size: float | None = None  #: points; None: as the figure has it
+    only: str | None = None  #: the figure of this name; the others are not drawn. None: any
+    svg: str = ""  #: of the figure of this name
 
 
-_FILE: ContextVar[_FigureFile | None] = ContextVar("figure_file", default=None)
+_FILE: ContextVar[FigureFile | None] = ContextVar("figure_file", default=None)
 
 
 def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] | None = None) -> None:
@@ -83,30 +88,49 @@ def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] 
         draw: makes the figure with `figure` and `to_svg`.
         size: width and height in inches; None: as the figure has it.
     """
-    file = _FigureFile(path.suffix.lower().removeprefix("."), size)
+    file = FigureFile(path.suffix.lower().removeprefix("."), size)
     token = _FILE.set(file)
     try:
         svg = draw()
     finally:
         _FILE.reset(token)
     if file.format == "svg":
-        write_text(path, standalone(svg))
+        write_text(path, standalone(without_marks(svg)))
         return
     with atomic_path(path) as partial:
         partial.write_bytes(file.data)
 
 
 @contextmanager
+def drawing_only(file: FigureFile) -> Iterator[None]:
+    """In the block, `to_svg` gives one figure to ``file``, and draws no other."""
+    token = _FILE.set(file)
+    try:
+        yield
+    finally:
+        _FILE.reset(token)
+
+
+@contextmanager
 def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
     """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
     with extras_for("a figure"):
-        import matplotlib
         from matplotlib.figure import Figure
 
     file = _FILE.get()
-    size = (width, height) if file is None or file.size is None else file.size
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+    size = (width, height) if file is None or file.size is None or file.only not in (None, salt) else file.size
+    with figure_style(salt):
         yield Figure(figsize=size, layout="constrained")
+
+
+@contextmanager
+def figure_style(salt: str) -> Iterator[None]:
+    """In the block, figures have the style of the report; ids of their SVG depend on ``salt``."""
+    with extras_for("a figure"):
+        import matplotlib
+
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        yield
 
 
 def to_svg(drawn: Figure, salt: str, title: str) -> str:
@@ -116,14 +140,20 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     The same figure gives the same text: no date, ids from ``salt`` and numbers. Coordinates are rounded to a hundredth
     of a point, which halves the size.
     """
-    _make_printable(drawn)
     file = _FILE.get()
+    label = escape(terminal(title))
+    if file is not None and file.only not in (None, salt):
+        return f'<svg aria-label="{label}" data-name="{escape(salt)}"></svg>'
+    if file is not None and file.font_size is not None:
+        _set_text(drawn, file.font_size)
+    _make_printable(drawn)
     if file is not None and file.format != "svg":
-        file.data = _data(drawn, file.format)
+        file.data = figure_data(drawn, file.format)
     stream = io.StringIO()
     with warnings.catch_warnings():  # the text is drawn by the reader's fonts, which may have what ours lack
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        marks = escape(marks_of(drawn))
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -139,11 +169,28 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     head, rest = text.split(">", 1)
     size = re.search(r'viewBox="[^"]*"', head)
     assert size is not None
-    label = escape(terminal(title))
-    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}">{rest}'.strip()
+    named = f'data-name="{escape(salt)}" data-marks="{marks}"'
+    opening = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}" {named}>'
+    svg = f"{opening}{rest}".strip()
+    if file is not None and file.only == salt:
+        file.svg = svg
+    return svg
 
 
-def _data(drawn: Figure, kind: str) -> bytes:
+def _set_text(drawn: Figure, size: float) -> None:
+    """Give the usual text of a figure a size in points, and to any other as much more or less."""
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+    factor = size / float(_STYLE["font.size"])  # type: ignore[arg-type]
+    texts: list[tuple[Text, Any]] = [(text, text.get_fontsize()) for text in drawn.findobj(Text)]
+    for axes in drawn.findobj(Axes):
+        axes.tick_params(labelsize=size)
+    for text, before in texts:
+        text.set_fontsize(before * factor)
+
+
+def figure_data(drawn: Figure, kind: str) -> bytes:
     """A figure as PDF or PNG; the same figure gives the same bytes."""
     metadata = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None}, "png": {"Software": None}}[kind]
     stream = io.BytesIO()
@@ -194,6 +241,11 @@ def superscript(number: int | str) -> str:
 
 def _label(text: str) -> str:
     return shortened(terminal(text), LONGEST_LABEL)
+
+
+def without_marks(svg: str) -> str:
+    """The figure without what only a page uses."""
+    return re.sub(r' data-(?:name|marks)="[^"]*"', "", svg)
 
 
 def standalone(svg: str) -> str:

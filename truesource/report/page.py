@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from truesource.chain.corpus.section import section as corpus
 from truesource.chain.grammar.section import section as grammar
@@ -17,10 +19,25 @@ from truesource.report import words
 from truesource.report.environment import FOLDER, render
 from truesource.report.finished_run import FinishedRun, read_run, whole_sentences
 from truesource.report.part import Part
+from truesource.report.provenance import files_and_works
+from truesource.report.scripts import data_of_script, script_hash
+from truesource.report.shown_figures import ShownFigures
 from truesource.report.unmeasured import unmeasured
 
 if TYPE_CHECKING:
     from truesource.run.evaluator import Evaluator
+
+SCRIPTS = ("explore.js", "tokens.js")
+STYLE = FOLDER / "explore.css"  #: of what the scripts make
+
+FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
+
+
+def page_scripts() -> tuple[list[Markup], Markup]:
+    """The scripts of a page, and the sources that its Content-Security-Policy allows: nothing but these scripts."""
+    texts = [(FOLDER / script).read_text(encoding="utf-8") for script in SCRIPTS]
+    scripts = [Markup(f"//<![CDATA[\n{text}//]]>") for text in texts]  # so that the page is well-formed XML too
+    return scripts, Markup(" ".join(f"'{script_hash(script)}'" for script in scripts))
 
 
 def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
@@ -37,16 +54,30 @@ def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
         InputError: the extra report is not installed, a required file of the run is missing or damaged, or the page
             cannot be written.
     """
-    require_extras("a report", "report")
     run = Path(run)
     target = run / "report.html"
+    page, _ = rendered(run, evaluators)
+    write_text(target, page)
+    return target
+
+
+def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigures]:
+    """The page of a run folder, and its figures; as `write_page`."""
+    require_extras("a report", "report")
     found = read_run(run)
     name = found.config.get("name") or run.name
-    parts = _parts(found, evaluators)
+    parts = parts_of(found, evaluators)
+    shown = ShownFigures()
+    scripts, hashes = page_scripts()
     page = render(
         FOLDER / "page.html.j2",
         run,
-        templates={part.name: part.template for part in parts},
+        templates={STYLE.name: STYLE, FRAME.name: FRAME, **{part.name: part.template for part in parts}},
+        svg=shown,
+        figures=shown,
+        scripts=scripts,
+        hashes=hashes,
+        data=data_of_script({"runName": run.resolve().name, "models": _models(found)}),
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
@@ -55,11 +86,11 @@ def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
         alarms=words.below_bound(found.models),
         parts=parts,
     )
-    write_text(target, page)
-    return target
+    return page, shown
 
 
-def _parts(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
+def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
+    """All sections in order; their figures are drawn here."""
     overview = {"sizes": run.pcfg.sizes(), "table": result_table(run), "ends": whole_sentences(run)}
     chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
     notes = unmeasured(run, evaluators)
@@ -72,5 +103,18 @@ def _parts(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
         Part("run", "What was run", FOLDER / "overview.html.j2", overview),
         *chain,
         *(part for part in measured if part.content or part.notes),
-        Part("provenance", "Provenance", FOLDER / "provenance.html.j2", True),
+        Part("provenance", "Provenance", FOLDER / "provenance.html.j2", files_and_works(run)),
+    ]
+
+
+def _models(run: FinishedRun) -> list[dict[str, Any]]:
+    """What the page may show or hide: each model with the names of its seeds."""
+    rows = [*run.models, *run.unscored]
+    return [
+        {
+            "name": row["model"],
+            "objective": row["objective"],
+            "names": list(dict.fromkeys([row["model"], *(seed["model"] for seed in row.get("replicates", ()))])),
+        }
+        for row in rows
     ]

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NotRequired
 from xml.etree import ElementTree
 
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
+
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT
 from truesource.report.records import REMEDY
 
 MOST_BYTES = 30_000_000
@@ -19,13 +24,38 @@ ELEMENTS = frozenset({"svg", "g", "defs", "clipPath", "path", "rect", "use", "te
 ATTRIBUTES = frozenset(
     {
         *("id", "d", "x", "y", "width", "height", "transform", "viewBox", "style", "fill", "clip-path", "type"),
-        *("role", "aria-label", "xlink:href"),
+        *("role", "aria-label", "xlink:href", "data-name", "data-marks"),
     }
 )
 SHEET = "*{stroke-linejoin: round; stroke-linecap: butt}"  #: the one style sheet: that of matplotlib
 _NAMESPACES = {"{http://www.w3.org/2000/svg}": "", "{http://www.w3.org/1999/xlink}": "xlink:"}
 _VALUE = re.compile(r"(?:[\w\s:;,.#%'()+-](?<!url\()|url\((?=#))*", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
 _PROPERTY = re.compile(r"(?:fill|stroke|font|text-anchor|opacity|clip-path)[a-z-]*", re.ASCII)
+
+
+@with_config(STRICT)
+class MarkedSeries(TypedDict):
+    """The marks of one kind in a panel, see `truesource.report.marks`."""
+
+    name: str
+    rows: list[list[float | None]]
+
+
+@with_config(STRICT)
+class MarkedPanel(TypedDict):
+    """A panel of a figure."""
+
+    name: str
+    x: str
+    y: str
+    fx: tuple[float, float, float]
+    fy: tuple[float, float, float]
+    places: NotRequired[dict[str, dict[str, str]]]
+    series: list[MarkedSeries]
+
+
+_PANELS = TypeAdapter(list[MarkedPanel])
 
 
 def read_svg(path: Path) -> str:
@@ -81,7 +111,12 @@ def _check(name: str, value: str) -> None:
         raise ValueError(f"no figure has the attribute {name}")
     if name == "aria-label":
         return
+    if name == "data-marks":
+        _PANELS.validate_json(value)
+        return
     right = value == "text/css" if name == "type" else _VALUE.fullmatch(value) is not None
+    if name == "data-name":
+        right = _NAME.fullmatch(value) is not None
     if name == "xlink:href":
         right &= value.startswith("#")
     if name == "style":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from truesource.benchmark.tables import headline_table, is_reference, language_t
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
 from truesource.report.environment import render
+from truesource.report.scripts import script_hash
 from truesource.report.table import ReportTable
 
 FOLDER = Path(__file__).parent
@@ -70,7 +69,7 @@ def write_page(
         models=models_table(found, own=own),
         references=REFERENCES,
         script=script,
-        script_hash=_script_hash(script),
+        script_hash=script_hash(script),
     )
     write_text(path, page)
 
@@ -106,8 +105,3 @@ def _language(
 def _unsigned(table: ReportTable) -> ReportTable:
     """Without the signatures of its rows, of which the page has one for each objective."""
     return replace(table, rows=[replace(row, signature="") for row in table.rows])
-
-
-def _script_hash(script: str) -> str:
-    """What lets a browser run this script and no other."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -8,7 +8,7 @@ import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.report.figures import QUIET, SAMPLE, TRUTH, figure, to_svg
+from truesource.report.figures import BARS, QUIET, SAMPLE, TRUTH, figure, to_svg
 
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
 
@@ -57,7 +57,7 @@ def treebank_length_figure(counts: Sequence[int], free: FloatArray) -> str:
     x = np.arange(len(free))
     with figure(9.4, 2.9, "banklengths") as drawn:
         axes = drawn.subplots()
-        axes.bar(x[1:], shown[1:], width=0.82, color="#C9CED6", label="trees of the treebank (share)")
+        axes.bar(x[1:], shown[1:], width=0.82, color=BARS, label="trees of the treebank (share)")
         axes.plot(
             x[1:], free[1:], color=TRUTH, marker="o", markersize=2.5, linewidth=1, label="exact, from the grammar"
         )

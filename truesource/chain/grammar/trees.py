@@ -7,11 +7,20 @@ from html import escape
 from itertools import islice
 
 from truesource.grammar.tree import Tree
+from truesource.report.figures import MODEL
 
 LEVEL = 44.0  #: points between levels
 GAP = 16.0  #: points between neighbouring words
 CHARACTER = 7.6  #: points a character of a word takes, generously
 LABEL = 8.2  #: the same for a label
+_FONT = "sans-serif"
+STYLES = {
+    "t-label": f"font: 600 13px {_FONT}; fill: #1f2937",
+    "t-pos": f"font: 12.5px {_FONT}; fill: {MODEL}",
+    "t-word": f"font: italic 14px {_FONT}; fill: #1f2937",
+}
+LINE = "stroke: #8A919E; stroke-width: 1.3; fill: none"
+FAR = "stroke-dasharray: 2 3"  #: a line that goes down further than a level
 
 
 def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int = 300) -> Tree | None:
@@ -58,16 +67,18 @@ def draw_tree(tree: Tree) -> str:
     for i in range(n):
         word, above_word = not children[i], any(not children[c] for c in children[i])
         kind = "t-word" if word else "t-pos" if above_word and len(children[i]) == 1 else "t-label"
-        texts.append(f'<text class="{kind}" x="{x[i]:.1f}" y="{y[i]:.1f}">{escape(_name(nodes[i]))}</text>')
+        look = f'class="{kind}" style="{STYLES[kind]}"'
+        texts.append(f'<text {look} x="{x[i]:.1f}" y="{y[i]:.1f}">{escape(_name(nodes[i]))}</text>')
         for c in children[i]:
-            far = ' class="t-far"' if not children[c] and y[c] - y[i] > LEVEL + 1 else ""
+            far = f' class="t-far" style="{FAR}"' if not children[c] and y[c] - y[i] > LEVEL + 1 else ""
             bend = y[i] + LEVEL - 14  # a word that hangs from a wide node first goes aside, then down
             path = f"M{x[i]:.1f} {y[i] + 6:.1f}L{x[c]:.1f} {bend:.1f}" + (f"V{y[c] - 14:.1f}" if far else "")
             lines.append(f'<path{far} d="{path}"/>')
     height = LEVEL * bottom + 30
     return (
         f'<svg class="tree" viewBox="0 0 {right:.0f} {height:.0f}" style="width:{right:.0f}px" role="img"'
-        f' aria-label="{escape(str(tree))}"><g class="t-lines">{"".join(lines)}</g>{"".join(texts)}</svg>'
+        f' aria-label="{escape(str(tree))}" data-name="tree"><g style="{LINE}">{"".join(lines)}</g>'
+        f'<g style="text-anchor: middle">{"".join(texts)}</g></svg>'
     )
 
 

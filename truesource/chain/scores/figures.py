@@ -21,6 +21,8 @@ from truesource.report.figures import (
 from truesource.report.finished_run import Record
 from truesource.report.words import partial
 
+SHADES = 48  #: of densities; with more of them, the bar beside them would be an image
+
 
 def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record, *, bounded: bool = True) -> str | None:
     """Perplexity on train and dev sentences against tokens seen, with the exact bound; None where there is no curve.
@@ -153,7 +155,7 @@ def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray
 
     low = math.floor(float(min(model.min(), oracle.min())))
     salt = f"scatter{number}"
-    shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", "#5A9BC8", MODEL, "#0B2545"])
+    shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", "#5A9BC8", MODEL, "#0B2545"], SHADES)
     with figure(4.8, 4.1, salt) as drawn:
         axes = drawn.subplots()
         extent = (low, 0.0, low, 0.0)

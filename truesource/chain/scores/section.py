@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.chain.scores import figures
+from truesource.chain.scores.token_view import token_view
 from truesource.report import words
 from truesource.report.finished_run import FinishedRun, Record
 from truesource.report.part import Part
@@ -33,7 +34,7 @@ def section(run: FinishedRun) -> Part:
 
 def tokens(run: FinishedRun) -> Part:
     """A picture of every token for each model."""
-    content = {"scatters": _scatters(run)}
+    content = {"scatters": _scatters(run), "view": token_view(run)}
     return Part("tokens", "Token by token", Path(__file__).with_name("tokens.html.j2"), content)
 
 

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from truesource.chain.models.config import ModelEntry, Replicate
+from truesource.chain.scores.likely_words import SENTENCES, TOKENS, write_likely_words
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
@@ -33,7 +34,8 @@ MADE = ("scores/{}.json", "scores/{}.parquet")
 def stages(config: RunConfig) -> list[Stage]:
     """The oracle, and every model."""
     oracle = tuple(pattern.format(f"oracle-{objective}") for objective in ("causal", "masked") for pattern in MADE)
-    models = [Stage.of_model("score", model, MADE, inputs, make) for model in config.entries]
+    files = (*MADE, "next_words/{}.parquet")
+    models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
     return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
 
 
@@ -52,9 +54,18 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
     return {**oracle_inputs(run), "model": run.model_digest(model)}
 
 
+def _inputs_of_all(run: RunFolder, model: ModelEntry) -> Any:
+    """Those, and how many sentences have their most likely words beside the scores."""
+    return {**inputs(run, model), "likely": [SENTENCES, TOKENS]}
+
+
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
+    """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence.
+
+    Beside them ``next_words/<name>.parquet``, see `truesource.chain.scores.likely_words`.
+    """
     trained, extra = run.model(model), _origin(run, model)
+    write_likely_words(run, trained, model.name)
     try:
         return _compare(run, trained, model.name, extra)
     except NothingToCompareError as error:  # counts without smoothing, of much too little text: the run goes on

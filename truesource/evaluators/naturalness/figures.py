@@ -16,9 +16,9 @@ COLOURS = (
     "#A36AA5",
     "#B8860B",
     "#8C510A",
-    "#56B4A9",
+    "#3E9A8F",
 )  #: of the sources but the reference, in turn
-REFERENCE = "#C9CED6"  #: bars of the reference
+REFERENCE = "#8B94A3"  #: bars of the reference
 ACROSS = 4  #: panels of frequencies in a row
 BELOW = 3  #: panels of lengths in a row
 

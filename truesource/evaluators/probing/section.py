@@ -20,6 +20,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
             salt = f"probe{len(tasks)}"
             tasks.append(
                 {
+                    "model": model,
                     "title": f"{model}: {TARGETS[target]}",
                     "best": best_layer(records),
                     "table": layers_table(records),

@@ -1,0 +1,121 @@
+"""`truesource figure` and `truesource report` of several runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from command_line import Command
+
+from truesource.experiment import execute, load_config
+
+GRAMMAR = """\
+S -> D N V 0.5 | N V 0.5
+D -> 'the' 1
+N -> 'dog' 0.5 | 'cat' 0.3 | 'cow' 0.2
+V -> 'sees' 0.6 | 'sleeps' 0.4
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs on one text, with a model of n-grams each; the first has a figure that a stage drew."""
+    place = tmp_path_factory.mktemp("figures")
+    (place / "g.txt").write_text(GRAMMAR, encoding="utf-8")
+    for name, order, evaluation in (("first", 1, {"divergence": {}}), ("second", 3, {})):
+        config = {
+            "name": name,
+            "grammar": {"method": "file", "file": "g.txt"},
+            "corpus": {"splits": {"train": 200, "eval": 60}},
+            "models": [{"name": f"n{order}", "model": {"architecture": "ngram", "order": order}}],
+            "evaluation": evaluation,
+        }
+        (place / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        execute(load_config(place / f"{name}.yaml"), base=place, runs=place / "runs")
+    return place / "runs"
+
+
+def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp_path: Path) -> None:
+    listed = command("figure", runs / "first")
+    names = [line.split()[0] for line in listed.out.splitlines()]
+    assert {"forest", "lengths", "spectrum", "tree", "divergence-n1"} <= set(names)
+    page = (runs / "first" / "report.html").read_text(encoding="utf-8")
+    assert names == re.findall('data-figure="([^"]*)"', page)
+    for name in names:
+        kinds = ((".pdf", b"%PDF"), (".png", b"\x89PNG"), (".svg", b"<svg"))
+        for ending, start in kinds if name in ("forest", "divergence-n1") else kinds[:1]:
+            file = tmp_path / f"{name}{ending}"
+            found = command("figure", runs / "first", name, "-o", file)
+            assert found.code == 0, found.err
+            assert file.read_bytes().startswith(start)
+    ElementTree.parse(tmp_path / "divergence-n1.svg")
+
+
+@pytest.mark.parametrize("name", ["forest", "divergence-n1"])
+def test_size_and_font_size_are_those_asked_for(command: Command, runs: Path, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "x.svg"
+    assert command("figure", runs / "first", name, "-o", file, "--size", "5x4", "--font-size", "7").code == 0
+    svg = file.read_text(encoding="utf-8")
+    assert 'viewBox="0 0 360 288"' in svg
+    sizes = re.findall(r"font-size: ([\d.]+)px", svg)
+    assert max(set(sizes), key=sizes.count) == "7"
+
+
+def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_path: Path) -> None:
+    for name in ("tree", "lengths"):
+        files = [tmp_path / f"{name}{number}.pdf" for number in (1, 2)]
+        for file in files:
+            assert command("figure", runs / "first", name, "-o", file).code == 0
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["nothing", "-o", "x.pdf"], "has no figure 'nothing'; it has "),
+        (["forest", "-o", "x.jpg"], ".svg, .pdf or .png"),
+        (["forest"], "name a file"),
+        (["forest", "-o", "x.pdf", "--size", "big"], "--size is WIDTHxHEIGHT"),
+        (["-o", "x.pdf"], "name the figure"),
+    ],
+)
+def test_mistakes_are_named(
+    command: Command, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = command("figure", runs / "first", *given)
+    assert found.code == 2 and message in " ".join(found.err.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_of_two_runs_has_the_numbers_of_compare(command: Command, runs: Path, tmp_path: Path) -> None:
+    both = runs / "first", runs / "second"
+    found = command("report", *both, "-o", tmp_path / "both.html")
+    assert found.code == 0, found.err
+    page = (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert command("compare", *both, "--json", tmp_path / "x.json").code == 0
+    records = json.loads((tmp_path / "x.json").read_text())
+    for record in records:
+        if record["name"] == "relative_ppl" and record["model"] != "oracle":
+            assert f"{record['value']:.4f}" in page
+    for link in re.findall(r'<a href="([^"#]*)">', page):
+        assert (tmp_path / link).is_file(), link
+    assert "first and second compared" in page and 'data-figure="comparison"' in page
+    assert command("report", *both, "-o", tmp_path / "both.html").code == 2  # it is there
+    assert command("report", runs / "first", "-o", tmp_path / "one.html").code == 2
+
+
+def test_runs_on_other_text_are_refused(command: Command, runs: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(runs / "second", tmp_path / "other")
+    results = json.loads((other / "results.json").read_text())
+    for row in results:
+        row["signature"] = re.sub(r"data:\w+", "data:00000000", row["signature"])
+    (other / "results.json").write_text(json.dumps(results))
+    found = command("report", runs / "first", other, "-o", tmp_path / "x.html")
+    assert found.code == 2 and "do not compare" in " ".join(found.err.split())
+    assert not (tmp_path / "x.html").exists()

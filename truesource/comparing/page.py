@@ -1,0 +1,111 @@
+"""One page for several runs: their models beside each other, and where each comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from truesource.comparing.compared import comparisons
+from truesource.comparing.figures import comparison_figure
+from truesource.comparing.given import scores_of_runs
+from truesource.comparing.tables import comparison_table
+from truesource.evaluation.comparing.comparison import ModelComparison
+from truesource.grammar.support.extras import require_extras
+from truesource.report.environment import FOLDER, render
+from truesource.report.finished_run import Record, read_results
+from truesource.report.page import STYLE, page_scripts
+from truesource.report.scripts import data_of_script
+from truesource.report.shown_figures import ShownFigures
+from truesource.report.table import ReportTable, TableRow, number_cell
+from truesource.report.words import listed
+
+PAGE = Path(__file__).with_name("page.html.j2")
+FRAME = FOLDER / "frame.html.j2"
+
+
+def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]:
+    """The page that compares the models of some runs.
+
+    Args:
+        runs: their folders.
+        target: where the page will stand, for its links.
+
+    Returns:
+        The page, and sentences on models that are set apart.
+
+    Raises:
+        InputError: a run is not finished or damaged, or no two models compare.
+    """
+    require_extras("a report", "report")
+    found, said = comparisons(scores_of_runs([str(run) for run in runs], []))
+    shown = ShownFigures()
+    scripts, hashes = page_scripts()
+    names = [row.name for comparison in found for row in comparison.rows]
+    models = [{"name": name, "objective": "", "names": [name]} for name in dict.fromkeys(names)]
+    page = render(
+        PAGE,
+        target,
+        templates={STYLE.name: STYLE, FRAME.name: FRAME},
+        svg=shown,
+        figures=shown,
+        scripts=scripts,
+        hashes=hashes,
+        data=data_of_script({"runName": "", "models": models}),
+        title=f"{listed([run.resolve().name for run in runs])} compared",
+        answer=[_answer(comparison) for comparison in found],
+        said=said,
+        tables=[comparison_table(comparison) for comparison in found],
+        drawn=comparison_figure(found),
+        runs=[_run(run, target) for run in runs],
+        results=results_table({run.resolve().name: read_results(run) for run in runs}),
+        version=version("truesource"),
+    )
+    return page, said
+
+
+def _answer(comparison: ModelComparison) -> str:
+    """Which model of an objective is nearest to the truth, and how far the next one is."""
+    rows = sorted(comparison.rows, key=lambda row: row.measures["kl"].value)
+    best = rows[0].measures["relative_ppl"]
+    ends = "" if best.low is None or best.high is None else f" [{best.low:.3f}, {best.high:.3f}]"
+    text = f"Of the {comparison.objective} models, {rows[0].name} is nearest to the truth: relative perplexity"
+    text += f" {best.value:.3f}{ends}"
+    if len(rows) > 1:
+        text += f"; the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
+    return f"{text}."
+
+
+def _run(run: Path, target: Path) -> dict[str, Any]:
+    place = Path(os.path.relpath(run.resolve(), target.resolve().parent)).as_posix()
+    links = [(name, quote(f"{place}/{name}")) for name in ("report.html", "results.json") if (run / name).is_file()]
+    return {"name": run.resolve().name, "links": links}
+
+
+def results_table(results: dict[str, Sequence[Record]]) -> ReportTable:
+    """All models of all runs, each with its own bound, also those that do not compare."""
+    rows = [
+        TableRow(
+            [
+                row["model"],
+                run,
+                row["objective"],
+                *(number_cell(row[name], ".4f" if name == "relative_ppl" else ".2f") for name in MEASURES),
+                number_cell(row["tokens"], ","),
+                number_cell(row["parameters"], ","),
+            ],
+            row["signature"],
+        )
+        for run, records in results.items()
+        for row in records
+        if row["model"] != "oracle"
+    ]
+    columns = ("model", "run", "objective", "PPL", "bound", "relative PPL", "tokens", "parameters")
+    note = "Compare rows only where signatures agree in data, grammar and vocabulary"
+    return ReportTable(columns=columns, rows=rows, title="Every model against its own bound", text=(0, 1, 2), note=note)
+
+
+MEASURES = ("ppl", "bound", "relative_ppl")

@@ -1,0 +1,92 @@
+"""Single figures of a report, drawn for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truesource.grammar.support.errors import InputError
+from truesource.report.figures import (
+    FigureFile,
+    drawing_only,
+    figure_data,
+    figure_style,
+    standalone,
+    to_svg,
+    without_marks,
+)
+from truesource.report.page import rendered
+from truesource.report.redrawn import redraw
+
+if TYPE_CHECKING:
+    from truesource.run.evaluator import Evaluator
+
+NO_FIGURE = ""  #: no figure has this name
+
+
+def titles_of_figures(run: Path, evaluators: Sequence[Evaluator]) -> dict[str, str]:
+    """The titles of all figures of a report, by name, in their order on the page.
+
+    Raises:
+        InputError: as `truesource.report.page.write_page`.
+    """
+    return {
+        name: _title(svg) for name, svg in _figures(run, evaluators, FigureFile("svg", None, only=NO_FIGURE)).items()
+    }
+
+
+def figure_of(
+    run: Path,
+    name: str,
+    evaluators: Sequence[Evaluator],
+    *,
+    kind: str,
+    size: tuple[float, float] | None = None,
+    font_size: float | None = None,
+) -> bytes:
+    """One figure as a file.
+
+    A figure that is drawn with the report is drawn anew in this size. One that a stage left as a file keeps its layout
+    and is scaled; so is a tree.
+
+    Args:
+        run: a run folder.
+        name: of the figure.
+        evaluators: of the run.
+        kind: svg, pdf or png (300 dots an inch).
+        size: width and height in inches; None: as on the page.
+        font_size: points of the usual text; other text keeps its ratio to it. None: as on the page.
+
+    Raises:
+        InputError: there is no such figure, or as `truesource.report.page.write_page`.
+    """
+    file = FigureFile(kind, size, font_size=font_size, only=name)
+    found = _figures(run, evaluators, file)
+    if name not in found:
+        raise InputError(
+            f"the report has no figure {name!r}; it has {', '.join(found) or 'none'}", run, code="no-figure"
+        )
+    if kind != "svg" and file.data:
+        return file.data
+    svg = file.svg or found[name]
+    if not file.svg and (kind != "svg" or size is not None or font_size is not None):
+        with figure_style(name):
+            drawn = redraw(svg, size, font_size)
+            if kind != "svg":
+                return figure_data(drawn, kind)
+            svg = to_svg(drawn, name, _title(svg))
+    return standalone(without_marks(svg)).encode("utf-8")
+
+
+def _figures(run: Path, evaluators: Sequence[Evaluator], file: FigureFile) -> dict[str, str]:
+    with drawing_only(file):
+        return rendered(run, evaluators)[1].svgs
+
+
+def _title(svg: str) -> str:
+    """What a figure is called; a tree has its bracketing there."""
+    found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
+    return "A tree of the corpus" if 'class="tree"' in svg[:20] else unescape(found[1]) if found else ""

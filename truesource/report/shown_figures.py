@@ -1,0 +1,54 @@
+"""Figures in a page: named, legible on a phone, and with colours that the page can change for dark paper."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from markupsafe import Markup
+
+from truesource.report.contrast import on_dark
+
+LEGIBLE = 9.0  #: pixels of the smallest text; a narrower page scrolls the figure
+SMALLEST = 8.0  #: points of the smallest text where a figure does not say it
+_STYLE = re.compile(r' style="[^"]*"')
+_COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
+_FONT = re.compile(r"font(?:-size)?: (?:[a-z0-9]+ )*([\d.]+)px")
+_WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
+_NAME = re.compile(r'data-name="([^"]*)"')
+
+
+class ShownFigures:
+    """Takes in the figures of one page; afterwards it has the colours of the dark page."""
+
+    def __init__(self) -> None:
+        self._colours: dict[str, str] = {}
+        self.svgs: dict[str, str] = {}  #: of each name
+
+    def __call__(self, text: str) -> Markup:
+        """A figure for the page; any other markup as it is."""
+        if not text.startswith("<svg"):
+            return Markup(text)
+        head = text[: text.index(">")]
+        name, width = _NAME.search(head), _WIDTH.search(head)
+        fonts = [float(size) for size in _FONT.findall(text)] or [SMALLEST]
+        least = round(float(width[1]) * LEGIBLE / min(fonts)) if width else 0
+        if name:
+            self.svgs[unescape(name[1])] = text
+        plain = "<image" in text  # whose pixels are for white paper
+        shown = text if plain else _STYLE.sub(lambda style: _COLOUR.sub(self._variable, style[0]), text)
+        named = f' data-figure="{name[1]}"' if name else ""
+        return Markup(
+            f'<div class="plot{" plate" if plain else ""}"{named}><div class="wide" style="--least:{least}px">'
+            f"{shown}</div></div>"
+        )
+
+    def _variable(self, found: re.Match[str]) -> str:
+        colour = found[1].lower()
+        self._colours.setdefault(colour, on_dark(f"#{colour}"))
+        return f"var(--x{colour},#{colour})"
+
+    @property
+    def dark(self) -> Markup:
+        """The colours of dark paper, as properties of a style sheet."""
+        return Markup("".join(f"--x{name}:{colour};" for name, colour in sorted(self._colours.items())))
