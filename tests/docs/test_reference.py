@@ -125,6 +125,7 @@ def test_files_of_a_run_have_the_columns_and_keys_of_the_page(finished: Path) ->
         "key of metrics.jsonl": {key for line in metrics for key in json.loads(line)},
         "array of a grammar": grammar,
         "column of scores": set(pq.read_schema(finished / "scores" / "c.parquet").names),
+        "column of most likely words": set(pq.read_schema(finished / "next_words" / "c.parquet").names),
         "key of a result": measured,
     }
     for table, names in written.items():
