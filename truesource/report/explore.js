@@ -46,8 +46,10 @@ const page = (() => {
     say(pressed.textContent);
     setTimeout(() => { pressed.textContent = was; }, 1500);
   };
+  const formula = /^[=+\-@\t\r]/; // of a spreadsheet; an apostrophe makes it text
   const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const plain = value === null || value === undefined ? "" : String(value);
+    const text = typeof value === "string" && formula.test(plain) && number(plain) === null ? "'" + plain : plain;
     return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
   const csv = (rows) => rows.map((row) => row.map(cell).join(",") + "\n").join("");
@@ -77,10 +79,16 @@ const page = (() => {
   bar.hidden = false;
 
   // ---- tables
+  const scale = { k: 1e3, K: 1e3, M: 1e6, G: 1e9 };
   const number = (text) => {
     const plain = text.trim().replaceAll("\u2212", "-").replace(/(\d),(?=\d{3})/g, "$1").replace(/^<\s*/, "");
-    const found = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(?=$|[\s%*[(kMs])/i.exec(plain);
-    return found ? Number(found[0]) * ({ k: 1e3, M: 1e6 }[plain[found[0].length]] || 1) : null;
+    const endless = /^([+-]?)(\u221e|inf(inity)?)$/i.exec(plain);
+    if (endless) return endless[1] === "-" ? -Infinity : Infinity;
+    const time = /^(?:(\d+) h)? ?(?:(\d+) min)? ?(?:([\d.]+) s)?$/.exec(plain);
+    if (plain && time) return 3600 * (time[1] || 0) + 60 * (time[2] || 0) + Number(time[3] || 0);
+    const found = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?=$|[\s%*[(]|[kKMG]B?\b)/.exec(plain);
+    const unit = found && /^\s?([kKMG])B?\b/.exec(plain.slice(found[0].length));
+    return found && Number(found[0]) * (unit ? scale[unit[1]] : 1);
   };
   const firstText = (element) => {
     if (element.dataset.text !== undefined) return element.dataset.text;
@@ -91,15 +99,13 @@ const page = (() => {
   const keyOf = (row, column) => {
     const found = row.cells[column];
     if (!found) return null;
-    const exact = Number(found.dataset.value);
-    if (found.dataset.value && Number.isFinite(exact)) return exact;
-    const text = firstText(found);
-    if (text === "" || text === "\u2013") return null;
+    const text = found.dataset.value || firstText(found);
+    if (["", "\u2013", "nan"].includes(text)) return null;
     const value = number(text);
     return value === null ? text.toLowerCase() : value;
   };
   const compare = (a, b) => {
-    if (typeof a === typeof b) return typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true });
+    if (typeof a === typeof b) return typeof a === "number" ? (a > b) - (a < b) : a.localeCompare(b, "en", { numeric: true });
     return typeof a === "number" ? -1 : 1;
   };
   const groupsOf = (table) => {
@@ -138,7 +144,7 @@ const page = (() => {
       head.append(pressed);
     });
     table.classList.add("sorts");
-    if (groups.length > 10) filterable(table);
+    if (groups.length > 20) filterable(table);
   };
   const filterable = (table) => {
     const name = table.caption ? table.caption.textContent : "this table";
@@ -153,7 +159,10 @@ const page = (() => {
       }
       say(left + " rows shown");
     });
-    table.parentElement.before(make("div", { class: "row-filter" }, field));
+    const box = table.closest(".scroll") || table;
+    const both = make("div");
+    box.before(both);
+    both.append(make("div", { class: "row-filter" }, field), box);
   };
   all("main table").forEach(sortable);
   for (const row of all("tr.sig")) {
@@ -270,6 +279,7 @@ const page = (() => {
     const text = new XMLSerializer().serializeToString(copied).replace(/var\(--x[0-9a-f]{6},\s*(#[0-9a-f]{6})\)/g, "$1");
     return text.replace(/>/, '>\n<rect width="100%" height="100%" fill="white"/>') + "\n";
   };
+  const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'"); // for a shell
   const explore = (plot) => {
     const svg = plot.querySelector("svg");
     const name = plot.dataset.figure;
@@ -281,7 +291,7 @@ const page = (() => {
     if (name === "tree") tools.append(button("Data (bracketing)", () => save("tree.mrg", "text/plain", title + "\n")));
     tools.append(button("SVG", () => save(name + ".svg", "image/svg+xml", alone(svg)), { "aria-label": "SVG of: " + about }));
     if (runName) {
-      const command = "truesource figure runs/" + runName + " " + name + " -o " + name + ".pdf";
+      const command = ["truesource figure", quoted("runs/" + runName), quoted(name), "-o", quoted(name + ".pdf")].join(" ");
       tools.append(button("Copy the command for PDF", (event) => copy(command, event.currentTarget), { title: command, "aria-label": "Copy the command for PDF of: " + about }));
     }
     plot.append(tools);

@@ -45,7 +45,7 @@
     open.token.setAttribute("aria-expanded", "false");
     open = null;
   };
-  const row = (cells, kind) => make("tr", {}, ...cells.map((text, i) => make(kind || "td", kind ? { scope: "col" } : i ? { class: "num" } : {}, text)));
+  const row = (cells, kind) => make("tr", {}, ...cells.map((text, i) => make(kind || "td", kind ? { scope: "col", class: i ? "n" : "" } : i ? { class: "num" } : {}, text)));
   const pairs = (flat) => {
     const found = [];
     for (let i = 0; flat && i < flat.length; i += 2) found.push([words[flat[i]], flat[i + 1]]);
@@ -67,7 +67,7 @@
       for (const [, found] of sides) {
         const [word, probability] = found[i] || ["", ""];
         const kind = word === here ? " here" : "";
-        made.append(make("td", { class: "word" + kind }, word), make("td", { class: "num" + kind }, String(probability)));
+        made.append(make("td", { class: "word" + kind }, word), make("td", { class: "num" + kind }, probability === "" ? "" : probability.toPrecision(4)));
       }
       body.append(made);
     }
@@ -132,8 +132,10 @@
     const end = models[chosen].objective === "causal" ? 1 : 0;
     const gaps = sentences.map((s) => s.models[chosen].scores.reduce((sum, pair) => sum + (pair ? gapOf(pair) : 0), 0));
     const numbers = sentences.map((_, i) => i).filter((i) => lengths[i] >= Number(least.value) && lengths[i] <= Number(most.value));
-    if (order.value) numbers.sort((a, b) => (order.value === "worst" ? 1 : -1) * (gaps[a] - gaps[b]));
-    for (const i of numbers) {
+    const classed = (i) => !ofClass.value || sentences[i].classes.some((at) => words[at] === ofClass.value);
+    const chosenOnes = numbers.filter(classed);
+    if (order.value) chosenOnes.sort((a, b) => (order.value === "worst" ? 1 : -1) * (gaps[a] - gaps[b]));
+    for (const i of chosenOnes) {
       const sentence = sentences[i];
       const line = make("li", { "data-sentence": i });
       for (let at = 0; at < lengths[i] + end && at < sentence.words.length; at++) line.append(tokenOf(sentence, at, chosen, line), " ");
@@ -141,7 +143,7 @@
     }
     const first = list.querySelector(".token");
     if (first) first.tabIndex = 0;
-    return numbers.length;
+    return chosenOnes.length;
   };
   list.addEventListener("keydown", (event) => {
     const token = event.target.closest(".token");

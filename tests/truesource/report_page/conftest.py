@@ -1,0 +1,93 @@
+"""Finished runs with hostile texts, and the browser that reads their pages; without a browser, nothing is tested."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from opened_page import CAUSAL, CHROMIUM, FILE, OTHER, RENAMED, RUN, THIRD, TITLE, Opened, grammar
+
+from truesource.comparing.page import comparison_page
+from truesource.experiment import build_report, execute, load_config
+from truesource.grammar.support.files import write_json
+
+GIVEN = "renamed"
+
+
+def _finished(place: Path, name: str, models: dict[str, dict[str, Any]], folder: str) -> Path:
+    config = {
+        "name": name,
+        "title": TITLE,
+        "grammar": {"method": "file", "file": FILE},
+        "corpus": {"lengths": "3..6", "splits": {"train": 400, "eval": 60}},
+        "models": [{"name": each, "model": {"architecture": "ngram", **model}} for each, model in models.items()],
+        "evaluation": {"divergence": {"by": ["class", "position"]}} if name == "toy" else {},
+    }
+    (place / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    execute(load_config(place / f"{name}.yaml"), base=place, runs=place / "runs")
+    return (place / "runs" / name).rename(place / "runs" / folder)
+
+
+@pytest.fixture(scope="package")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two runs on one text; a model and both folders are renamed afterwards to what no configuration allows."""
+    place = tmp_path_factory.mktemp("page")
+    (place / FILE).write_text(grammar(), encoding="utf-8")
+    first = _finished(place, "toy", {CAUSAL: {"order": 2}, GIVEN: {"order": 3, "min_count": 3}}, RUN)
+    second = _finished(place, "other", {THIRD: {"order": 1}}, OTHER)
+    results = json.loads((first / "results.json").read_text())
+    for row in results:
+        row["model"] = RENAMED if row["model"] == GIVEN else row["model"]
+    write_json(first / "results.json", results)
+    for file in ("scores/{}.parquet", "scores/{}.json", "next_words/{}.parquet", "models/{}"):
+        (first / file.format(GIVEN)).rename(first / file.format(RENAMED))
+    build_report(first)
+    return first, second
+
+
+@pytest.fixture(scope="package")
+def run(runs: tuple[Path, Path]) -> Path:
+    """The run that has a page of its own."""
+    return runs[0]
+
+
+@pytest.fixture(scope="package")
+def both(runs: tuple[Path, Path]) -> Path:
+    """The page of both runs."""
+    target = runs[0].parent.parent / "both.html"
+    target.write_text(comparison_page(runs, target)[0], encoding="utf-8")
+    return target
+
+
+@pytest.fixture(scope="package")
+def browser(run: Path, both: Path) -> Iterator[Any]:
+    """Headless Chromium; the pages first, since the driver has an event loop, in which none may be made."""
+    pytest.importorskip("playwright", reason="pages are tested in a browser by the package playwright")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed, so no browser reads the page")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="package")
+def _shared(browser: Any, run: Path) -> Iterator[Opened]:
+    opened = Opened(browser, run / "report.html")
+    yield opened
+    opened.context.close()
+
+
+@pytest.fixture
+def opened(_shared: Opened) -> Opened:
+    """The page of a run on a desk, loaded anew."""
+    _shared.said.clear()
+    _shared.asked.clear()
+    _shared.page.reload()
+    return _shared
