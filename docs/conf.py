@@ -95,7 +95,10 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 1200
 nb_merge_streams = True
 _home = DOCS / "_build" / "home"
-_home.mkdir(parents=True, exist_ok=True)
+_profile = _home / ".ipython" / "profile_default"
+_profile.mkdir(parents=True, exist_ok=True)
+# A kernel warns about its connection, which does not leave this machine.
+(_profile / "ipython_kernel_config.py").write_text('get_config().IPKernelApp.log_level = "ERROR"\n', encoding="utf-8")
 os.environ.update(
     HOME=str(_home),
     PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
