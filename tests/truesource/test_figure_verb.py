@@ -14,6 +14,7 @@ from command_line import Command
 
 from truesource.experiment import execute, load_config
 
+LABEL = "relative perplexity: model / truth, with 95% interval (1 is perfect)"
 GRAMMAR = """\
 S -> D N V 0.5 | N V 0.5
 D -> 'the' 1
@@ -64,6 +65,22 @@ def test_size_and_font_size_are_those_asked_for(command: Command, runs: Path, tm
     assert 'viewBox="0 0 360 288"' in svg
     sizes = re.findall(r"font-size: ([\d.]+)px", svg)
     assert max(set(sizes), key=sizes.count) == "7"
+
+
+def test_long_labels_are_broken_into_lines(command: Command, runs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "x.svg"
+    assert command("figure", runs / "first", "forest", "-o", file, "--size", "3.3x1.8", "--font-size", "8").code == 0
+    found = ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")
+    texts = ["".join(each.itertext()).strip() for each in found]
+    lines = [text for text in texts if len(text) > 5 and text in LABEL]
+    assert len(lines) > 1 and " ".join(lines) == LABEL
+
+
+def test_a_figure_that_is_too_small_for_its_text_is_refused(command: Command, runs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "x.pdf"
+    found = command("figure", runs / "first", "lengths", "-o", file, "--size", "1x1", "--font-size", "20")
+    assert found.code == 2 and "choose a larger size, or smaller text" in " ".join(found.err.split())
+    assert not file.exists()
 
 
 def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.extras import extras_for
 from truesource.grammar.support.files import atomic_path, write_text
 from truesource.grammar.support.printable import shortened, terminal
@@ -147,6 +148,8 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     if file is not None and file.font_size is not None:
         _set_text(drawn, file.font_size)
     _make_printable(drawn)
+    if file is not None and file.only is not None and (file.size, file.font_size) != (None, None):
+        _fit_text(drawn)
     if file is not None and file.format != "svg":
         file.data = figure_data(drawn, file.format)
     stream = io.StringIO()
@@ -188,6 +191,25 @@ def _set_text(drawn: Figure, size: float) -> None:
         axes.tick_params(labelsize=size)
     for text, before in texts:
         text.set_fontsize(before * factor)
+
+
+def _fit_text(drawn: Figure) -> None:
+    """Break the lines of titles, labels of axes and remarks that are too long for the figure.
+
+    Raises:
+        InputError: there is not enough room for all text, or for what is drawn.
+    """
+    for axes in drawn.axes:
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts):
+            text.set_wrap(True)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        drawn.draw_without_rendering()
+    boxes = [box for axes in drawn.axes if axes.get_visible() and (box := axes.get_tightbbox()) is not None]
+    room = drawn.bbox.padded(2.0)
+    inside = all(room.containsx(x) and room.containsy(y) for box in boxes for x, y in box.corners())
+    if not inside or any("constrained_layout" in str(each.message) for each in said):
+        raise InputError("not all text fits into a figure of this size; choose a larger size, or smaller text")
 
 
 def figure_data(drawn: Figure, kind: str) -> bytes:

@@ -190,7 +190,7 @@ def _text(axes: Axes, drawing: _DrawnElement, scale: float, order: int) -> None:
         rotation=-math.degrees(math.atan2(angle[1, 0], angle[0, 0])),
         rotation_mode="anchor",
         fontstyle="italic" if "italic" in font else "normal",
-        fontweight="semibold" if "600" in font else "normal",
+        fontweight="bold" if "600" in font else "normal",
         parse_math=False,
         zorder=order,
     )
