@@ -108,10 +108,10 @@ def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, A
     tokens = sum(len(s) + 1 for s, ok in zip(sentences, possible, strict=True) if ok)
     truth = None
     if run.config.treebank is not None and run.config.treebank.embedded and possible.any():
-        from truesource.embedded import english
+        from truesource.grammar.pcfg import language
 
         kept = [s for s, ok in zip(sentences, possible, strict=True) if ok]
-        truth = float(english().exact.string_log_probs(kept).sum() / tokens)
+        truth = float(language(run.config.treebank.embedded).exact.string_log_probs(kept).sum() / tokens)
     return {
         "sentences": len(sentences),
         "impossible": int((~possible).sum()),

@@ -33,7 +33,9 @@ class DatasetSource(Settings):
 class TreebankConfig(Settings):
     """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
 
-    embedded: Literal["english"] | None = Field(None, description="Sample trees from the embedded English grammar.")
+    embedded: Literal["english", "english:size=medium", "english:size=small"] | None = Field(
+        None, description="Sample trees from the embedded English grammar, or from a smaller size of it."
+    )
     sentences: int = Field(
         4000, ge=1, description="Number of trees to sample from the embedded grammar, held-out ones included."
     )

@@ -31,14 +31,14 @@ def stages(config: RunConfig) -> list[Stage]:
 
 def inputs(run: RunFolder) -> Any:
     """Settings, seed, and the contents of the files read."""
-    from truesource.embedded import english
+    from truesource.grammar.pcfg import language
     from truesource.grammar.treebank.reader import find_files
     from truesource.grammar.treebank.sources import nltk_digest
 
     config = _config(run)
     value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
     if config.embedded:
-        value["embedded"] = english().digest
+        value["embedded"] = language(config.embedded).digest
     if config.nltk:
         value["nltk"] = nltk_digest(config.nltk)
     for key in ("files", "held_out_files"):
@@ -108,11 +108,13 @@ def _paths(run: RunFolder, names: str | list[str]) -> list[str]:
 
 def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     if config.embedded:
-        from truesource.embedded import english
         from truesource.generator.sampler import sample_treebank
+        from truesource.grammar.pcfg import language
 
-        trees = sample_treebank(english(), config.sentences, run.config.seed)
-        return Treebank.from_trees(trees, config.normalise, source="sampled from the embedded English grammar")
+        trees = sample_treebank(language(config.embedded), config.sentences, run.config.seed)
+        size = config.embedded.partition(":size=")[2]
+        source = "sampled from the embedded English grammar" + (f" of size {size}" if size else "")
+        return Treebank.from_trees(trees, config.normalise, source=source)
     if config.files:
         return Treebank.read(_paths(run, config.files), config.normalise, limit=config.limit)
     if config.nltk:
@@ -128,10 +130,10 @@ def _truth(config: TreebankConfig) -> dict[str, Any] | None:
     """What is known of the source of a sampled treebank."""
     if not config.embedded:
         return None
-    from truesource.embedded import english
     from truesource.grammar.diagnostics import derivational_entropy
+    from truesource.grammar.pcfg import language
 
-    pcfg = english()
+    pcfg = language(config.embedded)
     return {
         "grammar": pcfg.sizes(),
         "mean_length": pcfg.exact.mean_length,
