@@ -113,8 +113,8 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
 
         trees = sample_treebank(language(config.embedded), config.sentences, run.config.seed)
         size = config.embedded.partition(":size=")[2]
-        source = "sampled from the embedded English grammar" + (f" of size {size}" if size else "")
-        return Treebank.from_trees(trees, config.normalise, source=source)
+        origin = "sampled from the embedded English grammar" + (f" of size {size}" if size else "")
+        return Treebank.from_trees(trees, config.normalise, source=origin)
     if config.files:
         return Treebank.read(_paths(run, config.files), config.normalise, limit=config.limit)
     if config.nltk:
