@@ -14,7 +14,8 @@ WORDS = (
     *("=1+1", "-2+3", "@hit", "]]>", "\"'onmouseover=hit()", "&lt;b&gt;"),
 )
 LABEL = "V<img/src=x/onerror=hit`1`>"  #: of a class of words
-CAUSAL, RENAMED, THIRD = "two", "=<svg onload=hit()>", "third"  #: models; the second is renamed to this
+CAUSAL, RENAMED = "two", "=<svg onload=hit()>"  #: models of the first run; the second is renamed to this
+THIRD, MASKED = "third", "masked"  #: models of the second run
 RUN, OTHER = "<b onclick=hit()> '$(hit)", '"><svg onload=hit()>{{7*7}}'  #: folders
 TITLE = f"A title {NASTY} \u2028 ${{hit()}}"
 FILE = '"><img src=x onerror=hit()>.txt'  #: of the grammar

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from opened_page import CAUSAL, CHROMIUM, FILE, OTHER, RENAMED, RUN, THIRD, TITLE, Opened, grammar
+from opened_page import CAUSAL, CHROMIUM, FILE, MASKED, OTHER, RENAMED, RUN, THIRD, TITLE, Opened, grammar
 
 from truesource.comparing.page import comparison_page
 from truesource.experiment import build_report, execute, load_config
@@ -24,7 +24,7 @@ def _finished(place: Path, name: str, models: dict[str, dict[str, Any]], folder:
         "title": TITLE,
         "grammar": {"method": "file", "file": FILE},
         "corpus": {"lengths": "3..6", "splits": {"train": 400, "eval": 60}},
-        "models": [{"name": each, "model": {"architecture": "ngram", **model}} for each, model in models.items()],
+        "models": [{"name": each, **model} for each, model in models.items()],
         "evaluation": {"divergence": {"by": ["class", "position"]}} if name == "toy" else {},
     }
     (place / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -32,13 +32,27 @@ def _finished(place: Path, name: str, models: dict[str, dict[str, Any]], folder:
     return (place / "runs" / name).rename(place / "runs" / folder)
 
 
+def _ngram(**settings: int) -> dict[str, Any]:
+    return {"model": {"architecture": "ngram", **settings}}
+
+
 @pytest.fixture(scope="package")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def chromium() -> str:
+    """The browser; where there is none, all that needs it is skipped."""
+    pytest.importorskip("playwright", reason="pages are tested in a browser by the package playwright")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed, so no browser reads the page")
+    return CHROMIUM
+
+
+@pytest.fixture(scope="package")
+def runs(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two runs on one text; a model and both folders are renamed afterwards to what no configuration allows."""
     place = tmp_path_factory.mktemp("page")
     (place / FILE).write_text(grammar(), encoding="utf-8")
-    first = _finished(place, "toy", {CAUSAL: {"order": 2}, GIVEN: {"order": 3, "min_count": 3}}, RUN)
-    second = _finished(place, "other", {THIRD: {"order": 1}}, OTHER)
+    bert = {"model": {"architecture": "bert", "dim": 8, "layers": 1, "heads": 1}, "training": {"max_steps": 2}}
+    first = _finished(place, "toy", {CAUSAL: _ngram(order=2), GIVEN: _ngram(order=3, min_count=3)}, RUN)
+    second = _finished(place, "other", {THIRD: _ngram(order=1), MASKED: bert}, OTHER)
     results = json.loads((first / "results.json").read_text())
     for row in results:
         row["model"] = RENAMED if row["model"] == GIVEN else row["model"]
@@ -64,15 +78,12 @@ def both(runs: tuple[Path, Path]) -> Path:
 
 
 @pytest.fixture(scope="package")
-def browser(run: Path, both: Path) -> Iterator[Any]:
+def browser(chromium: str, run: Path, both: Path) -> Iterator[Any]:
     """Headless Chromium; the pages first, since the driver has an event loop, in which none may be made."""
-    pytest.importorskip("playwright", reason="pages are tested in a browser by the package playwright")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed, so no browser reads the page")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield started
         started.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from opened_page import CAUSAL, LABEL, RENAMED, Opened
+from opened_page import CAUSAL, LABEL, MASKED, RENAMED, THIRD, Opened
 
 CELLS = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText))"
 
@@ -26,10 +26,17 @@ def number(text: str) -> float:
     return float(text.replace("\N{MINUS SIGN}", "-"))
 
 
-@pytest.mark.parametrize("name", [CAUSAL, RENAMED])
-def test_numbers_are_those_of_the_files(opened: Opened, run: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("number_of_run", "name", "objective"),
+    [(0, CAUSAL, "causal"), (0, RENAMED, "causal"), (1, THIRD, "causal"), (1, MASKED, "masked")],
+)
+def test_numbers_are_those_of_the_files(
+    browser: Any, runs: tuple[Path, Path], number_of_run: int, name: str, objective: str
+) -> None:
+    run = runs[number_of_run]
+    opened = Opened(browser, run / "report.html")
     page, (scores, likely) = opened.page, tables(run, name)
-    page.locator("#explored select").first.select_option(label=f"{name} (causal)")
+    page.locator("#explored select").first.select_option(label=f"{name} ({objective})")
     checked = 0
     for line in page.locator("#explored .sentences > li").all()[:6]:
         sentence = int(line.get_attribute("data-sentence") or -1)
@@ -38,7 +45,7 @@ def test_numbers_are_those_of_the_files(opened: Opened, run: Path, name: str) ->
             assert token.inner_text() == row["token"]
             token.click()
             scored = {cells[0]: cells[1:] for cells in line.locator(".scored tbody tr").evaluate_all(CELLS)}
-            truth, own, gap = scored[f"{name} (causal)"]
+            truth, own, gap = scored[f"{name} ({objective})"]
             shown = [number(truth), number(own)]
             assert shown == [float(f"{row['oracle']:.3f}"), float(f"{row['model']:.3f}")]
             assert number(gap) == pytest.approx(row["model"] - row["oracle"], abs=1.01e-3)
@@ -53,6 +60,7 @@ def test_numbers_are_those_of_the_files(opened: Opened, run: Path, name: str) ->
                     assert listed == pytest.approx(row["oracle" if side == "truth" else "model"], abs=1e-6)
                 checked += len(found)
     assert checked > 100
+    opened.context.close()
 
 
 def test_sentences_are_chosen_by_length_class_and_order(opened: Opened) -> None:
