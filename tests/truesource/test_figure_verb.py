@@ -13,6 +13,7 @@ import yaml
 from command_line import Command
 
 from truesource.experiment import execute, load_config
+from truesource.report.figures import FigureFile, drawing_only, figure, to_svg
 
 LABEL = "relative perplexity: model / truth, with 95% interval (1 is perfect)"
 GRAMMAR = """\
@@ -74,6 +75,20 @@ def test_long_labels_are_broken_into_lines(command: Command, runs: Path, tmp_pat
     texts = ["".join(each.itertext()).strip() for each in found]
     lines = [text for text in texts if len(text) > 5 and text in LABEL]
     assert len(lines) > 1 and " ".join(lines) == LABEL
+
+
+def test_wide_legends_have_fewer_columns() -> None:
+    file = FigureFile("svg", (3.3, 2.4), font_size=9.0, only="x")
+    with drawing_only(file), figure(9.0, 4.0, "x") as drawn:
+        axes = drawn.subplots()
+        for name in ("training batches", "dev sentences", "exact bound 17.25"):
+            axes.plot([1, 2], [1, 2], label=name)
+        drawn.legend(loc="outside upper center", ncols=3)
+        svg = to_svg(drawn, "x", "A figure")
+    legend = drawn.legends[0].get_window_extent()
+    assert 0.0 < legend.x0 < legend.x1 < drawn.bbox.width and legend.y1 < drawn.bbox.height
+    assert axes.get_window_extent().y1 < legend.y0
+    assert svg.count(">exact bound 17.25<") == 1
 
 
 def test_a_figure_that_is_too_small_for_its_text_is_refused(command: Command, runs: Path, tmp_path: Path) -> None:

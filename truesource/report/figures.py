@@ -36,6 +36,7 @@ PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": 
 RESOLUTION = 300  #: dots an inch of PNG files
 BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
 LONGEST_LABEL = 40  #: characters of a word in a figure
+_BEYOND = 0.02  #: inches that text may leave a figure: they are seen by nobody
 FAR_APART = 2.5  #: ratio of ratios from which on their axis is logarithmic
 _SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 
@@ -194,7 +195,7 @@ def _set_text(drawn: Figure, size: float) -> None:
 
 
 def _fit_text(drawn: Figure) -> None:
-    """Break the lines of titles, labels of axes and remarks that are too long for the figure.
+    """Break the lines of titles, labels of axes and remarks that are too long for the figure, and those of legends.
 
     Raises:
         InputError: there is not enough room for all text, or for what is drawn.
@@ -202,14 +203,30 @@ def _fit_text(drawn: Figure) -> None:
     for axes in drawn.axes:
         for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts):
             text.set_wrap(True)
+    legends: list[Any] = drawn.legends
+    for legend in legends:
+        columns = legend._ncols
+        while columns > 1 and legend.get_window_extent().width > drawn.bbox.width:
+            columns -= 1
+            _set_columns(legend, columns)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         drawn.draw_without_rendering()
-    boxes = [box for axes in drawn.axes if axes.get_visible() and (box := axes.get_tightbbox()) is not None]
-    room = drawn.bbox.padded(2.0)
-    inside = all(room.containsx(x) and room.containsy(y) for box in boxes for x, y in box.corners())
+    box, (width, height) = drawn.get_tightbbox(), drawn.get_size_inches()
+    inside = min(box.x0, box.y0) > -_BEYOND and box.x1 < width + _BEYOND and box.y1 < height + _BEYOND
     if not inside or any("constrained_layout" in str(each.message) for each in said):
         raise InputError("not all text fits into a figure of this size; choose a larger size, or smaller text")
+
+
+def _set_columns(legend: Any, columns: int) -> None:
+    """Lay out a legend of a figure anew; matplotlib can set the number of columns only where a legend is made."""
+    texts = [(text.get_text(), text.get_fontsize()) for text in legend.get_texts()]
+    legend._ncols = columns
+    legend._init_legend_box(legend.legend_handles, [text for text, _ in texts])
+    legend._legend_box.set_offset(legend._findoffset)
+    legend.set_title(legend.get_title().get_text() or None)
+    for text, (_, size) in zip(legend.get_texts(), texts, strict=True):
+        text.set_fontsize(size)
 
 
 def figure_data(drawn: Figure, kind: str) -> bytes:
