@@ -67,7 +67,8 @@ def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, com
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last == (
-        "Wrote t.json and t.parquet and t.svg. Next: truesource evaluate tokenisation unigram corpus --oracle GRAMMAR"
+        "Wrote t.json and t.parquet and t.svg."
+        " Next: truesource evaluate tokenisation unigram corpus --oracle corpus/grammar.npz"
     )
     for text in ("one-best", "wor1", "lower bound", "unbiased", "marginal gap", "6 documents"):
         assert text in found.out

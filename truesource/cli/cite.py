@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
+from truesource.cli.own_grammar import grammar_inside
 from truesource.cli.works import TOPICS, topics_of
 from truesource.cli.works import bibtex as bibtex_of
 
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
-
-PLACES = ("grammar.npz", "grammar/grammar.npz")  #: of the grammar in a corpus, and in a run
 
 
 def command(
@@ -70,7 +69,7 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
         return topics_of(path, {}), {name: citation}, f"For the language {reference(name, settings)} cite {citation}."
     if not path.is_dir():
         return _of_grammar(subject, path, PCFG.load(path))
-    inside = next((path / place for place in PLACES if (path / place).is_file()), None)
+    inside = grammar_inside(path)
     if inside is not None:
         return _of_grammar(subject, path, PCFG.load(inside))
     if (path / "config.json").is_file():  # a model, or a run that has no grammar yet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, License, Overrides, Seed
+from truesource.cli.own_grammar import oracle_option
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
@@ -100,9 +102,9 @@ def command(
     about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license}
     trained = train(source, shape, training, output, seed=seed, force=force, **about)
     if is_main_process():
-        reference = f"{model}@{output}" if isinstance(shape, OwnSettings) else output
+        reference = shlex.quote(f"{model}@{output}" if isinstance(shape, OwnSettings) else str(output))
         also = files.also(json=json_of(_record(output)))
-        then = "TEXT" if corpus.is_file() else f"{corpus} --oracle GRAMMAR"
+        then = "TEXT" if corpus.is_file() else f"{shlex.quote(str(corpus))} {oracle_option(corpus)}"
         echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
 
 

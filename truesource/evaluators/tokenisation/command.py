@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
+from truesource.cli.own_grammar import oracle_option
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.grammar.support.seeds import DEFAULT_SEED
@@ -157,4 +159,4 @@ def _figure(found: Measurement) -> str:
 def _next(model: str, text: Path, oracle: Path | None) -> str:
     if oracle is not None:
         return "truesource cite"
-    return f"truesource evaluate tokenisation {model} {text} --oracle GRAMMAR"
+    return f"truesource evaluate tokenisation {shlex.quote(model)} {shlex.quote(str(text))} {oracle_option(text)}"
