@@ -22,7 +22,9 @@ from truesource.grammar.support.extras import extras_for
 log = logging.getLogger("truesource")
 
 #: verbs that show no table
-WITHOUT_TABLES = frozenset({"new", "report", "schema", "cite", "split", "induce", "train", "generate", "convert"})
+WITHOUT_TABLES = frozenset(
+    {"new", "report", "figure", "schema", "cite", "split", "induce", "train", "generate", "convert"}
+)
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
 
