@@ -13,7 +13,7 @@ import yaml
 from command_line import Command
 
 from truesource.experiment import execute, load_config
-from truesource.report.figures import FigureFile, drawing_only, figure, to_svg
+from truesource.report.figures import FigureFile, drawing_for, figure, to_svg
 
 LABEL = "relative perplexity: model / truth, with 95% interval (1 is perfect)"
 GRAMMAR = """\
@@ -79,7 +79,7 @@ def test_long_labels_are_broken_into_lines(command: Command, runs: Path, tmp_pat
 
 def test_wide_legends_have_fewer_columns() -> None:
     file = FigureFile("svg", (3.3, 2.4), font_size=9.0, only="x")
-    with drawing_only(file), figure(9.0, 4.0, "x") as drawn:
+    with drawing_for(file), figure(9.0, 4.0, "x") as drawn:
         axes = drawn.subplots()
         for name in ("training batches", "dev sentences", "exact bound 17.25"):
             axes.plot([1, 2], [1, 2], label=name)

@@ -15,16 +15,13 @@ from truesource.comparing.given import scores_of_runs
 from truesource.comparing.tables import comparison_table
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.grammar.support.extras import require_extras
-from truesource.report.environment import FOLDER, render
 from truesource.report.finished_run import Record, read_results
-from truesource.report.page import STYLE, page_scripts
-from truesource.report.scripts import data_of_script
-from truesource.report.shown_figures import ShownFigures
+from truesource.report.page import render_explorable
 from truesource.report.table import ReportTable, TableRow, number_cell
 from truesource.report.words import listed
 
 PAGE = Path(__file__).with_name("page.html.j2")
-FRAME = FOLDER / "frame.html.j2"
+MEASURES = ("ppl", "bound", "relative_ppl")  #: of each model beside its own bound
 
 
 def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]:
@@ -42,19 +39,12 @@ def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]
     """
     require_extras("a report", "report")
     found, said = comparisons(scores_of_runs([str(run) for run in runs], []))
-    shown = ShownFigures()
-    scripts, hashes = page_scripts()
     names = [row.name for comparison in found for row in comparison.rows]
     models = [{"name": name, "objective": "", "names": [name]} for name in dict.fromkeys(names)]
-    page = render(
+    page, _ = render_explorable(
         PAGE,
         target,
-        templates={STYLE.name: STYLE, FRAME.name: FRAME},
-        svg=shown,
-        figures=shown,
-        scripts=scripts,
-        hashes=hashes,
-        data=data_of_script({"runName": "", "models": models}),
+        data={"runName": "", "models": models},
         title=f"{listed([run.resolve().name for run in runs])} compared",
         answer=[_answer(comparison) for comparison in found],
         said=said,
@@ -106,6 +96,3 @@ def results_table(results: dict[str, Sequence[Record]]) -> ReportTable:
     columns = ("model", "run", "objective", "PPL", "bound", "relative PPL", "tokens", "parameters")
     note = "Compare rows only where signatures agree in data, grammar and vocabulary"
     return ReportTable(columns=columns, rows=rows, title="Every model against its own bound", text=(0, 1, 2), note=note)
-
-
-MEASURES = ("ppl", "bound", "relative_ppl")

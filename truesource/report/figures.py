@@ -91,11 +91,8 @@ def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] 
         size: width and height in inches; None: as the figure has it.
     """
     file = FigureFile(path.suffix.lower().removeprefix("."), size)
-    token = _FILE.set(file)
-    try:
+    with drawing_for(file):
         svg = draw()
-    finally:
-        _FILE.reset(token)
     if file.format == "svg":
         write_text(path, standalone(without_marks(svg)))
         return
@@ -104,8 +101,8 @@ def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] 
 
 
 @contextmanager
-def drawing_only(file: FigureFile) -> Iterator[None]:
-    """In the block, `to_svg` gives one figure to ``file``, and draws no other."""
+def drawing_for(file: FigureFile) -> Iterator[None]:
+    """In the block, `figure` and `to_svg` draw what ``file`` wants: its one figure and no other, or any."""
     token = _FILE.set(file)
     try:
         yield

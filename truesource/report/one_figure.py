@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from truesource.grammar.support.errors import InputError
 from truesource.report.figures import (
     FigureFile,
-    drawing_only,
+    drawing_for,
     figure_data,
     figure_style,
     standalone,
@@ -82,7 +82,7 @@ def figure_of(
 
 
 def _figures(run: Path, evaluators: Sequence[Evaluator], file: FigureFile) -> dict[str, str]:
-    with drawing_only(file):
+    with drawing_for(file):
         return rendered(run, evaluators)[1].svgs
 
 

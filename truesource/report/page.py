@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +29,38 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("explore.js", "tokens.js")
 STYLE = FOLDER / "explore.css"  #: of what the scripts make
-
 FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 
-def page_scripts() -> tuple[list[Markup], Markup]:
-    """The scripts of a page, and the sources that its Content-Security-Policy allows: nothing but these scripts."""
+def render_explorable(
+    template: Path, place: Path, *, data: dict[str, Any], templates: Mapping[str, Path] | None = None, **context: Any
+) -> tuple[str, ShownFigures]:
+    """Fill the template of a page with these scripts; the page, and its figures.
+
+    Its Content-Security-Policy allows these scripts and nothing else.
+
+    Args:
+        template: as `render` takes it, and what follows, too.
+        place: what the page is about, for messages.
+        data: what the scripts read.
+        templates: those that the page includes.
+        context: what it shows.
+    """
     texts = [(FOLDER / script).read_text(encoding="utf-8") for script in SCRIPTS]
     scripts = [Markup(f"//<![CDATA[\n{text}//]]>") for text in texts]  # so that the page is well-formed XML too
-    return scripts, Markup(" ".join(f"'{script_hash(script)}'" for script in scripts))
+    shown = ShownFigures()
+    page = render(
+        template,
+        place,
+        templates={STYLE.name: STYLE, FRAME.name: FRAME, **(templates or {})},
+        svg=shown,
+        figures=shown,
+        scripts=scripts,
+        hashes=Markup(" ".join(f"'{script_hash(script)}'" for script in scripts)),
+        data=data_of_script(data),
+        **context,
+    )
+    return page, shown
 
 
 def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
@@ -67,17 +90,11 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
     found = read_run(run)
     name = found.config.get("name") or run.name
     parts = parts_of(found, evaluators)
-    shown = ShownFigures()
-    scripts, hashes = page_scripts()
-    page = render(
+    return render_explorable(
         FOLDER / "page.html.j2",
         run,
-        templates={STYLE.name: STYLE, FRAME.name: FRAME, **{part.name: part.template for part in parts}},
-        svg=shown,
-        figures=shown,
-        scripts=scripts,
-        hashes=hashes,
-        data=data_of_script({"runName": run.resolve().name, "models": _models(found)}),
+        data={"runName": run.resolve().name, "models": _models(found)},
+        templates={part.name: part.template for part in parts},
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
@@ -86,7 +103,6 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         alarms=words.below_bound(found.models),
         parts=parts,
     )
-    return page, shown
 
 
 def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
