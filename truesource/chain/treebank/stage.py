@@ -110,9 +110,10 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     if config.embedded:
         from truesource.generator.sampler import sample_treebank
         from truesource.grammar.pcfg import language
+        from truesource.grammar.support.settings import split_reference
 
         trees = sample_treebank(language(config.embedded), config.sentences, run.config.seed)
-        size = config.embedded.partition(":size=")[2]
+        size = split_reference(config.embedded)[1].get("size")
         origin = "sampled from the embedded English grammar" + (f" of size {size}" if size else "")
         return Treebank.from_trees(trees, config.normalise, source=origin)
     if config.files:
