@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from truesource.generator.plan import Shard
 from truesource.generator.shard_writer import Drawing, Hashes, among
@@ -45,6 +44,8 @@ def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, 
 
 def estimated(drawn: int, kept: int) -> dict[str, Any]:
     """P(S) from ``drawn`` sentences of which ``kept`` were not in S, with the 95% interval of Wilson (1927), if any."""
+    from scipy.stats import binomtest  # takes half a second to import
+
     test = binomtest(drawn - kept, drawn)
     found = test.proportion_ci(0.95, method="wilson")
     return {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import Int32Array
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ def left_recursion(pcfg: PCFG) -> Cycles:
 
 
 def _cycles(pcfg: PCFG, edges: Int32Array) -> Cycles:
+    import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(np.unique(edges, axis=0).tolist())
     found = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or all(graph.has_edge(s, s) for s in c)]

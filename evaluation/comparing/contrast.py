@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_ratio
 from truesource.grammar.support.arrays import FloatArray
@@ -177,7 +177,7 @@ class _Side(NamedTuple):
     def of(cls, half: float, sentences: int, parts: Sequence[SeedPart]) -> _Side:
         """From half the interval of the sentences alone, and the parts of the seeds."""
         free = sentences - 1
-        own = (half / student.ppf(TAILS[1], free)) ** 2
+        own = (half / stdtrit(free, TAILS[1])) ** 2
         variance = own + sum(part.variance for part in parts)
         spread = own**2 / free + sum(part.whole**2 / part.degrees for part in parts)
         return cls(math.sqrt(variance), variance**2 / spread if spread > 0.0 else free)
@@ -192,11 +192,11 @@ class _Side(NamedTuple):
 
     @property
     def half(self) -> float:
-        return self.error * float(student.ppf(TAILS[1], self.degrees))
+        return self.error * float(stdtrit(self.degrees, TAILS[1]))
 
     def p(self, value: float) -> float:
         if value == 0.0:
             return 1.0
         if self.error == 0.0:
             return 0.0
-        return 2.0 * float(student.sf(abs(value) / self.error, self.degrees))
+        return 2.0 * float(stdtr(self.degrees, -abs(value) / self.error))

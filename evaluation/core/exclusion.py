@@ -18,15 +18,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import original_digest
-from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
 
 Words = tuple[str, ...]
 Read = Callable[[Sequence[str]], Sequence[str]]

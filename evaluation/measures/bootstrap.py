@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.intervals import FEWEST, few_code, too_few
@@ -260,7 +260,7 @@ def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
 
 def _normal_ends(value: FloatArray, influence: FloatArray, sentences: IntArray) -> FloatArray:
     """Ends (2, K) by the normal limit, with Student's t."""
-    half = student.ppf(TAILS[1], sentences - 1) * np.sqrt(np.square(influence).sum(axis=0))
+    half = stdtrit(sentences - 1, TAILS[1]) * np.sqrt(np.square(influence).sum(axis=0))
     return np.stack([value - half, value + half])
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.intervals import too_few
 
-Z = float(norm.ppf(TAILS[1]))
+Z = float(ndtri(TAILS[1]))
 
 
 def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:

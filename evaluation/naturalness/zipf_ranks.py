@@ -15,7 +15,7 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.evaluation.measures.zipf_law import ALPHA, LEAST_TYPES, Law, log_pmf
@@ -77,7 +77,7 @@ def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw
     if solved is None:
         return "not-identified"
     at, covariance = solved
-    half = float(student.ppf(TAILS[1], fit.sentences - 1)) * np.sqrt(np.diag(covariance))
+    half = float(stdtrit(fit.sentences - 1, TAILS[1])) * np.sqrt(np.diag(covariance))
     low, high = at - half, at + half
     if high[1] < 0.0:
         return "beta-at-bound"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from truesource.evaluation.tokenisation.estimators.estimate import student
 from truesource.evaluation.tokenisation.results import Evaluation, Total
 
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
-_TAIL = float(
-    norm.sf(DOUBT)
-)  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
+_TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ class CellCharts:
 
     def suit(self, n: int, lengths: LengthRange | None = None) -> bool:
         """Whether passes over sentences of n words are worth a try, by what drawn texts take."""
-        if self._rate > self._limit(n):
+        limit = self._limit(n)
+        if self._least_rate > limit or self._rate > limit:
             return False
         if lengths is not None and lengths not in self._narrow:
             done = [self._passes(words, MANY, lengths).cells[0] >= 0 for words in self._drawn]
@@ -66,6 +67,18 @@ class CellCharts:
         """Mean number of operations a word of drawn texts."""
         runs = [self._passes(words, MANY) for words in self._drawn]
         rates = [np.inf if run.cells[0] < 0 else run.operations[0] / len(run.scales) for run in runs]
+        return float(np.mean(rates)) if rates else math.inf
+
+    @cached_property
+    def _least_rate(self) -> float:
+        """A lower bound of `_rate`: the operations over single words, which no kernel need be compiled to count."""
+        rules, groups = self._rules, np.diff(self._rules.by_right.group_start)
+        operations = {}
+        for word in np.unique(np.concatenate([np.zeros((0, 1), np.int32), *self._drawn])).tolist():
+            tags = rules.lexicon.parent[slice(*rules.lexicon.start[word : word + 2])]
+            above = [rules.chains.column[slice(*rules.chains.start[tag : tag + 2])] for tag in tags]
+            operations[word] = int((1 + groups[np.unique(np.concatenate(above))]).sum())
+        rates = [sum(operations[word] for word in text[:, 0].tolist()) / len(text) for text in self._drawn]
         return float(np.mean(rates)) if rates else math.inf
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,6 @@ def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
     Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis
     2009), one strongly connected component after the other so that a critical one does not spoil the rest.
     """
-    import networkx as nx  # takes half a second, and many a command needs none of this
-
     n = len(pcfg.symbols)
     lexical = np.zeros(n)
     rules = lexical_rules(pcfg)
@@ -78,13 +77,15 @@ def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
     p = np.exp(pcfg.binary_logp)
     unary_p = np.exp(pcfg.unary_logp)
     graph = mean_matrix(pcfg, np.ones(n))
-    condensed = nx.condensation(
-        nx.from_scipy_sparse_array(csr_matrix((graph > 0.0).astype(np.int8)), create_using=nx.DiGraph)
-    )
-    component = np.array([condensed.graph["mapping"][state] for state in range(n)])
+    n_components, component = connected_components(csr_matrix((graph > 0.0).astype(np.int8)), connection="strong")
+    below: dict[int, set[int]] = {k: set() for k in range(n_components)}
+    for k, other in np.unique(np.stack([component[place] for place in np.nonzero(graph > 0.0)]), axis=1).T.tolist():
+        if k != other:
+            below[k].add(other)
+    alone = set(np.flatnonzero(np.bincount(component) == 1)) - set(component[graph.diagonal() > 0.0])
     mass = np.zeros(n)
     binary_of, unary_of = component[a], component[pcfg.unary[:, 0]]
-    for k in reversed(list(nx.topological_sort(condensed))):
+    for k in TopologicalSorter(below).static_order():
         states = np.flatnonzero(component == k)
         local = {int(s): i for i, s in enumerate(states)}
         rb, ru = np.flatnonzero(binary_of == k), np.flatnonzero(unary_of == k)
@@ -95,6 +96,9 @@ def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
             value = lexical[states]
             np.add.at(value, ra, p[rb] * mass[b[rb]] * mass[c[rb]])
             np.add.at(value, ua, unary_p[ru] * mass[ub])
+            if k in alone:  # its value depends on other components alone
+                mass[states] = np.clip(value, 0.0, 1.0)
+                break
             jacobian = np.zeros((len(states), n))
             np.add.at(jacobian, (ra, b[rb]), p[rb] * mass[c[rb]])
             np.add.at(jacobian, (ra, c[rb]), p[rb] * mass[b[rb]])
@@ -127,6 +131,20 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
     system = (identity(len(right), format="csr") - matrix).tocsc()
     factors = linalg.splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     return np.asarray(factors.solve(right))
+
+
+def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
+    """Whether some x > 0 shows that the spectral radius of a non-negative (S, S) matrix is below 1: ``x > matrix x``.
+
+    Such an x exists exactly where the radius is below 1 (Berman & Plemmons 1994, chapter 6); one linear system finds
+    it, much faster than eigenvalues do. False where the radius is 1 or more, or too near to 1 to say.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            x = solve(matrix, np.ones(matrix.shape[0]))
+        except RuntimeError:  # the system is singular
+            return False
+        return bool((x > 0.0).all() and (x - matrix @ x > 0.5).all())
 
 
 def perron(matrix: FloatArray | csr_matrix[np.float64]) -> tuple[float, FloatArray, FloatArray]:

@@ -114,12 +114,13 @@ class GrammarTables:
         Raises:
             InputError: the spectral radius is 1 or more.
         """
-        if self.spectral_radius >= 1.0:
-            raise InputError(f"the spectral radius is {self.spectral_radius:.6g}: expected counts are infinite")
         inner = np.flatnonzero(self.reached)
+        matrix = self._mean[inner][:, inner]
+        if not closure.certainly_decays(matrix) and self.spectral_radius >= 1.0:
+            raise InputError(f"the spectral radius is {self.spectral_radius:.6g}: expected counts are infinite")
         unit = (inner == self.pcfg.start).astype(np.float64)
         counts = np.zeros(len(self.pcfg.symbols))
-        counts[inner] = closure.solve(self._mean[inner][:, inner].T.tocsr(), unit)
+        counts[inner] = closure.solve(matrix.T.tocsr(), unit)
         return counts
 
     @cached_property

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-import networkx as nx
 import numpy as np
 
 from truesource.grammar.inference.closure import closure
@@ -79,6 +78,8 @@ def _make_tables(exact: Exact) -> ScoreTables:
         number[own] = np.arange(len(own))
     binary = _by_label(pcfg.binary, pcfg.binary_logp, label, number, names)
     unary = _by_label(pcfg.unary, pcfg.unary_logp, label, number, names)
+    import networkx as nx
+
     links: nx.DiGraph[str] = nx.DiGraph()
     links.add_nodes_from(names)
     for children, parents in (*binary.items(), *unary.items()):

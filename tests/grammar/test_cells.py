@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hypothesis import assume, given
-from random_grammars import cases, length_ranges
+from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, conditioned_prefix, joint, length_mass, prefix_probability, rules_of
 
 from truesource.generator.random_streams import random_state
@@ -161,3 +161,10 @@ def test_only_grammars_of_few_cells_are_tried() -> None:
     assert CellCharts(DEEP.exact).suit(200, LengthRange(1, 60))
     ambiguous = PCFG.from_text("S -> S S 0.45 | a 0.55")
     assert not any(CellCharts(ambiguous.exact).suit(n) for n in (2, 10, 40))
+
+
+@given(small_pcfgs())
+def test_operations_over_single_words_are_a_part_of_all(pcfg: PCFG) -> None:
+    """So a grammar that is refused by the first would be refused by the second, which a kernel counts."""
+    charts = CellCharts(pcfg.exact)
+    assert 1.0 <= charts._least_rate <= charts._rate

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, expected, rules_of, spectral_radius, total_mass, unary_chains
 from scipy.sparse import csr_matrix
 
 from truesource.grammar.diagnostics import derivational_entropy
 from truesource.grammar.inference import closure as module
-from truesource.grammar.inference.closure import closure, perron, reachable, solve
+from truesource.grammar.inference.closure import certainly_decays, closure, perron, reachable, solve
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
@@ -116,6 +117,15 @@ def test_spectral_radius_is_that_of_the_mean_matrix_over_reachable_symbols(pcfg:
         reached |= more
     assert {s for s, ok in zip(pcfg.symbols, pcfg.exact.reached, strict=True) if ok} == reached
     assert pcfg.exact.spectral_radius == pytest.approx(spectral_radius(rules, sorted(reached)), rel=1e-8, abs=1e-7)
+
+
+@given(small_pcfgs(), st.floats(0.3, 1.2))
+def test_a_radius_is_below_one_where_a_vector_shows_it(pcfg: PCFG, radius: float) -> None:
+    """`certainly_decays` is never wrong where it says yes, and says no only near 1 and above."""
+    matrix = pcfg.exact._mean
+    own = perron(matrix)[0]
+    assume(own > 1e-3)
+    assert certainly_decays(matrix * (radius / own)) == (radius < 1.0) or abs(radius - 1.0) < 1e-6
 
 
 @pytest.mark.parametrize("n", [3, 40, 450])

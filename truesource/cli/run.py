@@ -39,10 +39,11 @@ def command(
     Example: truesource run demo --set models.0.training.max_steps=300
     """
     from truesource.cli.output import OutputFiles
-    from truesource.experiment import execute, load_config
     from truesource.run.packaged import find_config
 
     path, base = find_config(config)
+    from truesource.experiment import execute, load_config  # seconds of imports, after the quick check
+
     settings = load_config(path, set_)
     files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if dry_run:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.generator.interface.piece_model import PieceText
@@ -74,4 +74,4 @@ def log_interval(log_p: float, variance: float, degrees: float) -> tuple[float, 
 
 def student(tail: float, degrees: float) -> float:
     """Quantile of Student's t at ``1 - tail``; of the normal distribution where the degrees are infinite."""
-    return float(norm.isf(tail) if math.isinf(degrees) else t.isf(tail, degrees))
+    return -float(ndtri(tail) if math.isinf(degrees) else stdtrit(degrees, tail))

@@ -57,7 +57,9 @@ def outside_leaves(inside, present, n, start, cap, closure: SparseRows, pairs: P
                         for w in range(width):
                             capped[w] |= not closed[a, w] < cap
             if length == 1:
-                leaves[i] = closed
+                for a in range(n_states):
+                    for w in range(width):
+                        leaves[i, a, w] = closed[a, w]
                 continue
             for b in range(n_states):
                 for p in range(by_left[b], by_left[b + 1]):
