@@ -1,6 +1,11 @@
 # Everything on a fresh machine: `make demo`, `make test`, `make docs`. Each sets up its own .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE :=
+# Bytecode of what all verbs import is written at installation, on all cores; that of torch and transformers when they
+# are first imported. Without it each call spends seconds on compiling modules.
+COMMON := numpy scipy pandas pyarrow numba llvmlite networkx nltk joblib matplotlib pydantic typer rich yaml jinja2
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 EXTRAS ?= all,dask,sentencepiece
@@ -14,20 +19,20 @@ demo: .venv/installed
 test: check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
-check: .venv/installed
+check: .venv/developed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # The site, from docs/ into docs/_build/html: warnings are errors, tutorials are executed.
-docs: .venv/installed
+docs: .venv/developed
 	$(BIN)/python -m sphinx --quiet --jobs 2 --fail-on-warning --keep-going --builder html docs docs/_build/html
 
-slow: .venv/installed
+slow: .venv/developed
 	$(BIN)/pytest -m slow --timeout 3600
 
-campaign: .venv/installed
+campaign: .venv/developed
 	$(BIN)/python benchmarks/campaign mutations --number 500
 	$(BIN)/python benchmarks/campaign kills --number 200
 	$(BIN)/python benchmarks/campaign errors --number 100
@@ -48,7 +53,7 @@ test-lowest:
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/packaging/lowest.py torch=$(TORCH) > .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint .venv-lowest/lowest.txt --editable '.[$(EXTRAS)]' pytest pytest-timeout pytest-xdist hypothesis hatchling import-linter
+	.venv-lowest/bin/python $(PIP) --constraint .venv-lowest/lowest.txt --editable '.[$(EXTRAS)]' pytest pytest-timeout pytest-xdist hypothesis hatchling import-linter
 	.venv-lowest/bin/python -m pip check
 	.venv-lowest/bin/pytest -n 2 --dist worksteal -W default -m "not slow" $(TESTS)
 
@@ -61,16 +66,24 @@ release:
 	.venv-release/bin/twine check --strict dist/*
 	for extras in core all; do \
 		$(PYTHON) -m venv .venv-$$extras && \
-		.venv-$$extras/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt "$$(echo dist/*.whl)$$(test $$extras = core || echo [$$extras])" && \
+		.venv-$$extras/bin/python $(PIP) --constraint constraints.txt "$$(echo dist/*.whl)$$(test $$extras = core || echo [$$extras])" && \
 		.venv-$$extras/bin/python -m pip check && \
 		du -sh .venv-$$extras/lib/python*/site-packages && \
 		.venv-$$extras/bin/python tests/packaging/smoke.py || exit 1; \
 	done
 
+# pip of the venv module may be years old, and resolves three times slower than a new one.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "truesource needs Python 3.11 or later; try make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python $(PIP) --upgrade pip
+	$(BIN)/python $(PIP) --constraint constraints.txt --editable '.[all]'
+	cd $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+		$(CURDIR)/$(BIN)/python -m compileall -q -j 0 $(COMMON) $(addprefix $(CURDIR)/,grammar generator lmtrain evaluation truesource)
+	touch $@
+
+.venv/developed: .venv/installed
+	$(BIN)/python $(PIP) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:
