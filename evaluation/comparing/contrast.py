@@ -177,10 +177,10 @@ class _Side(NamedTuple):
     def of(cls, half: float, sentences: int, parts: Sequence[SeedPart]) -> _Side:
         """From half the interval of the sentences alone, and the parts of the seeds."""
         free = sentences - 1
-        own = (half / stdtrit(free, TAILS[1])) ** 2
+        own = (half / float(stdtrit(free, TAILS[1]))) ** 2
         variance = own + sum(part.variance for part in parts)
         spread = own**2 / free + sum(part.whole**2 / part.degrees for part in parts)
-        return cls(math.sqrt(variance), variance**2 / spread if spread > 0.0 else free)
+        return cls(math.sqrt(variance), variance**2 / spread if spread > 0.0 else float(free))
 
     @classmethod
     def mean(cls, sides: Sequence[_Side]) -> _Side:
