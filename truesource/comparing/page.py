@@ -15,8 +15,9 @@ from truesource.comparing.given import scores_of_runs
 from truesource.comparing.tables import comparison_table
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.grammar.support.extras import require_extras
-from truesource.report.finished_run import Record, read_results
+from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
+from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, number_cell
 from truesource.report.words import listed
 

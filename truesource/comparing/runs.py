@@ -20,8 +20,8 @@ from truesource.evaluators.divergence.records import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
 from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.report.finished_run import Record, read_results
-from truesource.report.records import REMEDY
+from truesource.report.finished_run import read_results
+from truesource.report.records import REMEDY, Record
 
 _CI_SEED = re.compile(r"/seed(\d+)$")
 _NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it

@@ -24,13 +24,13 @@ from truesource.report.records import (
     ComparedRow,
     ConfigRecord,
     ProvenanceRecord,
+    Record,
     ResultRow,
     StagesShown,
 )
 from truesource.report.replicates import summarised
 from truesource.report.svg import read_svg
 
-Record = Mapping[str, Any]
 T = TypeVar("T")
 PROVENANCE = (
     "truesource",

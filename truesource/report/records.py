@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NotRequired
 
 from pydantic import with_config
@@ -9,6 +10,7 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
 
+Record = Mapping[str, Any]
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
 
 

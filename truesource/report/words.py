@@ -10,7 +10,7 @@ from typing import Any
 
 from truesource.grammar.support.intervals import FEWEST
 from truesource.grammar.support.intervals import too_few as too_few_units
-from truesource.report.finished_run import Record
+from truesource.report.records import Record
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
 PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart

@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.grammar.pcfg import PCFG
 from truesource.report.figures import MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
-from truesource.report.finished_run import Record
+from truesource.report.records import Record
 
 MOST_LABELS = 60  #: bars
 BIN = 0.25  #: width of a step of the spectrum, powers of ten

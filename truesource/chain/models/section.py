@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from truesource.chain.scores import figures
-from truesource.report.finished_run import FinishedRun, Record, whole_sentences
+from truesource.report.finished_run import FinishedRun, whole_sentences
 from truesource.report.part import Part
+from truesource.report.records import Record
 
 
 def section(run: FinishedRun) -> Part:

@@ -18,7 +18,7 @@ from truesource.report.figures import (
     round_ticks,
     to_svg,
 )
-from truesource.report.finished_run import Record
+from truesource.report.records import Record
 from truesource.report.words import partial
 
 SHADES = 48  #: of densities; with more of them, the bar beside them would be an image

@@ -10,8 +10,9 @@ import numpy as np
 from truesource.chain.scores import figures
 from truesource.chain.scores.token_view import token_view
 from truesource.report import words
-from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.finished_run import FinishedRun
 from truesource.report.part import Part
+from truesource.report.records import Record
 from truesource.report.replicates import differences
 from truesource.report.table import ReportTable, TableRow, score_cell
 

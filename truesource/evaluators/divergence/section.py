@@ -6,7 +6,8 @@ from typing import Any
 
 from truesource.evaluators.divergence.records import DivergenceRecord
 from truesource.evaluators.divergence.tables import group_table, measures_table
-from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.finished_run import FinishedRun
+from truesource.report.records import Record
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:

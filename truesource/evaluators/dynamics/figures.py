@@ -11,7 +11,7 @@ from truesource.evaluation.divergence.groups import END
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
-from truesource.report.finished_run import Record
+from truesource.report.records import Record
 
 # Okabe & Ito (2008), and darker kin; one a class, in the order of the classes
 COLOURS = ("#E69F00", "#0066A6", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#D673AB", "#111827", "#5B3F8C")

@@ -8,7 +8,7 @@ from typing import Any
 from truesource.evaluation.pairs.evaluate import IMPOSSIBLE, ODDS_BINS
 from truesource.evaluation.pairs.pair import ALL
 from truesource.report.figures import QUIET, TRUTH, figure, to_svg
-from truesource.report.finished_run import Record
+from truesource.report.records import Record
 
 # Okabe & Ito (2008), and darker kin; one a model
 COLOURS = ("#0066A6", "#E69F00", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#5B3F8C", "#B03A2E")

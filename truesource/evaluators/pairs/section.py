@@ -7,7 +7,8 @@ from typing import Any
 from truesource.evaluators.pairs.figures import pairs_figure
 from truesource.evaluators.pairs.records import PairsOfModel, PairsSummary
 from truesource.evaluators.pairs.tables import examples_table, measures_table, parts_table, phenomena_table
-from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.finished_run import FinishedRun
+from truesource.report.records import Record
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ from typing import Any
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ORACLE
 from truesource.evaluators.tendencies.records import TendenciesRecord
 from truesource.evaluators.tendencies.tables import LEVEL, Findings, measures_table, starred
-from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.finished_run import FinishedRun
+from truesource.report.records import Record
 from truesource.report.words import count, listed
 
 KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS where it is not named

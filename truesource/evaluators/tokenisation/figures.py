@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.tokenisation.measure_sets import POOLED
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
-from truesource.report.finished_run import Record
+from truesource.report.records import Record
 from truesource.report.words import number
 
 # Okabe & Ito (2008), by family: what is certain, what samples whole segmentations, what the model guides

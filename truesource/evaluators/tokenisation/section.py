@@ -8,7 +8,8 @@ from truesource.evaluators.tokenisation import figures
 from truesource.evaluators.tokenisation.further_tables import further_tables
 from truesource.evaluators.tokenisation.records import TokenisationRecord
 from truesource.evaluators.tokenisation.tables import estimators_table, measures_table
-from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.finished_run import FinishedRun
+from truesource.report.records import Record
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:
