@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from truesource.grammar.support.files import write_text
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs `truesource ARGS` in this process, through `main`."""
+
+    monkeypatch.setattr("truesource.cli.run.warm_beside", nullcontext)  # the other core has tests of its own
 
     def run(*args: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["truesource", *map(str, args)])

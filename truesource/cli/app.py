@@ -36,6 +36,7 @@ VERBS = {
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
+    "warm": ("truesource.cli.warm", "Compile what later calls would compile, for images of containers."),
     "schema": ("truesource.cli.schema", "Print the JSON Schema of configurations, for editors."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
     "evaluate": ("truesource.cli.evaluate", "Measure corpora and models, one evaluator at a time."),
@@ -46,7 +47,7 @@ GROUPS = {
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark", "reproduce"),
     "Grammars and languages": ("languages", "language", "inspect", "parse", "convert", "vary"),
-    "Reference": ("schema", "cite"),
+    "Reference": ("schema", "warm", "cite"),
 }
 
 

@@ -10,6 +10,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Json, Overrides, Rebuild, Runs
+from truesource.cli.warm import warm_beside
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -48,8 +49,10 @@ def command(
     files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if dry_run:
         show_stages(settings, base, runs, files, force=force)
-    else:
-        show_run(execute(settings, base=base, runs=runs, force=force), files)
+        return
+    with warm_beside():
+        report = execute(settings, base=base, runs=runs, force=force)
+    show_run(report, files)
 
 
 def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *, force: bool) -> None:

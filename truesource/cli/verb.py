@@ -23,7 +23,7 @@ log = logging.getLogger("truesource")
 
 #: verbs that show no table
 WITHOUT_TABLES = frozenset(
-    {"new", "report", "figure", "schema", "cite", "split", "induce", "train", "generate", "convert"}
+    {"new", "report", "figure", "schema", "cite", "split", "induce", "train", "generate", "convert", "warm"}
 )
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}

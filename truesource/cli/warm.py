@@ -1,0 +1,140 @@
+"""`truesource warm`: kernels are compiled before they are needed, for images or beside the first stages of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import truesource
+
+if TYPE_CHECKING:
+    from truesource.grammar.pcfg import PCFG
+
+#: settings of a run that calls what every run calls, in seconds where its kernels are compiled
+RUN: dict[str, Any] = {
+    "name": "warm",
+    "treebank": {"embedded": "english:size=small", "sentences": 200, "held_out": 0.05},
+    "grammar": {"method": "split_merge", "split_merge": {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}},
+    "corpus": {"lengths": "6..12", "splits": {"train": 100, "dev": 10, "test": 10, "eval": 10}},
+    "models": [],
+}
+
+
+def command() -> None:
+    """Compile the kernels that runs, sampling, scoring and parsing need, so that later calls do not wait for them.
+
+    This takes about a minute, once. Compiled kernels are kept beside the installation, or in the folder that
+    NUMBA_CACHE_DIR names. Use it when you build a container image; elsewhere, each call compiles what it needs.
+
+    Example: truesource warm
+    """
+    from truesource import PCFG
+    from truesource.cli.console import echo
+
+    logging.getLogger("truesource").setLevel(logging.WARNING)  # the messages of the small run
+    with tempfile.TemporaryDirectory() as folder:
+        _compile_for_runs(Path(folder))
+        _compile_for_verbs(PCFG.load(Path(folder) / RUN["name"] / "grammar" / "grammar.npz"))
+    echo("The kernels are compiled. Next: truesource demo")
+
+
+@contextmanager
+def warm_beside() -> Iterator[None]:
+    """Compile kernels in a second process while the body runs, unless they are compiled or there is one core.
+
+    The process says nothing, and ends with the body or with this process, however that ends.
+    """
+    from truesource.grammar.inference.batch import threads
+
+    if threads() == 1 or _stamp().exists():
+        yield
+        return
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, **quiet)
+    try:
+        yield
+    finally:
+        try:
+            process.communicate(timeout=5)  # closes its standard input
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _main() -> None:
+    """Compile for runs until standard input is closed, which the end of the parent process does too."""
+    os.nice(10)  # the run comes first
+    folder = Path(tempfile.mkdtemp())
+
+    def end_with_parent() -> None:
+        sys.stdin.buffer.read()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+    Thread(target=end_with_parent, daemon=True).start()
+    try:
+        _compile_for_runs(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compile_for_runs(folder: Path) -> None:
+    from truesource.experiment import execute
+    from truesource.run.config import RunConfig
+
+    execute(RunConfig.model_validate(RUN), base=folder, runs=folder)
+    _stamp().touch()
+
+
+def _compile_for_verbs(grammar: PCFG) -> None:
+    """Call what runs do not: parsing, trees from the posterior, linear grammars and strings of tiny probability."""
+    import numpy as np
+
+    from truesource import LengthRange, Oracle, language
+    from truesource.generator.random_streams import random_state
+    from truesource.generator.sampler import Sampler
+    from truesource.grammar.parsing.method import ParseMethod
+    from truesource.grammar.parsing.parser import Parser
+
+    rng, lengths = np.random.default_rng(1), LengthRange(2, 12)
+    for pcfg in (grammar, language("hmm")):
+        sampler = Sampler(pcfg, lengths)
+        some = sampler.sentences(sampler.draw(2, random_state(1)))
+        for method in ParseMethod:
+            for exact in (False, True):
+                parser = Parser(pcfg, method, exact=exact)
+                parser.parse_all(some)
+                if method is not ParseMethod.MAX_SPAN:
+                    parser.best(some[0], 2)
+                parser.samples(some[0], 2, rng)
+        for given in (lengths, None):
+            pcfg.exact.causal_log_probs(some, given)
+        pcfg.exact.masked_log_probs(some)
+        pcfg.viterbi(some[0])
+        Oracle(pcfg, "masked").sample(2, 1)
+
+
+def _stamp() -> Path:
+    """The file that says that the kernels of runs are compiled, in the folder of one of them."""
+    import numba
+
+    from truesource.grammar.inference._kernels.closure import star
+
+    root = Path(truesource.__file__).parent
+    sources = [path.read_bytes() for path in sorted(root.glob("*/**/_kernels/*.py"))]
+    digest = hashlib.sha256(b"\0".join([numba.__version__.encode(), *sources])).hexdigest()[:16]
+    return Path(star.stats.cache_path) / f"truesource-{digest}.warm"
+
+
+if __name__ == "__main__":
+    _main()
