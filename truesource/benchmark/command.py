@@ -94,7 +94,7 @@ def command(
     }
     given = [mode for mode, asked in modes.items() if asked]
     if len(given) > 1:
-        raise InputError(f"{given[0]} goes without {given[1]}; leave one out", code="several-modes")
+        raise InputError(f"{given[0]} and {given[1]} exclude each other; give only one of them", code="several-modes")
     if cell is not None and check is None:
         raise InputError("--cell goes with --check", code="several-modes")
     _require_extras(networks=bool(model or plan or check), page=output is not None)

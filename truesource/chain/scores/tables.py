@@ -29,7 +29,8 @@ def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
         keys=("model", "objective", *(name for name, _, _ in _MEASURES), "tokens"),
         text=(0, 1),
         rows=[TableRow(_cells(record), record.get("signature") or "") for record in records],
-        note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the language itself",
+        note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the truth on the tokens that"
+        " the model is scored on",
     )
 
 
