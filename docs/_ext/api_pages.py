@@ -73,7 +73,7 @@ def _contents(title: str, text: str, heading: str, pages: Mapping[str, str]) -> 
     """A part of the index: a table of pages with a line about each."""
     rows = "".join(f"| [{_link_text(page)}]({page}.rst) | {about} |\n" for page, about in pages.items())
     toctree = "```{toctree}\n:hidden:\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```\n\n"
-    return f"## {title}\n\n{text}\n\n| {heading} | |\n| --- | --- |\n{rows}\n{toctree}"
+    return f"## {title}\n\n{text}\n\n| {heading} |\n| --- | --- |\n{rows}\n{toctree}"
 
 
 def _link_text(page: str) -> str:
@@ -90,13 +90,16 @@ def api_pages() -> dict[str, str]:
         for page, title in TITLES.items()
     }
     nouns = {page: ", ".join(f"`{noun}`" for noun, on in NOUNS.items() if on == page) for page in TITLES}
-    index = HEAD + _contents("Names of truesource", "What `from truesource import ...` offers.", "page", nouns)
+    index = HEAD + _contents("Names of truesource", "What `from truesource import ...` offers.", "page | names", nouns)
     for package, text in PACKAGES.items():
         inner = _package_pages(package)
         pages |= inner
         names = [name.removesuffix(".rst") for name in inner]
         index += _contents(
-            f"Package {package}", f"{text}.", "modules of", {name: _about(f"truesource.{name}") for name in names}
+            f"Package {package}",
+            f"{text}.",
+            "modules of | what they have",
+            {name: _about(f"truesource.{name}") for name in names},
         )
     others = {name.removeprefix("truesource."): name for name in OTHERS}
     for page, name in others.items():
@@ -104,7 +107,7 @@ def api_pages() -> dict[str, str]:
     index += _contents(
         "Other modules",
         "Guides import from these too.",
-        "module",
+        "module | what it has",
         {page: _about(name) for page, name in others.items()},
     )
     return {"index.md": index, **pages}

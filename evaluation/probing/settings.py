@@ -23,6 +23,6 @@ class ProbeSettings(Settings):
         "type", description="Test on new word types, or on another part of the text (position: 80/10/10)."
     )
     control: Control = Field(
-        "tokens", description="Split for selectivity: tokens (by position), split (that of --split-by), or none."
+        "tokens", description="Split for selectivity: tokens (by position), split (as --split-by), or none."
     )
     mdl: bool = Field(True, description="Measure the minimum description length.")

@@ -98,7 +98,9 @@ class Normalisation:
     ] = "keep"
     convention: Annotated[
         Name,
-        Field(description="Annotation of the treebank: what is not a word, what of a label is its category."),
+        Field(
+            description="Annotation of the treebank: which leaves are no words, which part of a label is its category."
+        ),
     ] = "penn"
 
     def __post_init__(self) -> None:

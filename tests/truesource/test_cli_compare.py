@@ -278,7 +278,7 @@ def test_files_for_papers(here: Path, command: Command, caplog: pytest.LogCaptur
     assert r"\toprule" in latex and r"counts\_2 & " in latex and "\N{MINUS SIGN}" not in latex
     drawn = ElementTree.parse("t.svg").getroot()
     texts = "".join(drawn.itertext())
-    assert "net (3 seeds)" in texts and "KL minus that of counts_2" in texts
+    assert "net (3 seeds)" in texts and "KL minus the KL of counts_2" in texts
     refused = command(*call, "--table", "t.csv")
     assert refused.code == 2 and "t.csv" in refused.err
     again = command(*call, "--csv", "t.csv", "--latex", "t.tex", "--force")  # as they were called before

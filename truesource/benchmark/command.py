@@ -96,7 +96,7 @@ def command(
     if len(given) > 1:
         raise InputError(f"{given[0]} and {given[1]} exclude each other; give only one of them", code="several-modes")
     if cell is not None and check is None:
-        raise InputError("--cell goes with --check", code="several-modes")
+        raise InputError("--cell needs --check", code="several-modes")
     _require_extras(networks=bool(model or plan or check), page=output is not None)
     chosen = load_suite(suite)
     files = OutputFiles(json=json, force=force)

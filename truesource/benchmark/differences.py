@@ -100,7 +100,7 @@ def difference_table(differences: Sequence[ShareDifference]) -> ReportTable:
     """A row for each model."""
     baseline = differences[0].baseline
     return ReportTable(
-        title=f"Share learned, less that of {baseline}",
+        title=f"Share learned, less the share of {baseline}",
         columns=("model", f"difference\nto {baseline}", "p (Holm)"),
         keys=("model", "difference", "p_adjusted"),
         rows=[

@@ -36,7 +36,7 @@ VERBS = {
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
-    "warm": ("truesource.cli.warm", "Compile what later calls would compile, for images of containers."),
+    "warm": ("truesource.cli.warm", "Compile the numerical kernels now, as for a container image."),
     "schema": ("truesource.cli.schema", "Print the JSON Schema of configurations, for editors."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
     "evaluate": ("truesource.cli.evaluate", "Measure corpora and models, one evaluator at a time."),

@@ -27,7 +27,7 @@ class ConversionSettings(Settings):
 
     from_: str | None = Field(None, description=f"Format of the source: {FORMATS} (default: detected).")
     to: str | None = Field(None, description=f"Format to write: {FORMATS} (default: npz or text, by name).")
-    start: str | None = Field(None, description="Start symbol (default: that of the source).")
+    start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
     level: int | None = Field(None, ge=0, description="Project a split-merge grammar to this number of splits.")
     prune: float | None = Field(None, description="Remove rules with a lower probability and report the cost.")

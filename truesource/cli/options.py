@@ -37,7 +37,7 @@ Json = Annotated[
 ]
 Condition = Annotated[
     str | None,
-    typer.Option("--lengths", help="Length condition such as 6..25, or none (default: that of the corpus folder)."),
+    typer.Option("--lengths", help="Length condition such as 6..25, or none (default: the condition of the corpus)."),
 ]
 Longest = Annotated[
     int | None,

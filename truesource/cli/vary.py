@@ -33,7 +33,7 @@ def command(
 
     Changes: mirror=NP+VP, head-initial=all, head-final=all (order of children); zipf=1.2, sharpen=1.5 (words of each
     class); temperature=0.8 (all rules); 'ablate=NP -> NP PP'; vocabulary=5000, collapse=5000 (other words become
-    <unk>). KL is that of derivations, an upper bound for that of sentences.
+    <unk>). KL is the divergence of derivations, an upper bound of the divergence of sentences.
 
     Example: truesource vary grammar.npz --variant mirror=all --variant zipf=1.2,temperature=0.8 -o variants/
     """

@@ -222,7 +222,7 @@ TOPICS: dict[str, tuple[str, tuple[Work, ...]]] = {
         ),
     ),
     "pplu": (
-        "perplexity over that of word frequencies",
+        "perplexity relative to word frequencies",
         (
             Work(
                 "roh-etal-2020",

@@ -36,7 +36,7 @@ Seed = Annotated[
         "--seed",
         min=0,
         max=2**32 - 1,
-        help=f"Random seed of the intervals (default: that of the runs, else {DEFAULT_SEED}).",
+        help=f"Random seed of the intervals (default: the seed of the runs, else {DEFAULT_SEED}).",
     ),
 ]
 Columns = Annotated[
@@ -64,7 +64,7 @@ def command(
 
     A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
     one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
-    intervals hold for other seeds too. Differences are paired: KL per token minus that of the baseline, with p-values
+    intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
     adjusted for the number of tests (Holm). For folders of finished runs, the stored scores are compared; no model is
     loaded.
 

@@ -54,7 +54,7 @@ def _difference_panel(axes: Any, comparison: ModelComparison) -> None:
     axes.plot([0.0], [places[comparison.baseline]], "D", markersize=5, color=TRUTH)
     axes.set_yticks(range(len(places)), [""] * len(places))
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.set_xlabel(f"KL minus that of {comparison.baseline}, nats a token")
+    axes.set_xlabel(f"KL minus the KL of {comparison.baseline}, nats a token")
 
 
 def _drawn(axes: Any, value: Interval, y: float, colour: str) -> list[float]:

@@ -136,7 +136,7 @@ def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
         return None
     infinite = [score.value for score in scores if score.name != "kl"]
     if infinite:
-        return Cell(f"infinite in {max(infinite):.2%}")
+        return Cell(f"infinite in {max(infinite):.2%} of contexts")
     if len(scores) == 1:
         return score_cell(scores[0].as_record(), ".4f")
     mean = float(np.mean([score.value for score in scores]))
@@ -205,7 +205,7 @@ def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
     if "difference" in columns and comparison.differences:
         common = "all" if comparison.sentences == comparison.n_sentences else f"the {comparison.sentences:,}"
         which = f"{common} sentences" if common == "all" else f"{common} sentences that all models can make"
-        notes.append(f"Difference: KL minus that of {comparison.baseline}, nats a token, on {which}")
+        notes.append(f"Difference: KL minus the KL of {comparison.baseline}, nats a token, on {which}")
     if {"p", "p_adjusted"} & set(columns) and comparison.differences:
         tests = sum(found.contrast.p is not None for found in comparison.differences)
         notes.append(f"p: two-sided, of no difference{f'; Holm: for {tests} tests' if 'p_adjusted' in columns else ''}")

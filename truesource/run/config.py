@@ -44,7 +44,7 @@ class EvaluationConfig(Settings):
     split: str = Field("eval", description="Split of the corpus that models are compared with the truth on.")
     sentences: int | None = Field(None, ge=1, description="Number of sentences to use, from the first (default: all).")
     frame: Literal["default", "paper"] = Field(
-        "default", description="Positions that count: all (default), or those of Jumelet and Zuidema (paper)."
+        "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
     )
 
     def find(self, kind: type[S]) -> S | None:

@@ -90,7 +90,7 @@ class SplitMerge:
         Field(
             gt=0.0,
             allow_inf_nan=False,
-            description="Lexicon parse: occurrences in the class that count beside those of a rare word.",
+            description="Lexicon parse: weight of its class beside a rare word, as a number of occurrences.",
         ),
     ] = 10.0
     tag_prior: Annotated[

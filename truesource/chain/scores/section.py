@@ -66,7 +66,7 @@ def _differences(run: FinishedRun, objective: str) -> ReportTable | None:
         )
         for r in found
     ]
-    columns = ("model", f"KL less that of {found[0]['baseline']}\n(nats per token)", "p", "p (Holm)")
+    columns = ("model", f"KL less the KL of {found[0]['baseline']}\n(nats per token)", "p", "p (Holm)")
     return ReportTable(columns=columns, rows=rows, title=f"Differences from {found[0]['baseline']}")
 
 

@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Compare all next-token probabilities of a model with the true ones, in every context of a corpus.
 
-    The result does not depend on which words were sampled. Intervals are those of other sentences from the same source.
+    The result does not depend on which words were sampled. Intervals are for other sentences from the same source.
 
     Example: truesource evaluate divergence model/ corpus/ --oracle grammar.npz --json divergence.json
     """

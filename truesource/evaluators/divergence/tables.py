@@ -115,5 +115,8 @@ def _cell(name: str, scores: Mapping[str, Record]) -> Cell | None:
     share, finite = scores.get(f"{name}_infinite"), scores.get(f"{name}_where_finite")
     if share is None:
         return None
-    rest = "" if finite is None else f"{shown(finite['value'], '.4f')} in the others"
-    return Cell(f"infinite in {share['value']:.2%}", small=rest)
+    rest = "" if finite is None else f"{shown(finite['value'], '.4f')} in the other contexts"
+    part = f"{share['value']:.2%}"
+    if part == "100.00%" and finite is not None:
+        part = "over 99.99%"
+    return Cell(f"infinite in {part} of contexts", small=rest)

@@ -18,7 +18,8 @@ class ProbingSettings(ProbeSettings):
         description="What probes predict: tag, state (grammar symbol), span (phrase label).",
     )
     right: Truth = Field(
-        "argmax", description="The right label: the most probable one, or that of a tree sampled from the posterior."
+        "argmax",
+        description="The right label: the most probable one, or the label in a tree sampled from the posterior.",
     )
     given: Given = Field(
         "sentence", description="Posterior given the whole sentence, or (causal models) the words up to this one."
@@ -32,7 +33,9 @@ class ProbingSettings(ProbeSettings):
     pieces: Literal["last", "mean"] = Field(
         "last", description="Representation of a word in models of pieces: its last piece, or the mean of all."
     )
-    correlations: bool = Field(True, description="Correlate probabilities of probes with those of the words.")
+    correlations: bool = Field(
+        True, description="Correlate the probabilities that probes compute with the probabilities of the words."
+    )
     sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, from the first.")
 
     @model_validator(mode="after")

@@ -20,15 +20,15 @@ COLUMNS = {
 #: measure, its name, what it means
 MEASURES = (
     ("accuracy", "accuracy", "share of test items whose most probable label is right"),
-    ("group_accuracy", "  mean over words", "each word type (of spans: pair of end words) counts the same"),
-    ("expected_accuracy", "  expected", "for a label sampled from the posterior"),
+    ("group_accuracy", "accuracy, mean over words", "each word type (of spans: pair of end words) counts the same"),
+    ("expected_accuracy", "expected accuracy", "for a label sampled from the posterior"),
     (
         "expected_accuracy_limit",
-        "  limit of expected",
-        "the same of the most probable label",
+        "limit of expected accuracy",
+        "expected accuracy of the most probable label",
     ),
     ("cross_entropy", "cross-entropy", "nats, to the posterior"),
-    ("entropy", "  minimum", "nats, entropy of the posterior"),
+    ("entropy", "minimum of cross-entropy", "nats, entropy of the posterior"),
     ("majority_accuracy", "most frequent label", "accuracy of always guessing it"),
     (
         "identity_accuracy",

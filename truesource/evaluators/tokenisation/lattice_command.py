@@ -23,7 +23,7 @@ NAME = "lattice"
 LARGEST = 10**300  #: number of segmentations that is a number in files, and no text
 #: measure, its name, what it means, how it is shown
 ROWS = (
-    ("arcs_per_character", "pieces at a character", "number that can stand there, mean", ".4f"),
+    ("arcs_per_character", "pieces at a character", "mean number of pieces that can begin there", ".4f"),
     ("log2_paths", "log2 of segmentations", "bits a document: 10 are about a thousand segmentations", ".4f"),
     ("words_to_64_paths", "words with 64 segmentations or fewer", "share of words", ".2%"),
     ("words_to_1024_paths", "  1,024 or fewer", "", ".2%"),

@@ -24,7 +24,7 @@ class TreebankBaselineSettings(Settings):
     equal_text: bool = Field(True, description="Also train on as much sampled text as the treebank has.")
     dev: float = Field(0.05, ge=0.0, lt=0.9, description="Share of the training trees to watch the loss on.")
     stopping: Literal["best", "last"] = Field(
-        "best", description="Which state of a network is scored: that of the lowest loss on dev, or the last."
+        "best", description="Which checkpoint of a network is scored: the best on dev, or the last."
     )
     disjoint: bool = Field(False, description="Leave out held-out sentences that the training text has too.")
 
