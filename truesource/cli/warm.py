@@ -35,7 +35,7 @@ SPLIT_MERGE = {"method": "split_merge", "split_merge": {"cycles": 1, "em_split":
 def command() -> None:
     """Compile the kernels that runs, sampling, scoring and parsing need, so that later calls do not wait for them.
 
-    This takes about a minute, once. Compiled kernels are kept beside the installation, or in the folder that
+    This takes about a minute, once. Compiled kernels are kept in the folder of the installation, or in the one that
     NUMBA_CACHE_DIR names. Use it when you build a container image; elsewhere, each call compiles what it needs.
 
     Example: truesource warm
@@ -135,13 +135,13 @@ def _compile_for_verbs(grammar: PCFG) -> None:
 
 def _stamp() -> Path:
     """The file that says that the kernels of runs are compiled, in the folder of one of them."""
-    import numba
+    from importlib.metadata import version
 
     from truesource.grammar.inference._kernels.closure import star
 
     root = Path(truesource.__file__).parent
     sources = [path.read_bytes() for path in sorted(root.glob("*/**/_kernels/*.py"))]
-    digest = hashlib.sha256(b"\0".join([numba.__version__.encode(), *sources])).hexdigest()[:16]
+    digest = hashlib.sha256(b"\0".join([version("numba").encode(), *sources])).hexdigest()[:16]
     return Path(star.stats.cache_path) / f"truesource-{digest}.warm"
 
 
