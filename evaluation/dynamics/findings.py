@@ -9,7 +9,7 @@ import numpy as np
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
-from truesource.evaluation.measures.bootstrap import TAILS
+from truesource.evaluation.measures.bootstrap import LEVEL, TAILS
 from truesource.grammar.support.arrays import FloatArray
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
@@ -19,7 +19,9 @@ def findings(dynamics: Dynamics) -> list[str]:
     """A few sentences: where the model stands, on what it is furthest from the truth, what it learned first.
 
     Groups that are small, or stand in too few sentences for an interval, are passed over. What two groups differ in is
-    called chance where the 95% interval of the difference, of the same resamples, has 0 in it.
+    called chance where the 95% interval of the difference, of the same resamples, has 0 in it. Where the two were
+    chosen because they are the extremes of several, the interval is that of all differences together: groups that are
+    all alike are called different in 5% of the cases, however many they are.
     """
     said = []
     if (whole := dynamics.curves.get("all")) is not None:
@@ -63,11 +65,11 @@ def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) 
     gap = -classes.mean[-1]
     order = sorted(kept, key=lambda g: -abs(gap[g]))
     worst, best = order[0], order[-1]
-    distance = np.abs(classes.resampled)
+    apart = extremes_apart(np.abs(classes.resampled[:, kept]), np.abs(gap[kept]))
     text = (
         f"Furthest from the truth at the end is the class of {_name(classes, worst)} ({_gap(classes, worst)}), nearest"
         f" that of {_name(classes, best)} ({_gap(classes, best)})"
-        f"{'' if _apart(distance[:, worst] - distance[:, best]) else ', which may be chance'}"
+        f"{'' if apart else ', which may be chance'}"
     )
     part = classes.tokens * gap
     lacks = np.maximum(part, 0.0)
@@ -97,7 +99,7 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
             text += f", and not by step {dynamics.steps[-1]:,} for {_listed([_name(classes, g) for g in waiting])}"
         else:
             text += f" and last for {_name(classes, last)} (step {_step(late)})"
-            if not _in_order(classes, first, last):
+            if not _in_order(classes, first, last, len(reached)):
                 text += ", which may be chance"
         said.append(text + ".")
     below = {g: classes.threshold[g].step for g in kept}
@@ -172,11 +174,37 @@ def _apart(difference: FloatArray) -> bool:
     return bool(low > 0.0 or high < 0.0)
 
 
-def _in_order(curves: LearningCurves, first: int, last: int) -> bool:
-    """Whether in 97.5% of the resamples one half is gone by a checkpoint at which the other one is not yet."""
+def extremes_apart(resampled: FloatArray, value: FloatArray) -> bool:
+    """Whether the largest and the smallest of several values differ, although they were chosen after looking.
+
+    The studentised range (Tukey) by the bootstrap: the difference of the extremes, in its standard errors, is compared
+    with the 95% quantile of the largest such difference of any two resampled values from which their own are taken.
+
+    Args:
+        resampled: (R, G) the values in each resample; all share their resamples. NaN where there is none.
+        value: (G,) the values.
+    """
+    low, high = np.tril_indices(len(value), -1)
+    centred = resampled - value
+    away = np.abs(centred[:, low] - centred[:, high])
+    error = np.sqrt(np.nanmean(np.square(away), axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        largest = np.fmax.reduce(away / error, axis=1)  # 0 / 0 where two values always differ by the same
+        found = np.abs(value[low] - value[high]) / error
+    at = np.argmax(np.abs(value[low] - value[high]))
+    return bool(found[at] > np.nanquantile(largest, LEVEL)) if np.isfinite(largest).any() else bool(found[at] > 0.0)
+
+
+def _in_order(curves: LearningCurves, first: int, last: int, groups: int) -> bool:
+    """Whether in nearly all resamples one half is gone by a checkpoint at which the other one is not yet.
+
+    In 97.5% of them for two groups; for the first and the last of several, by Bonferroni's inequality over all orders
+    of two, so that groups that are all alike are put in order in 5% of the cases at most.
+    """
     half = curves.resampled_half
     known = np.isfinite(half.at[:, first])
-    return bool(np.mean(known & (half.at[:, first] <= half.before[:, last])) >= TAILS[1])
+    wanted = 1.0 - (1.0 - LEVEL) / (groups * (groups - 1))
+    return bool(np.mean(known & (half.at[:, first] <= half.before[:, last])) >= wanted)
 
 
 def _step(step: float) -> str:
