@@ -71,8 +71,6 @@ def command(
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.comparing.compared import comparisons
-    from truesource.comparing.figures import comparison_figure
     from truesource.comparing.given import scores_of_models, scores_of_runs
     from truesource.comparing.tables import check_columns, comparison_table
 
@@ -96,6 +94,9 @@ def command(
             seed=DEFAULT_SEED if seed is None else seed,
             baseline=baseline,
         )
+    from truesource.comparing.compared import comparisons
+    from truesource.comparing.figures import comparison_figure
+
     found, said = comparisons(scored, baseline=baseline, seed=seed)
     for sentence in said:
         echo(sentence, err=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
 from truesource.evaluation.core.score import no_interval_entry
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.grammar.support.errors import InputError
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
 from truesource.report.words import count, listed
+
+if TYPE_CHECKING:
+    from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
 
 #: columns that can be chosen, and their headings
 HEADINGS = {
