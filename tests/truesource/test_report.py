@@ -467,6 +467,16 @@ def test_verdict_warns_exactly_when_the_whole_interval_is_below_one(value, half)
     assert f"{value:.3f}" in words.answer([row])[0]
 
 
+@pytest.mark.parametrize(("low", "chance"), [(1.15, True), (1.25, False)])
+def test_the_best_model_is_called_so_with_reserve_where_intervals_overlap(low: float, chance: bool) -> None:
+    rows = [
+        {"model": name, "objective": "causal", "relative_ppl": value}
+        | {"relative_ppl_low": value - 0.1, "relative_ppl_high": value + 0.1}
+        for name, value in (("a", 1.1), ("b", low + 0.1))
+    ]
+    assert ("may be chance" in words.answer(rows)[0]) == chance
+
+
 def test_a_model_that_makes_few_sentences_stands_apart(run):
     """An unsmoothed trigram is not the best model for what it leaves out."""
     rows = json.loads((run / "results.json").read_text())

@@ -138,8 +138,10 @@ def _names(table: ReportTable) -> list[str]:
 
 
 def latex_text(tables: Sequence[ReportTable]) -> str:
-    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, signatures comments."""
-    return "\n".join(map(_latex, tables))
+    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, and titles labels."""
+    names = [re.sub(r"[^a-z0-9]+", "-", (t.title or "-".join(_names(t))).lower()).strip("-") for t in tables]
+    labels = [f"{name}-{number}" if names.index(name) < number else name for number, name in enumerate(names)]
+    return "\n".join(map(_latex, tables, labels))
 
 
 def in_latex(text: str) -> str:
@@ -147,9 +149,10 @@ def in_latex(text: str) -> str:
     return "".join(_IN_LATEX.get(character, character) for character in terminal(_plain(text)))
 
 
-def _latex(table: ReportTable) -> str:
+def _latex(table: ReportTable, label: str) -> str:
     form = "".join("l" if table.is_text(number) else "r" for number in range(len(table.columns)))
-    caption = ". ".join(filter(None, (table.title, table.caption))).removesuffix(".")
+    sentences = [text[0].upper() + text[1:] for text in (table.title, table.caption) if text]
+    caption = ". ".join(sentences).removesuffix(".")
     return "\n".join(
         [
             "% needs \\usepackage{booktabs}",
@@ -161,6 +164,7 @@ def _latex(table: ReportTable) -> str:
             r"\begin{table}",
             r"\centering",
             *([rf"\caption{{{in_latex(caption)}.}}"] if caption else []),
+            rf"\label{{tab:{label}}}",
             rf"\begin{{tabular}}{{{form}}}",
             r"\toprule",
             _latex_row(table.columns),

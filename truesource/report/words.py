@@ -11,6 +11,7 @@ from typing import Any
 from truesource.grammar.support.intervals import FEWEST
 from truesource.grammar.support.intervals import too_few as too_few_units
 from truesource.report.records import Record
+from truesource.report.table import shown
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
 PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart
@@ -87,9 +88,9 @@ def _file_name(word: str) -> str:
 
 def interval(record: Record, name: str, places: int = 3) -> str:
     """``1.080 [1.060, 1.100]``, or ``1.080 [-]`` where there is no interval."""
-    text = f"{record[name]:.{places}f}"
-    low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
-    return f"{text} [-]" if low is None or high is None else f"{text} [{low:.{places}f}, {high:.{places}f}]"
+    spec = f".{places}f"
+    text, low, high = shown(record[name], spec), record.get(f"{name}_low"), record.get(f"{name}_high")
+    return f"{text} [-]" if low is None or high is None else f"{text} [{shown(low, spec)}, {shown(high, spec)}]"
 
 
 def partial(row: Record) -> bool:
@@ -163,9 +164,21 @@ def answer(models: Sequence[Record]) -> list[str]:
         alone = sum(other["objective"] == objective for other in models) == 1
         which = f"The {objective} model" if alone else f"The best {objective} model,"
         name = f" {row['model']}" if alone else f" {row['model']},"
+        close = [
+            other["model"]
+            for other in models
+            if other is not row
+            and (other["objective"], partial(other)) == (objective, partial(row))
+            and (other.get("relative_ppl_low") or math.inf) <= (row.get("relative_ppl_high") or 0.0)
+        ]
         sentences.append(
             f"{which}{name} reaches a relative perplexity of {interval(row, 'relative_ppl')} to the truth: "
             f"{_price(float(row['relative_ppl']), objective)}."
+            + (
+                f" That it is the best may be chance: its interval overlaps with that of {listed(close)}."
+                if close
+                else ""
+            )
         )
     return sentences
 
