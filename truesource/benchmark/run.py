@@ -14,7 +14,7 @@ from typing import Any
 
 from truesource.benchmark.candidates import Candidate
 from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read_cell, read_truth
-from truesource.benchmark.corpora import corpus_of, make_corpora
+from truesource.benchmark.corpora import corpus_folder, corpus_of, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Suite
 from truesource.generator.interface.computing import current
@@ -107,6 +107,18 @@ def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Ou
         [(cells[number], reason) for number, reason in failures],
         [cell for cell in cells if read_cell(folder, cell) is None],
     )
+
+
+def sample(asked: Asked, folder: Path, *, workers: Workers) -> list[Path]:
+    """Make the corpora of the languages that are asked for, those that stand there are kept; their folders.
+
+    Raises:
+        InputError: the folder holds another suite or something else.
+    """
+    _claim(asked.suite, folder)
+    for name in asked.languages:
+        make_corpora(asked.suite, name, folder, workers)
+    return [corpus_folder(folder, name) for name in asked.languages]
 
 
 def _make(
