@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -120,7 +120,8 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
     sys.path.append(folder)
     importlib.invalidate_caches()
     try:
-        return importlib.import_module(where)
+        with redirect_stdout(sys.stderr):
+            return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{where}.".startswith(f"{error.name}."):
             raise InputError(
