@@ -544,7 +544,7 @@ def test_cite_and_version(command: Command) -> None:
 def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
     (here / "run" / "grammar").mkdir(parents=True)
     PCFG.load("toy.npz").save(here / "run" / "grammar" / "grammar.npz")
-    models = [{"model": {"architecture": "bert", "tokenizer": "bpe"}}]
+    models = [[[]], {"model": {"architecture": "bert", "tokenizer": "bpe"}}]
     config = {"models": models, "corpus": {"transform": None}, "evaluation": {"pairs": {}, "probing": None}}
     (here / "run" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     found = command("cite", "run", "--bibtex").out
@@ -552,6 +552,13 @@ def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
     assert keys[:4] == ["truesource", "jumelet-zuidema-2023", "jelinek-lafferty-1991", "stolcke-1995"]
     assert {"salazar-etal-2020", "oh-schuler-2024", "warstadt-etal-2020"} <= set(keys)
     assert not {"petrov-etal-2006", "hewitt-liang-2019", "chen-goodman-1999", "kallini-etal-2024"} & set(keys)
+
+
+@pytest.mark.parametrize("long", ["x" * 10_000, "x y " * 3_000])
+def test_refusals_quote_little_of_what_is_long(long: str, command: Command, here: Path) -> None:
+    for call in (("run", long), ("run", "demo", long), ("run", "demo", f"--{long}"), ("evaluate", long)):
+        found = command(*call)
+        assert found.code == 2 and 0 < len(found.err) < 2_500 and found.out == "", call
 
 
 def test_the_version(command: Command) -> None:

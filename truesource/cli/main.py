@@ -11,7 +11,7 @@ from typing import Any
 from truesource.cli.failures import explain
 from truesource.cli.interrupts import INTERRUPTED, STOPPED, Interrupts, say
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import terminal
+from truesource.grammar.support.printable import message
 
 FAILED = 2  #: exit code
 BUG = 1  #: exit code
@@ -80,7 +80,7 @@ def _bug(error: BaseException) -> int:
 
 
 def _say(sentence: str) -> None:
-    text = f"truesource: {terminal(sentence)}"
+    text = f"truesource: {message(sentence)}"
     say(text)
     if (logs := _logs()) is not None:
         logs.to_log_file(text)

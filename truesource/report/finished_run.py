@@ -23,9 +23,11 @@ from truesource.report.records import (
     REMEDY,
     ComparedRow,
     ConfigRecord,
+    DiagnosisRecord,
     ProvenanceRecord,
     ResultRow,
     StagesShown,
+    TreebankRecord,
 )
 from truesource.report.replicates import summarised
 from truesource.report.svg import read_svg
@@ -145,9 +147,9 @@ def read_run(path: Path) -> FinishedRun:
         config,
         {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json", ProvenanceRecord) or {})},
         {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
-        _optional(path / "treebank" / "statistics.json", dict[str, Any]),
+        _optional(path / "treebank" / "statistics.json", TreebankRecord),
         pcfg,
-        _optional(diagnosis, dict[str, Any]) or diagnose(pcfg).as_dict(),
+        _optional(diagnosis, DiagnosisRecord) or diagnose(pcfg).as_dict(),
         _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,
