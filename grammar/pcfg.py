@@ -81,11 +81,13 @@ class PCFG(GrammarRules):
         from truesource.grammar.formats import load_rules, source_files
         from truesource.grammar.languages import is_reference, load_language, missing
         from truesource.grammar.support.errors import InputError
+        from truesource.grammar.support.suggestions import refuse_other_kind
 
         if is_reference(path):
             if format is not None or start is not None:
                 raise InputError(f"{path} is a language, but a format and a start symbol are for files; remove them")
             return cls.of(load_language(str(path)))
+        refuse_other_kind(Path(path), "grammar")
         if format is None and not Path(path).exists() and not source_files(path):
             raise missing(path)
         return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))

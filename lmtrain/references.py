@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import refuse_other_kind
 from truesource.lmtrain.code import is_code
 from truesource.lmtrain.training_record import FILE
 
@@ -49,13 +50,14 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
         base: folder that relative paths start from; None: the working folder.
 
     Raises:
-        InputError: it names none of these (code ``no-model``).
+        InputError: it names none of these, or a folder of a run or of a corpus (code ``no-model``).
     """
     if isinstance(reference, ModelReference):
         return reference
     text = str(reference)
     folder = (base or Path()).joinpath(Path(text).expanduser())
     if isinstance(reference, Path) or folder.is_dir():
+        refuse_other_kind(folder, "model", code="no-model")
         return ModelReference(text, folder=folder, base=base)
     if is_code(text):
         return ModelReference(text, code=text, base=base)

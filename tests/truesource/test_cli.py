@@ -52,7 +52,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "empty.txt": "",
         "zebra.txt": "zebra\ndog dog\n",
     }
+    #: only so much that it is known what they are
+    parts = ("config.json", "stages.json", "grammar/grammar.npz", "corpus/record.json", "corpus/grammar.npz")
+    of_run = (*parts, "models/a/training.json", "models/b/training.json", "models/c.partial/request.json")
+    files |= {f"runs/toy/{name}": "{}" for name in of_run}
     for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     PCFG.from_text(TOY).save(tmp_path / "toy.npz")
     whole = (tmp_path / "toy.npz").read_bytes()
@@ -169,7 +174,21 @@ BAD = [
     ("train text.txt -o new --set depth=3", ["as model.KEY=VALUE or training.KEY=VALUE, not as 'depth=3'"]),
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
-    ("report folder", ["config.json"]),
+    ("report folder", ["not the folder of a run"]),
+    ("report runs/toy/corpus", ["this is a corpus; name a run"]),
+    ("figure runs/toy/models/a", ["this is a model; name a run"]),
+    (
+        "score runs/toy text.txt --oracle toy.npz",
+        ["this is a run; its models are runs/toy/models/a, runs/toy/models/b"],
+    ),
+    ("score runs/toy/corpus text.txt --oracle toy.npz", ["this is a corpus; name a model"]),
+    ("convert runs/toy new.txt", ["this is a run; its models are"]),
+    ("train runs/toy -o new", ["this is a run; its corpus is runs/toy/corpus"]),
+    ("train runs/toy/models/a -o new", ["this is a model; name a corpus"]),
+    ("bound toy.npz runs/toy", ["this is a run; its corpus is runs/toy/corpus"]),
+    ("bound runs/toy text.txt", ["this is a run; its grammar is runs/toy/grammar/grammar.npz"]),
+    ("bound runs/toy/corpus text.txt", ["this is a corpus; its grammar is runs/toy/corpus/grammar.npz"]),
+    ("evaluate naturalness runs/toy --reference text.txt --lengths none", ["this is a run; its models are"]),
     (
         "run missing.yaml",
         ["there is no such configuration; configurations that come with truesource: ", "missing.yaml"],
@@ -391,8 +410,8 @@ def test_parse_writes_brackets(here: Path, command: Command) -> None:
     assert code == 0
     assert err == (
         "2 of 4 sentences cannot be made by the grammar, their trees are (): lines 2, 4 (the grammar lacks the word"
-        " 'zebra'; a grammar of induce --lexicon parse takes any word; 1 of them have known words only, but no derivation"
-        " has these in this order)\n"
+        " 'zebra'; a grammar of induce --lexicon parse takes any word; 1 of them have known words only, but no"
+        " derivation has these in this order)\n"
     )
     assert out == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt\n"
     assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [

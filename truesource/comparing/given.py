@@ -9,10 +9,11 @@ from truesource.chain.lengths import length_condition
 from truesource.chain.treebank.text import text_of_file
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
-from truesource.comparing.runs import is_run, read_runs
+from truesource.comparing.runs import read_runs
 from truesource.comparing.scoring import SharedText, score_models
 from truesource.evaluation.comparing.models import ModelScores
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import kind_of
 from truesource.report.words import listed
 
 
@@ -29,7 +30,7 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
     """
     folders = [Path(text) for text in texts]
     for text, folder in zip(texts, folders, strict=True):
-        if not is_run(folder):
+        if kind_of(folder) != "run":
             raise InputError(
                 f"{text} is not the folder of a run; to compare models on a corpus, add --oracle GRAMMAR", code="no-run"
             )
@@ -66,7 +67,7 @@ def scores_of_models(
 
     corpus = Path(texts[-1])
     for text in texts:
-        if is_run(Path(text)):
+        if kind_of(Path(text)) == "run":
             raise InputError(
                 f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
             )
