@@ -86,8 +86,8 @@ class Meter:
         milestone = note is not None and one_line(note) != self._note
         if milestone:
             self._note = one_line(note or "")
-        shown = {"note": self._note, "rate": self._rate_text(), "left": self._left_text()}
-        self._progress.update(self._task, advance=step, **shown)
+        rate, left = self._rate_text(), self._left_text()
+        self._progress.update(self._task, advance=step, note=self._note, rate=rate, left=left)
         now = monotonic()
         if now - self._last >= (APART if milestone else EVERY):
             self._line(self.state())
