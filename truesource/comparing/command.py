@@ -74,7 +74,7 @@ def command(
     from truesource.comparing.compared import comparisons
     from truesource.comparing.figures import comparison_figure
     from truesource.comparing.given import scores_of_models, scores_of_runs
-    from truesource.comparing.tables import check_columns, comparison_table
+    from truesource.comparing.tables import check_columns, comparison_table, warning_of
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -101,6 +101,8 @@ def command(
         echo(sentence, err=True)
     for comparison in found:
         show(comparison_table(comparison, chosen))
+        if warning := warning_of(comparison):
+            echo(warning)
     records = [record for comparison in found for record in comparison.records()]
     files.finish(
         "truesource cite",
