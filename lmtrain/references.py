@@ -8,7 +8,7 @@ from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.suggestions import refuse_other_kind
-from truesource.lmtrain.code import is_code
+from truesource.lmtrain.code import code_file, is_code
 from truesource.lmtrain.training_record import FILE
 
 GROUP = "truesource.models"  #: entry points of installed packages that name models
@@ -72,6 +72,17 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
         " a model of this name",
         code="no-model",
     )
+
+
+def require_there(reference: str) -> None:
+    """Stop before a reference that names no model, a folder of another kind, or a file of code that is not there.
+
+    Raises:
+        InputError: it does; nothing has been read or run.
+    """
+    named = model_reference(reference)
+    if named.code is not None:
+        code_file(named.code, named.base)
 
 
 def is_own(architecture: str) -> bool:

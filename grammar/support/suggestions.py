@@ -63,6 +63,19 @@ def refuse_other_kind(folder: Path, wanted: str, *, code: str = InputError.defau
     raise InputError(f"this is a {kind}; {remedy}", folder, code=code)
 
 
+def require_run(folder: Path) -> None:
+    """Stop where there is no folder of a run, finished or not.
+
+    Raises:
+        InputError: there is none, or a folder of another kind.
+    """
+    if not folder.is_dir():
+        raise InputError("there is no such run folder", folder)
+    refuse_other_kind(folder, "run")
+    if kind_of(folder) is None:
+        raise InputError("this is not the folder of a run; name one, such as runs/demo", folder, code="no-run")
+
+
 def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:
     """The keys of a place in settings.
 

@@ -89,11 +89,11 @@ def convert_grammar(
         pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
     pruning = None
     if settings.level is not None:
-        from truesource.grammar.estimate import project
+        from truesource.grammar.estimate.split_merge.project import project
 
         pcfg = project(pcfg, settings.level)
     if settings.prune is not None:
-        from truesource.grammar.estimate import prune
+        from truesource.grammar.estimate.prune import prune
 
         pcfg, cost = prune(pcfg, settings.prune)
         echo(str(cost))

@@ -17,7 +17,7 @@ from truesource.grammar.estimate.split_merge.checkpoint import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record, read_records
-from truesource.grammar.support.suggestions import kind_of, refuse_other_kind
+from truesource.grammar.support.suggestions import require_run
 from truesource.lmtrain.times import training_seconds
 from truesource.lmtrain.training_record import MetricsRow
 from truesource.report.records import (
@@ -128,11 +128,7 @@ def read_run(path: Path) -> FinishedRun:
         InputError: a required file (configuration, grammar, corpus, results) is missing, any file is damaged,
             or the corpus was drawn from another grammar.
     """
-    if not path.is_dir():
-        raise InputError("there is no such run folder", path)
-    refuse_other_kind(path, "run")
-    if kind_of(path) is None:
-        raise InputError("this is not the folder of a run; name one, such as runs/demo", path, code="no-run")
+    require_run(path)
     config = _read(path / "config.json", ConfigRecord)
     pcfg = PCFG.load(_present(path / "grammar" / "grammar.npz"))
     corpus = Corpus.load(path / "corpus")
