@@ -46,6 +46,7 @@ class Unigram:
 
 table = Unigram("table", {"a": -1.0, "b": -1.3, "c": -2.0, "</s>": -1.2})
 no_b = Unigram("no_b", {"a": -1.0, "c": -2.0, "</s>": -1.2})
+looks_ahead = Unigram("looks_ahead", {"a": -0.3, "b": -0.4, "c": -0.5, "</s>": -0.1})
 only_b = Unigram("only_b", {"b": -1.0, "</s>": -1.2})
 
 class Begins(Unigram):
@@ -138,6 +139,15 @@ def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path
     assert numbers("all.json")["counts_2", "bound"]["value"] != kept["value"]
     refused = command("compare", "toy", *few, "no.json")
     assert refused.code == 2 and "--sentences is for models" in refused.err
+
+
+def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> None:
+    below = "is significantly below the bound"
+    for call in (("score",), ("compare", "own.py:table")):
+        found = command(*call, "own.py:looks_ahead", *ON)
+        said = " ".join(found.out.split())
+        assert found.code == 0 and said.count(below) == 1 and "Warning: " in said and "looks_ahead (0." in said
+    assert below not in " ".join(command("score", "own.py:table", *ON).out.split())
 
 
 def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,7 @@ def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_pa
         (["forest", "-o", "x.jpg"], ".svg, .pdf or .png"),
         (["forest"], "name a file"),
         (["forest", "-o", "x.pdf", "--size", "big"], "--size is WIDTHxHEIGHT"),
+        (["forest", "-o", "x.pdf", "--font-size", "nan"], "--font-size"),
         (["-o", "x.pdf"], "name the figure"),
     ],
 )

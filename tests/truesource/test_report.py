@@ -312,6 +312,8 @@ def test_results_without_a_measure_are_damaged(run):
         ("stages.json", lambda record: record["stages"]["grammar"].update(seconds="1"), r"stages\.grammar\.seconds: "),
         ("provenance.json", lambda record: record.update(cores="many"), "cores: "),
         ("config.json", lambda record: record.update(evaluation=[]), "evaluation: "),
+        ("grammar/diagnosis.json", lambda record: record.update(mean_length=[[]]), "mean_length: "),
+        ("grammar/diagnosis.json", lambda record: record.update(held_out={"sentences": [[]]}), "held_out.sentences: "),
     ],
 )
 def test_a_record_with_a_value_of_another_kind_is_refused(run, file, change, message):

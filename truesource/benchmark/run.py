@@ -23,6 +23,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.locks import BusyError, exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.progress import seconds_left
 from truesource.grammar.support.records import holds
 from truesource.lmtrain.device import computing
 from truesource.lmtrain.own.settings import OwnSettings
@@ -173,8 +174,9 @@ class _Progress:
         """One more is finished, or has failed."""
         self._done += 1
         left = self._n - self._done
-        seconds = (time.perf_counter() - self._begun) / self._done * left
-        rest = f"; {left} to go, about {duration(seconds)}" if left else ""
+        seconds = seconds_left(self._done, time.perf_counter() - self._begun, self._done, left)
+        about = "" if seconds is None else f", about {duration(seconds)}"
+        rest = f"; {left} to go{about}" if left else ""
         if reason is None:
             log.info("[%d/%d] %s: done%s", self._done, self._n, self._cells[number], rest)
         else:

@@ -35,11 +35,14 @@ def command(
     """
     from truesource.cli.asked import FIGURES, require_ending, size_of
     from truesource.cli.output import OutputFiles
-    from truesource.experiment import draw_figure, figures_of_report
+    from truesource.grammar.support.suggestions import require_run
 
+    require_run(run)
     if name is None:
         if output is not None or size is not None or font_size is not None:
             raise InputError("name the figure to draw; without a name, and without options, all are listed")
+        from truesource.experiment import figures_of_report  # seconds of imports, after the quick checks
+
         titles = figures_of_report(run)
         width = max(map(len, titles), default=0)
         for each, title in titles.items():
@@ -50,6 +53,8 @@ def command(
     require_ending(output, "--output", FIGURES)
     inches = size_of(size, "--size")
     files = OutputFiles(more=[output], force=force)
+    from truesource.experiment import draw_figure
+
     drawn = draw_figure(run, name, output.suffix.lower().removeprefix("."), inches, font_size)
     files.write_with(lambda: _write(output, drawn), [output], {})
     echo(f"Wrote {output}.")

@@ -72,7 +72,7 @@ def command(
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.comparing.given import scores_of_models, scores_of_runs
-    from truesource.comparing.tables import check_columns, comparison_table
+    from truesource.comparing.tables import check_columns, comparison_table, warning_of
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -102,6 +102,8 @@ def command(
         echo(sentence, err=True)
     for comparison in found:
         show(comparison_table(comparison, chosen))
+        if warning := warning_of(comparison):
+            echo(warning)
     records = [record for comparison in found for record in comparison.records()]
     files.finish(
         "truesource cite",

@@ -10,16 +10,12 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import kind_of
 from truesource.report.words import listed
 
 if TYPE_CHECKING:
     from truesource.comparing.scoring import SharedText
     from truesource.evaluation.comparing.models import ModelScores
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run, finished or not."""
-    return any((folder / name).is_file() for name in ("results.json", "stages.json"))
 
 
 def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> list[ModelScores]:
@@ -35,7 +31,7 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
     """
     folders = [Path(text) for text in texts]
     for text, folder in zip(texts, folders, strict=True):
-        if not is_run(folder):
+        if kind_of(folder) != "run":
             raise InputError(
                 f"{text} is not the folder of a run; to compare models on a corpus, add --oracle GRAMMAR", code="no-run"
             )
@@ -71,7 +67,7 @@ def scores_of_models(
     """
     corpus = Path(texts[-1])
     for text in texts:
-        if is_run(Path(text)):
+        if kind_of(Path(text)) == "run":
             raise InputError(
                 f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
             )

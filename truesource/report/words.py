@@ -183,20 +183,26 @@ def answer(models: Sequence[Record]) -> list[str]:
     return sentences
 
 
+def bound_warning(rows: Sequence[Record]) -> str:
+    """That a model is significantly below its bound, and what that means; empty: none is."""
+    wrong = below_bound(rows)
+    if not wrong:
+        return ""
+    names = listed([f"{row['model']} ({interval(row, 'relative_ppl')})" for row in wrong])
+    return (
+        f"Warning: {names} {'is' if len(wrong) == 1 else 'are'} significantly below the bound. No model can predict"
+        " better than the truth on average, so something is wrong: the model had more information than the truth (such"
+        " as the evaluation sentences, the words that follow, or a length limit that the bound does not include), or"
+        " the scoring has a mistake. Find it before you use these numbers."
+    )
+
+
 def verdict(models: Sequence[Record]) -> str:
     """Whether any model lies significantly below its bound, and what that means."""
     if not models:
         return ""
-    wrong = below_bound(models)
-    if wrong:
-        names = listed([f"{row['model']} ({interval(row, 'relative_ppl')})" for row in wrong])
-        verb = "is" if len(wrong) == 1 else "are"
-        return (
-            f"Warning: {names} {verb} significantly below the bound. No model can predict better than the truth "
-            "on average, so something is wrong: the model had more information than the truth (such as the evaluation "
-            "sentences, or a length limit that the bound does not include), or the scoring has a mistake. Find it "
-            "before you use these numbers."
-        )
+    if warning := bound_warning(models):
+        return warning
     lower = [row["model"] for row in models if row["relative_ppl"] < 1.0 - PERFECT]
     noise = (
         f" {listed(lower)} {'is' if len(lower) == 1 else 'are'} slightly below 1, but the interval contains 1: "

@@ -45,7 +45,6 @@ def command(
     from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.support.errors import InputError
     from truesource.reproduce.packaged import find_rows
-    from truesource.reproduce.result import as_json
 
     files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if listed == bool(names):
@@ -60,6 +59,8 @@ def command(
         _show_stages(rows, set_, runs, files)
         return
     found = [_reproduce(row, set_, runs, results) for row in by_configuration(rows)]
+    from truesource.reproduce.result import as_json
+
     places = [str(results)] if results is not None else []
     written = [*places, *files.write(json=json_of([as_json(each) for each in found]))]
     wrote = f"Wrote {' and '.join(written)}. " if written else ""
