@@ -23,7 +23,7 @@ class Derivations:
         return len(self.n_tokens)
 
     def take(self, kept: BoolArray) -> Derivations:
-        """Those of ``kept`` (n,), in their order."""
+        """The derivations where ``kept`` (n,) is true, in their order."""
         sizes = np.diff(self.ends)
         ends = np.concatenate([[0], np.cumsum(sizes[kept])])
         return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept])

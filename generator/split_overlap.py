@@ -74,7 +74,7 @@ def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> flo
     """
     total = sum(int(new.sum()) for _, new in tasks)
     masses: dict[str, float] = {}
-    with meter("probability of earlier splits", total=total) as progress:
+    with meter("exact probability of the sentences of earlier splits", total=total) as progress:
         for name, mass, n in run_each(partial(_shard_mass, drawing), tasks, workers):
             masses[name] = mass
             progress.advance(n)

@@ -58,7 +58,7 @@ def score_causal(
     ends = np.cumsum(lengths)
     starts = ends - lengths
     values = np.zeros(int(ends[-1]) if len(ends) else 0)
-    with predictor(model, head) as predict, meter("score", len(rows)) as bar:
+    with predictor(model, head) as predict, meter("the model's probabilities of sentences", len(rows)) as bar:
         for some in by_length(lengths, batch_budget(len(vocabulary))):
             batch = causal_batch([rows[i] for i in some], vocabulary)
             places = np.concatenate([np.arange(starts[i], ends[i]) for i in some])
@@ -80,7 +80,7 @@ def score_masked(
     unknown = words == vocabulary.unk
     wanted = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
     values = np.zeros(len(sentence))
-    with predictor(model, head) as predict, meter("score, one mask at a time", len(wanted)) as bar:
+    with predictor(model, head) as predict, meter("the model's probabilities of masked words", len(wanted)) as bar:
         for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
             targets = wanted[some]
             batch = one_mask_batch([rows[i] for i in sentence[targets]], position[targets], vocabulary)

@@ -147,7 +147,7 @@ class Oracle:
         return tuple(word for word in self.pcfg.terminals if word != UNKNOWN)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Its exact expectation at every position of sentences of one length; columns are `words`, ``<unk>``, end.
+        """The exact distribution at every position of sentences of one length; columns are `words`, ``<unk>``, end.
 
         Rows are -inf throughout where the context is impossible.
 

@@ -121,7 +121,7 @@ def cache_truth(
     some = list(sentences[: max(1, int(np.searchsorted(ends, contexts, side="right")))])
     groups = []
     kept = positions = 0
-    with meter("exact distributions to compare with", len(some)) as progress:
+    with meter("exact distributions of sentences, to compare with", len(some)) as progress:
         for batch in batches_of(oracle, some, len(events)):
             blocks = []
             for block in truth_blocks(oracle, batch, events):

@@ -95,7 +95,7 @@ def measure_contexts(
     if divider is not None:
         collect["class"] = _Collect(divider.names, len(sentences))
     if blocks is None:
-        blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth")
+        blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth, by sentence")
     for block, q in blocks:
         kept = np.flatnonzero(block.whole)
         if len(kept) == 0:

@@ -38,7 +38,7 @@ def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> St
     known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
     labels = tags_of(oracle.pcfg)
     found = []
-    with meter("posterior of tags", len(sentences)) as progress:
+    with meter("exact posterior of word classes in sentences", len(sentences)) as progress:
         for sentence in map(tuple, sentences):
             if sentence not in known:
                 known[sentence] = _expected(_posterior(oracle, sentence), labels)
@@ -53,7 +53,7 @@ def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: in
     label_of = dict(zip(oracle.pcfg.symbols, oracle.pcfg.labels, strict=True))
 
     def draw() -> Iterable[Tree]:
-        with meter("derivations drawn", len(sentences)) as progress:
+        with meter("sampled derivations of sentences", len(sentences)) as progress:
             for sentence in sentences:
                 yield _posterior(oracle, sentence).sample(rng)
                 progress.advance(1)

@@ -130,7 +130,7 @@ class OracleScores:
         return np.array(found, dtype=np.int64)
 
     def _having(self, by: str, group: str) -> IntArray:
-        """Those of them that have a context in the group; all, for groups of words, which every context shares."""
+        """Lengths of the sentences with a context in the group; of all, for groups of words."""
         sizes: IntArray = self._sizes
         if by == "length":
             return np.extract(sizes == int(group), sizes)

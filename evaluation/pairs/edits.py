@@ -55,7 +55,7 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
     lexicon, neighbours = Lexicon(pcfg, lengths), Neighbours(pcfg)
     common = common_words(lexicon, rarest)
     found: dict[tuple[Words, Words], Pair] = {}
-    with meter("edited pairs", number) as bar:
+    with meter("minimal pairs made by edits", number) as bar:
         for source, sentence in enumerate(sampled_sentences(lexicon, number * TRIES, seed)):
             if len(found) == number:
                 break
@@ -168,7 +168,7 @@ def _in_range(sentence: SampledSentence, n: int) -> bool:
 
 
 def _clear(sentence: SampledSentence, changed: Sequence[Words]) -> list[Words]:
-    """Those of some changed sentences that are impossible, or less probable by `MARGIN`."""
+    """The changed sentences that are impossible, or less probable by `MARGIN`."""
     if not changed:
         return []
     values = sentence.lexicon.pcfg.exact.string_log_probs([sentence.words, *changed])

@@ -133,7 +133,7 @@ def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:
         return Constituents(surface(pcfg.exact.viterbi(words)[0], pcfg))
 
     pairs = []
-    with meter("trees of pairs", len(found)) as bar:
+    with meter("most probable trees of minimal pairs", len(found)) as bar:
         for entry in found:
             change, phenomenon = entry.change, entry.phenomenon
             swapped = values[change.words] > values[entry.sentence.words]

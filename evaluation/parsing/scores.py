@@ -51,7 +51,7 @@ class ParseScores:
         """Plain values for JSON.
 
         ``summary`` holds one record a number: ``parser``, ``name``, ``value``, ``low``, ``high``, ``signature``.
-        Those of a part of the sentences, brackets or words also say ``by`` (``length``, ``label``, ``tag``,
+        Records of a part of the sentences, brackets or words also say ``by`` (``length``, ``label``, ``tag``,
         ``confusion``) and ``group``, such as ``11..20`` or ``NP``. Precision, recall and F1 of a label or tag have
         the counts ``gold``, ``proposed`` and ``matched`` beside them; a confusion has two tags, ``gold`` and
         ``proposed``. Shares are in [0, 1]. What has nothing to count has no record.

@@ -75,7 +75,7 @@ def reduce_vocabulary(
     sums = np.zeros((len(kept_sizes), len(PROTOCOLS), 3))  # ln q, ln u, tokens
     groups = [list(group) for _, group in groupby(sorted(sentences, key=len), key=len)]
     parts = [group[i : i + ROWS] for group in groups for i in range(0, len(group), ROWS)]
-    with meter("vocabulary reduction", total=len(sentences)) as progress:
+    with meter("perplexity with smaller vocabularies, by sentence", total=len(sentences)) as progress:
         for part in parts:
             for block in checked_distributions(model, part):
                 columns = _targets(part, block, rank, len(words))

@@ -52,7 +52,7 @@ class Probing(ResultRecords):
 
     @property
     def steps(self) -> list[int]:
-        """Those of the checkpoints that were probed, rising; none where only the finished model was."""
+        """The steps of the checkpoints that were probed, rising; none where only the finished model was."""
         return sorted({found.step for found in self.layers if found.step is not None})
 
     @property
@@ -114,7 +114,7 @@ def confusion_of(experiment: Experiment, result: LayerResult) -> IntArray:
 
 
 def task_parts(experiment: Experiment) -> dict[str, object]:
-    """What of the task goes into signatures."""
+    """The parts of the task that go into signatures."""
     targets, settings = experiment.targets, experiment.settings
     return {
         "target": targets.kind,

@@ -53,7 +53,7 @@ def span_targets(
     right: list[int] = []
     ends: list[tuple[str, str]] = []
     excluded: list[int] = []
-    with meter("spans", len(sentences)) as bar:
+    with meter("labelled spans of sentences", len(sentences)) as bar:
         for number, sentence in enumerate(sentences):
             bar.advance()
             words = oracle.read(sentence)

@@ -169,7 +169,7 @@ def _drawn_preterminals(
 ) -> list[str]:
     """The symbol above each word in one derivation of each sentence, drawn from the exact posterior."""
     found = []
-    with meter("derivations", len(sentences)) as bar:
+    with meter("sampled derivations of sentences", len(sentences)) as bar:
         for sentence, number in zip(sentences, numbers, strict=True):
             tree = posterior(language, sentence).sample(np.random.default_rng([seed, number]))
             found += [node.label for node in tree.subtrees() if node.is_preterminal]

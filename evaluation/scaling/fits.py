@@ -222,7 +222,7 @@ def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, s
     resampled = resampled.shifted(draw(scatter, seed=seed, replicates=len(whole)))
     again = [
         fit_joint(n, d, resampled.reducible[r], fit)
-        for r in track(np.flatnonzero(whole).tolist(), "joint law", int(whole.sum()))
+        for r in track(np.flatnonzero(whole).tolist(), "joint law of size and data, by resample", int(whole.sum()))
     ]
     parts: dict[str, Callable[[JointFit], float]] = {
         "A": lambda found: found.size.coefficient,

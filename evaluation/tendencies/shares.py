@@ -37,12 +37,12 @@ def is_symbol(token: str) -> bool:
 
 
 def symbols(words: Iterable[str]) -> list[str]:
-    """Those of some words that are symbols."""
+    """The words that are symbols."""
     return [word for word in words if is_symbol(word)]
 
 
 def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]:
-    """Those of some words that are stopwords, whatever their case."""
+    """The words that are stopwords, whatever their case."""
     listed = {word.lower() for word in stopwords}
     return [word for word in words if word.lower() in listed]
 

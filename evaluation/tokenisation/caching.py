@@ -103,7 +103,7 @@ def caching(
     occurrences, types = np.zeros(len(WORDS), dtype=np.int64), np.zeros(len(WORDS), dtype=np.int64)
     impossible = 0
     pairs = zip(documents.numbers, documents.documents, strict=True)
-    for row, (number, document) in enumerate(track(pairs, "losses of repeated words", len(documents))):
+    for row, (number, document) in enumerate(track(pairs, "losses of repeated words, by text", len(documents))):
         found = _read(model, document, builder, settings, seed_of(settings.seed, number))
         impossible += found.impossible
         for column, words in enumerate(WORDS):

@@ -117,7 +117,9 @@ def local_canonicality(
     lists: dict[str, list[tuple[int, ...]]] = {}
     total, count = np.zeros((len(documents), 2)), np.zeros((len(documents), 2))
     most_likely: dict[str, dict[tuple[str, ...], int]] = {}
-    for row, document in enumerate(track(documents.documents, "segmentations of words in context", len(documents))):
+    for row, document in enumerate(
+        track(documents.documents, "segmentations of words in context, by text", len(documents))
+    ):
         for word, own, cuts, log_p in _in_context(model, document, builder, lists, candidates):
             best = cuts[int(np.argmax(log_p))]
             total[row] += best == own, np.exp(log_p[cuts.index(own)] - np.logaddexp.reduce(log_p))

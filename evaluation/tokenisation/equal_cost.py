@@ -92,7 +92,7 @@ def reference_log_p(
     own = replace(settings, replicates=1)
     log_p, error, exact = np.zeros(len(documents)), np.zeros(len(documents)), np.zeros(len(documents), dtype=np.bool_)
     pairs = zip(documents.numbers, documents.documents, strict=True)
-    for i, (number, document) in enumerate(track(pairs, "reference values", len(documents))):
+    for i, (number, document) in enumerate(track(pairs, "reference values of the estimators, by text", len(documents))):
         with numbered(number):
             values, exact[i] = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
         log_p[i] = np.logaddexp.reduce(values) - math.log(len(values))

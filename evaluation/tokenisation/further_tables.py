@@ -48,7 +48,7 @@ class Tables:
 
     @property
     def of_texts(self) -> Tables:
-        """Those of `Wanted.of_texts`."""
+        """The tables of `Wanted.of_texts`."""
         return replace(self, words=None, costs=[], sets=[])
 
     def records(self) -> list[dict[str, Any]]:

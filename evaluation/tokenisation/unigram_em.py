@@ -72,7 +72,7 @@ def fit_trace(
     counts = np.array([words[word] for word in kept], dtype=np.float64)
     scores = np.full(n, -np.log(n))
     trace: list[float] = []
-    with meter("fitting scores", iterations) as shown:
+    with meter("fitting unigram scores, by iteration", iterations) as shown:
         for _ in range(iterations):
             marginal: FloatArray
             marginal, partition = kernels.marginals(

@@ -104,7 +104,7 @@ def word_surprisals(
     true: list[FloatArray] = []
     whole = 0
     pairs = zip(evaluation.numbers.tolist(), evaluation.documents, strict=True)
-    for row, (number, document) in enumerate(track(pairs, "surprisals of words", len(evaluation.documents))):
+    for row, (number, document) in enumerate(track(pairs, "surprisals of words, by text", len(evaluation.documents))):
         with numbered(number):
             own = canonical_log_probs(model, document)
             found = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))

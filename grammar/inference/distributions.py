@@ -31,7 +31,7 @@ class Distributions:
     possible: BoolArray  #: (W,) whether the context is possible; such rows sum to one
     whole: BoolArray  #: (W,) whether the grammar (and the length range) can make the whole sentence
     log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
-    states: FloatArray  #: (W, S) such that ``states @ emission`` is the probability of the words
+    states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def next_token_distributions(
     def task(batch: Batch) -> list[T]:
         return [reduce(block) for block in next_token_blocks(exact, batch, lengths, dtype=dtype)]
 
-    yield from _stream(task, charts.batches(sentences, lengths), len(sentences), "exact next-token distributions")
+    yield from _stream(task, charts.batches(sentences, lengths), len(sentences), "exact next-word distributions")
 
 
 def next_token_blocks(
@@ -119,7 +119,7 @@ def masked_distributions(
     def task(batch: Batch) -> list[T]:
         return [reduce(block) for block in masked_blocks(exact, batch, variant=variant, dtype=dtype)]
 
-    yield from _stream(task, charts.batches(sentences, outside=True), len(sentences), "exact masked distributions")
+    yield from _stream(task, charts.batches(sentences, outside=True), len(sentences), "exact masked-word distributions")
 
 
 def masked_blocks(
@@ -155,7 +155,7 @@ def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences
     for at in range(0, len(work), step):
         some = work[at : at + step]
         total = sum(len(members) for batch in some for members in batch.members)
-        for _, results in run(task, some, f"{description} of {n_sentences:,}", total):
+        for _, results in run(task, some, f"{description} (part of {n_sentences:,} sentences)", total):
             yield from results
 
 
@@ -266,7 +266,7 @@ def class_posteriors(
         return table
 
     work = charts.batches(sentences, outside=True)
-    for batch, table in run(task, work, "exact class posteriors", len(sentences)):
+    for batch, table in run(task, work, "exact posterior of word classes in sentences", len(sentences)):
         for row, members in enumerate(batch.members):
             for i in members:
                 posteriors[i] = table[row]

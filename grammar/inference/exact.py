@@ -116,7 +116,9 @@ class Exact(GrammarTables):
             found = charts.causal(batch.words, lengths, first=len(batch.words) + 1)
             return np.concatenate([found.log_conditional, found.log_stop[-1:]])
 
-        return _score(task, charts.batches(sentences, lengths), len(sentences), "exact causal scores")
+        return _score(
+            task, charts.batches(sentences, lengths), len(sentences), "exact next-word probabilities of sentences"
+        )
 
     def string_log_probs(
         self,
@@ -154,7 +156,12 @@ class Exact(GrammarTables):
         def task(batch: Batch) -> FloatArray:
             return self.log_observed(batch.words, charts, variant=variant)
 
-        return _score(task, charts.batches(sentences, outside=True), len(sentences), "exact masked scores")
+        return _score(
+            task,
+            charts.batches(sentences, outside=True),
+            len(sentences),
+            "exact masked-word probabilities of sentences",
+        )
 
     def log_observed(
         self,

@@ -46,7 +46,7 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
 
     parts = [ids[at : at + WIDTH] for at in range(0, len(ids), WIDTH)]
     parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
-    with meter("words in sentences", len(ids)) as progress:
+    with meter("probability that a sentence has a word, by word", len(ids)) as progress:
         at = 0
         for part, found in zip(parts, parallel(delayed(task)(p) for p in parts), strict=True):
             progress.advance(len(part))
@@ -79,7 +79,7 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
     found = np.zeros(len(ids))
     emission = exact.emission[inner].tocsc()[:, ids]
     rarest_last = np.argsort(-(emission.T @ counts[np.searchsorted(inner, pcfg.start)]))
-    with meter("words in sentences", len(ids)) as progress:
+    with meter("probability that a sentence has a word, by word", len(ids)) as progress:
         for at in range(0, len(ids), POOL):
             some = rarest_last[at : at + POOL]
             direct = emission[:, some].toarray()

@@ -44,7 +44,7 @@ class ArithmeticSettings(LanguageSettings):
         return (1.0 + b + m + a * (1.0 - m)) / room if room > 0.0 else math.inf
 
     def n_rules(self) -> int:
-        """Those of expressions and terms, brackets in rules of two children, and the words."""
+        """Rules of expressions and terms, brackets in rules of two children, and the words."""
         return 20 + self.digits + self.variables
 
 

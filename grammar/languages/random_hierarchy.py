@@ -37,7 +37,7 @@ class RandomHierarchySettings(LanguageSettings):
         return self
 
     def n_rules(self) -> int:
-        """Those of the start symbol, the productions in rules of two children, and the words."""
+        """Rules of the start symbol, the productions in rules of two children, and the words."""
         return self.symbols * (2 + self.depth * self.productions * (self.children - 1))
 
 

@@ -56,7 +56,7 @@ class OwnSettings(ModelConfig):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the code."""
+        """The settings of the code."""
         return dict(self.__pydantic_extra__)
 
     @property

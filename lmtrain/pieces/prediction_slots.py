@@ -26,7 +26,7 @@ class Slots(NamedTuple):
 
     @classmethod
     def of(cls, pieces: Pieces) -> Slots:
-        """Those of some sentences."""
+        """The slots of some sentences."""
         sentences = np.arange(len(pieces.words) + 1)
         first = pieces.bounds + sentences
         words = np.arange(len(pieces.counts)) + pieces.sentence

@@ -65,7 +65,7 @@ def score_causal_words(
     """
     pieces = align_words(aligner, sentences, frame, longest=longest)
     slots = Slots.of(pieces)
-    with meter("score", len(pieces.words)) as bar:
+    with meter("the model's probabilities of sentences", len(pieces.words)) as bar:
         values, boundary = slot_log_probs(
             model,
             predictor,
@@ -112,7 +112,7 @@ def score_masked_words(
     rows = [np.concatenate([left, row, right]) for row in pieces.rows()]
     sizes = np.diff(bounds) + len(before) + len(after)
     values = np.zeros(len(word))
-    with predictor(model) as predict, meter("score, one mask at a time", len(wanted)) as bar:
+    with predictor(model) as predict, meter("the model's probabilities of masked tokens", len(wanted)) as bar:
         for some in by_length(sizes[sentence[word[wanted]]], batch_budget(len(aligner))):
             targets = wanted[some]
             table, own = pack([rows[i] for i in sentence[word[targets]]], pad)

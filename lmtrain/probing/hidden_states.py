@@ -200,7 +200,7 @@ def _extracted(
     row = np.full(text.word_bounds[-1], -1)
     row[wanted] = np.arange(len(wanted))
     around = len(text.marks.before) + len(text.marks.after)
-    with meter("hidden states", len(text.rows)) as bar:
+    with meter("hidden states of sentences", len(text.rows)) as bar:
         for some in by_length(text.lengths + around, text.budget):
             words = text.words(some)
             kept = row[words] >= 0

@@ -64,7 +64,7 @@ def test_files_table_and_numbers(here: Path, command: Command) -> None:
         for value in (expected.divergence.forward_per_token, expected.divergence.backward_per_token):
             assert (f"{value:.4f}" if value is not None else " - ") in row
     assert "mirror=all: KL(P||Q) is missing: the original uses NP -> DT NN, which the variant does not have" in out
-    assert "derivations correspond one to one; along them KL(P||Q) 0.0000, KL(Q||P) 0.0000" in out
+    assert "derivations of P and Q correspond one to one; compared in pairs, KL(P||Q) 0.0000, KL(Q||P) 0.0000" in out
     assert out.splitlines()[-1].endswith("Next: truesource sample v/mirror-all.npz -n 100000 --lengths 2..8 -o corpus/")
 
 
@@ -135,7 +135,7 @@ def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, mon
     assert code == 0
     lines = out.splitlines()
     assert "head-final=all: reordered 1 rule: VPs -> *V NPs" in lines
-    assert "head-final=all: as before 1 rule: S -> NPs *VPs" in lines
+    assert "head-final=all: unchanged 1 rule: S -> NPs *VPs" in lines
     assert "mirror=VPs: reordered 1 rule: VPs -> V NPs" in lines
     found = PCFG.load(tmp_path / "v" / "head-final-all.npz").to_text()
     assert "VPs -> NPs V 0.4" in found

@@ -45,7 +45,7 @@ def script(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (errno.EAGAIN, "ulimit -u"),
         (errno.EROFS, "read-only; choose another place"),
         (errno.EACCES, "permission denied"),
-        (errno.EPIPE, "the reader of the output has gone"),
+        (errno.EPIPE, "the program that read the output has ended"),
         (errno.ENOENT, "No such file or directory"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_reader_that_has_gone(here: Path) -> None:
     with os.fdopen(writing, "w") as pipe:
         done = inspect_to(pipe)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "the reader of the output has gone" in done.stderr
+    assert "the program that read the output has ended" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_what_the_stages_leave(finished: Path) -> None:
     neither = own["all", "impossible_for_model"]  # of the model without smoothing
     assert neither > 0
     page = (folder.parent / "report.html").read_text(encoding="utf-8")
-    assert re.search(rf"neither for the model</td>.*<td class=\"n\"[^>]*>{neither}</td><td>", page)
+    assert re.search(rf"pairs impossible for the model</td>.*<td class=\"n\"[^>]*>{neither}</td><td>", page)
 
 
 def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_report_has_a_section(finished: Path) -> None:
     value = next(r for r in found(finished)["records"] if (r["source"], r["name"]) == ("one", "length_ks"))
     assert f"{value['value']:.4f}*" in text
     html = (finished / "runs" / "toy" / "report.html").read_text("utf-8")
-    assert "7</span>Perplexity over that of word frequencies (PPLu)" in html and "three<br>causal</th>" in html
+    assert "7</span>What models know of context (PPLu)" in html and "three<br>causal</th>" in html
     assert "9 Provenance" in html
 
 

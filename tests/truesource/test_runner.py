@@ -366,12 +366,12 @@ def test_the_command_prints_the_table_and_where_the_report_is(
     assert not stop.value.code
     out = capsys.readouterr().out
     assert "relative PPL" in out and "oracle" in out
-    assert out.splitlines()[-1] == "Wrote runs/toy/report.html. Next: open it in a browser."
+    assert out.splitlines()[-1] == "Wrote runs/toy/report.html. Next: open the report in a browser."
     monkeypatch.setattr(sys, "argv", ["truesource", "report", "runs/toy"])
     with pytest.raises(SystemExit) as stop:
         main()
     assert not stop.value.code
-    assert capsys.readouterr().out == "Wrote runs/toy/report.html. Next: open it in a browser.\n"
+    assert capsys.readouterr().out == "Wrote runs/toy/report.html. Next: open the report in a browser.\n"
 
 
 # -- Ctrl-C and kill --------------------------------------------------------------------------------

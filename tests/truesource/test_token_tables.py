@@ -48,7 +48,10 @@ def test_tokens_of_the_model_and_of_the_truth(here: Path, command: Command) -> N
     call = ("score", "own.py:unigram", "text", "--oracle", "toy.txt")
     found = command(*call, "--token-table", "t.csv", "--word-table", "w.parquet")
     assert found.code == 0, found.err
-    assert found.last == "Wrote t.csv and w.parquet. Next: truesource cite"
+    assert (
+        found.last
+        == "Wrote t.csv and w.parquet. Next: truesource compare own.py:unigram OTHER_MODEL text --oracle toy.txt"
+    )
     tokens = rows("t.csv")
     names = ["sentence", "position", "token", "word", "log_prob", "surprisal", "truth_log_prob", "truth_surprisal"]
     assert list(tokens[0]) == names

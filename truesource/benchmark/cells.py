@@ -260,7 +260,7 @@ class _OracleOfParts(Oracle):
         self._free = Oracle(truth.pcfg, objective, vocabulary=vocabulary)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
-        """Those of the grammar without a condition where sentences are longer than in training."""
+        """Distributions of the grammar, without a length condition where sentences are longer than in training."""
         longer = len(sentences[0]) > self._longest
         return self._free.distributions(sentences) if longer else super().distributions(sentences)
 

@@ -102,7 +102,7 @@ def command(
     from truesource.benchmark.suite import load_suite
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Share, Workers
 
     modes = {
         "--check": check is not None,
@@ -112,14 +112,14 @@ def command(
     }
     given = [mode for mode, asked in modes.items() if asked]
     if len(given) > 1:
-        raise InputError(f"{given[0]} goes without {given[1]}; leave one out", code="several-modes")
+        raise InputError(f"{given[0]} and {given[1]} exclude each other; give only one of them", code="several-modes")
     if corpora and (output is None or model):
         raise InputError("--corpora goes with --output and without --model", code="several-modes")
     if fail_above is not None and not model:
         raise InputError("--fail-above is for models that --model names", code="several-modes")
     if cell is not None and check is None:
         raise InputError("--cell goes with --check", code="several-modes")
-    _require_extras(networks=bool(model or plan or check), page=output is not None)
+    _require_extras(networks=bool(model or plan or check), page=output is not None and not corpora)
     chosen = load_suite(suite)
     files = OutputFiles(json=json, force=force)
     if check is not None:
@@ -128,7 +128,7 @@ def command(
     wanted = [ALL] if plan and not model else model or []
     asked = Asked.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
     if corpora and output is not None:
-        _sample(asked, output, _workers(workers, scheduler), files)
+        _sample(asked, output, Workers(workers or 1, scheduler), files)
     elif export_lm_eval is not None:
         _export(asked, export_lm_eval, files, force=force)
     elif plan:

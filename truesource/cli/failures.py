@@ -36,7 +36,7 @@ _SHORT_OF = {
 _REFUSED = {
     errno.EACCES: "permission denied; change the permissions or choose another place",
     errno.EPERM: "operation not permitted; change the permissions or choose another place",
-    errno.EPIPE: "the reader of the output has gone; what was not written yet is missing, run the command again",
+    errno.EPIPE: "the program that read the output has ended, so the rest of it is missing; run the command again",
 }
 #: what libraries that raise errors of their own say of the same
 _TEXTS = {

@@ -22,8 +22,8 @@ def main() -> None:
     """Run the command.
 
     Exit codes: 2 after bad input, where the machine ran out of something (disk, memory, open files, threads), or where
-    the reader of the output has gone; 130 after Ctrl-C, 143 after SIGTERM. Any other error is a bug: exit code 1, and
-    a sentence that says where the traceback is.
+    the program that reads the output has ended; 130 after Ctrl-C, 143 after SIGTERM. Any other error is a bug: exit
+    code 1, and a sentence that says where the traceback is.
     """
     with Interrupts() as interrupts:
         code: ExitCode = 0

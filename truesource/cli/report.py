@@ -38,7 +38,7 @@ def command(
         raise InputError("the report of one run is written into its folder; leave out --output")
     if run.is_dir():
         hold(run)
-    echo(f"Wrote {build_report(run)}. Next: open it in a browser.")
+    echo(f"Wrote {build_report(run)}. Next: open the report in a browser.")
 
 
 def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
@@ -53,4 +53,4 @@ def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
     for sentence in said:
         echo(sentence, err=True)
     files.write_with(lambda: write_text(output, page), [output], {})
-    echo(f"Wrote {output}. Next: open it in a browser.")
+    echo(f"Wrote {output}. Next: open the page in a browser.")

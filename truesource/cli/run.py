@@ -85,7 +85,7 @@ def show_run(report: Path, files: OutputFiles) -> None:
 
     records = results_of(report)
     show_results(records)
-    echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open it in a browser.")
+    echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open the report in a browser.")
 
 
 def results_of(report: Path) -> list[Mapping[str, Any]]:

@@ -112,9 +112,9 @@ def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
         reasons = [("KL(P||Q)", v.divergence.forward_reason), ("KL(Q||P)", v.divergence.backward_reason)]
         lines = [f"{what} is missing: {reason}" for what, reason in reasons if reason is not None]
         if lines and v.rule_map.bijective:
-            lines.append("derivations correspond one to one" + _aligned(v))
+            lines.append("derivations of P and Q correspond one to one" + _aligned(v))
         elif lines and v.aligned is not v.divergence:
-            lines.append("derivations of P have images in Q" + _aligned(v))
+            lines.append("each derivation of P corresponds to one of Q" + _aligned(v))
         if lines:
             echo(f"{v.name}: {'; '.join(lines)}")
         for line in _orders(v):
@@ -129,7 +129,7 @@ def _orders(v: Variant) -> list[str]:
         if "nodes_swapped" in change:
             found.append(f"reordered {_listed(change['nodes_swapped'], change['swapped'])}")
             if change["nodes_kept"]:
-                found.append(f"as before {_listed(change['nodes_kept'], change['kept'])}")
+                found.append(f"unchanged {_listed(change['nodes_kept'], change['kept'])}")
     return found
 
 
@@ -145,7 +145,7 @@ def _aligned(v: Variant) -> str:
         for what, value in (("KL(P||Q)", v.aligned.forward_per_token), ("KL(Q||P)", v.aligned.backward_per_token))
         if value is not None
     ]
-    return f"; along them {', '.join(parts)}" if parts else ""
+    return f"; compared in pairs, {', '.join(parts)}" if parts else ""
 
 
 def _figures(m: GrammarMeasures) -> tuple[Cell | None, ...]:

@@ -73,7 +73,11 @@ class Verb(TyperCommand):
         """What is left of the arguments; earlier spellings of options are read as those of today."""
         spellings = earlier_spellings(self.name or "", self.callback)
         repeatable = frozenset(name for each in self.params if getattr(each, "multiple", False) for name in each.opts)
-        return super().parse_args(ctx, with_names_of_today(args, spellings, repeatable=repeatable))
+        try:
+            return super().parse_args(ctx, with_names_of_today(args, spellings, repeatable=repeatable))
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's, of a choice
+            raise
 
 
 class DeviceVerb(Verb):

@@ -220,8 +220,8 @@ def _found(pcfg: PCFG) -> list[str]:
         )
     if (cost := meta.get("filter")) is not None:
         lines.append(
-            f"filter     {cost['rules']:,} rules below {cost['threshold']:g} dropped; they took part in"
-            f" {cost['mass_lost']:.3g} of the derivations, {cost['kl_per_token']:.3g} nats per token"
+            f"filter     {cost['rules']:,} rules below {cost['threshold']:g} dropped; {cost['mass_lost']:.3g} of the"
+            f" derivations used one of them; {cost['kl_per_token']:.3g} nats per token (KL)"
         )
     if stopped := meta.get("stopped"):
         lines.append(f"! {stopped}")

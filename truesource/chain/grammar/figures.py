@@ -61,7 +61,7 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         for axes in more:
             axes.step(at, possible, color=TRUTH, where="post")
             axes.set_ylim(0, 1.05 * (held_out_trees or 1))
-            axes.set_ylabel("held-out trees\nin the mean")
+            axes.set_ylabel("possible\nheld-out trees")
             axes.grid(axis="y")
         (more or [below])[-1].set_xlabel("steps of expectation-maximisation")
         below.set_xlim(-0.5, len(rows) - 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,11 +95,27 @@ def command(
     else:
         found = _compare(trained, text, truth, positions, seed)
     files.finish(
-        "truesource cite",
+        _next(trained, model, text, oracle),
         json=json_of(found.records),
         token_table=columns_of(found.tokens),
         word_table=columns_of(lambda: word_columns(found.tokens())),
     )
+
+
+def _next(trained: LanguageModel, model: str, text: _TextToScore, oracle: Path | None) -> str:
+    """The command that shows more of the same model."""
+    from truesource.cli.own_grammar import oracle_option
+    from truesource.generator.interface.abilities import ABILITIES
+
+    own, corpus = shlex.quote(model), shlex.quote(str(text.path))
+    if oracle is None:
+        return f"truesource score {own} {corpus} {oracle_option(text.path)}"
+    truth = f"--oracle {shlex.quote(str(oracle))}"
+    if text.real:
+        return f"truesource evaluate treebank_baseline {own} OTHER_MODEL --held-out {corpus} {truth}"
+    if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
+        return f"truesource compare {own} OTHER_MODEL {corpus} {truth}"
+    return f"truesource evaluate divergence {own} {corpus} {truth}"
 
 
 class _Told(NamedTuple):

@@ -50,7 +50,7 @@ def oracle_inputs(run: RunFolder) -> Any:
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Those of the oracle, and the trained model."""
+    """The inputs of the oracle, and the trained model."""
     return {**oracle_inputs(run), "model": run.model_digest(model)}
 
 

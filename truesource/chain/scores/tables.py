@@ -27,13 +27,14 @@ def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
     words = {(r["objective"], parts_of(r["signature"])["vocab"]) for r in records if r.get("signature")}
     several = len(words) > len({objective for objective, _ in words})
-    bounds = ", in the row of a model with all words that it does not know as one, <unk>" if several else ""
+    bounds = "; the bounds differ since all words that a model does not know are one, <unk>" if several else ""
     return ReportTable(
         columns=("model", "objective", *(heading for _, heading, _ in _MEASURES), "tokens"),
         keys=("model", "objective", *(name for name, _, _ in _MEASURES), "tokens"),
         text=(0, 1),
         rows=[TableRow(_cells(record), record.get("signature") or "") for record in records],
-        note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the language itself{bounds}",
+        note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the truth on the tokens that"
+        f" the model is scored on{bounds}",
     )
 
 

@@ -26,5 +26,5 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
 
 
 def _signature(found: Record) -> str:
-    """That of the divergence."""
+    """The signature of the divergence."""
     return next(str(r["signature"]) for r in found["records"] if r["name"] in ("kl", "kl_infinite") and "by" not in r)

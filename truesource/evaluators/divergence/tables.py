@@ -12,27 +12,31 @@ Record = Mapping[str, Any]
 #: measure, its name, what it means
 MEASURES = (
     ("kl", "KL(P‖Q)", "mean over contexts of Σ P ln P/Q, nats a token; 0 is perfect"),
-    ("kl_paired", "  from the tokens alone", "the same estimated from the words that came"),
-    ("variance_ratio", "  variance ratio", "how many times more tokens that estimate needs"),
+    ("kl_paired", "KL(P‖Q), sampled", "estimated from the tokens that occurred; the same expectation, more variance"),
+    ("variance_ratio", "variance ratio", "how many times more tokens the sampled KL(P‖Q) needs"),
     ("reverse_kl", "KL(Q‖P)", "nats; infinite if the model expects the impossible"),
-    ("reverse_kl_possible", "  of what is possible", "Q restricted to what the grammar allows"),
+    ("reverse_kl_possible", "KL(Q‖P), possible tokens", "nats a token, Q restricted to what the grammar allows"),
     ("js", "Jensen-Shannon", "divergence, nats, 0 to 0.693"),
     ("tv", "total variation", "probability that would have to move, 0 to 1"),
     ("entropy_truth", "entropy of P", "nats a token"),
-    ("entropy_model", "entropy of Q", "nats a token; above that of P, the model is vaguer than the truth"),
+    ("entropy_model", "entropy of Q", "nats a token; above the entropy of P, the model is vaguer than the truth"),
     ("agreement", "same most probable token", "share of contexts"),
     ("top_k_overlap", "most probable tokens shared", "share of the set of k"),
     ("impossible_mass", "Q of the impossible", "probability on tokens that cannot follow"),
     ("special_mass", "Q of no token", "probability on special tokens, or missing to 1"),
-    ("calibration_error", "calibration error", "mean distance of given and true probability, in bins"),
-    ("calibration_error_top", "  of the first guess", "of the model's most probable token"),
+    ("calibration_error", "calibration error", "mean distance of the model's and the true probability, in bins"),
+    ("calibration_error_top", "calibration error, first guess", "the same for the model's most probable token"),
 )
 OF_SAMPLES = (
     ("samples_impossible", "impossible sentences", "share of the model's sentences"),
     ("samples_reverse_kl", "KL(Q‖P)", "nats a token; infinite if the model expects the impossible"),
-    ("samples_reverse_kl_paired", "  from the tokens alone", "the same estimated from the words sampled"),
-    ("samples_reverse_kl_of_possible", "  of possible sentences", "nats a token, without the impossible ones"),
-    ("samples_reverse_kl_possible", "  of what is possible", "Q restricted, word by word, to what the grammar allows"),
+    ("samples_reverse_kl_paired", "KL(Q‖P), sampled", "estimated from the tokens of the model's sentences"),
+    ("samples_reverse_kl_of_possible", "KL(Q‖P), possible sentences", "nats a token, without the impossible sentences"),
+    (
+        "samples_reverse_kl_possible",
+        "KL(Q‖P), possible tokens",
+        "Q restricted, word by word, to what the grammar allows",
+    ),
     ("samples_impossible_mass", "Q of the impossible", "probability, in the model's own contexts"),
 )
 BY = {

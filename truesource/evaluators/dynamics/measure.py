@@ -64,7 +64,7 @@ def measure(
     found = checkpoints_of(reference, "evaluate dynamics")
 
     def models() -> Iterator[tuple[int, LanguageModel]]:
-        for step, load in track(found, "checkpoints", len(found)):
+        for step, load in track(found, "comparing checkpoints", len(found)):
             yield step, load()
 
     return learning_dynamics(

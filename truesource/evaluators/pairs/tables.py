@@ -19,21 +19,31 @@ DIFFERENCES = {
 #: measure, its name, format, what it means
 MEASURES = (
     ("pairs", "pairs", ",", "number of pairs that are compared"),
-    ("impossible", "  one impossible", ",", "the grammar can generate only one of the two sentences"),
-    ("impossible_for_model", "  neither for the model", ",", "the model can generate neither: no preference"),
+    ("impossible", "pairs with an impossible sentence", ",", "the grammar can generate only one of the two sentences"),
+    (
+        "impossible_for_model",
+        "pairs impossible for the model",
+        ",",
+        "the model can generate neither sentence: no preference",
+    ),
     (
         "accuracy",
         "accuracy",
         ".3f",
         "share in which model and truth prefer the same; no preference counts half",
     ),
-    ("unigram_accuracy", "  of word frequencies", ".3f", "the same, if only word frequencies decided"),
+    ("unigram_accuracy", "accuracy of frequencies", ".3f", "the same, if only word frequencies decided"),
     ("slope", "slope", ".3f", "of the model's log odds on the true ones; below 1, the model's odds are too even"),
     ("correlation", "correlation", ".3f", "of the model's log odds and the true ones"),
     ("choice", "choice", ".3f", "mean probability of what the truth prefers, if one of the two is chosen"),
-    ("choice_truth", "  of the truth", ".3f", "the same of the truth"),
-    ("context", "context", ".2f", "mean log odds of what the truth prefers minus those of word frequencies, nats"),
-    ("context_truth", "  of the truth", ".2f", "the same of the truth"),
+    ("choice_truth", "choice of the truth", ".3f", "the same for the probabilities of the truth"),
+    (
+        "context",
+        "context",
+        ".2f",
+        "mean log odds of what the truth prefers, less its log odds by frequencies, nats",
+    ),
+    ("context_truth", "context of the truth", ".2f", "the same for the probabilities of the truth"),
 )
 FEWEST = 10  #: pairs of a group that is shown
 
@@ -74,7 +84,7 @@ def measures_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
             TableRow((label, *(score_cell(scores.get(name), spec) for scores in named), meaning))
             for name, label, spec, meaning in MEASURES
         ],
-        note="95% intervals: Wilson's of accuracies, from resampling sentences of the others",
+        note="95% intervals: accuracies by Wilson's method, other measures by resampling sentences",
     )
 
 

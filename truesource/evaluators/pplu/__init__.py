@@ -7,8 +7,8 @@ from truesource.run.evaluator import Evaluator
 
 PPLU = Evaluator(
     name="pplu",
-    title="Perplexity over that of word frequencies (PPLu)",
-    summary="Divide perplexity by that of word frequencies.",
+    title="What models know of context (PPLu)",
+    summary="Measure what a model knows of context beyond word frequencies (PPLu).",
     package=__name__,
     settings=PpluSettings,
 )

@@ -46,7 +46,7 @@ def command(
     figure: Figure = None,
     force: Force = False,
 ) -> None:
-    """Divide a model's perplexity by that of word frequencies: what it knows of context.
+    """Measure what a model knows of context: its perplexity over the perplexity of word frequencies (PPLu).
 
     For the truth, -ln PPLu is the mutual information of a token and its context. With --oracle the share that a model
     has learned is exact.

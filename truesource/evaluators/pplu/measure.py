@@ -115,7 +115,7 @@ def _reduced(
 
 
 def _reduction_records(curves: Curves, found: UnigramPerplexity) -> Records:
-    """Those of the truth are of its full distributions, which leave out no sentences of earlier splits."""
+    """Records of smaller vocabularies; the truth's full distributions leave out no sentences of earlier splits."""
     of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
     names = ("ppl", "ppl_unigram", "pplu", "change_ppl", "change_pplu")
     records: Records = []

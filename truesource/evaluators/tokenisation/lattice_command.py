@@ -114,7 +114,7 @@ def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[
     from truesource.grammar.support.progress import track
 
     read = []
-    for number, document in enumerate(track(documents, "reading", len(documents))):
+    for number, document in enumerate(track(documents, "segmentations of texts", len(documents))):
         try:
             read.append(pieces.read(document))
         except InputError as error:
