@@ -137,9 +137,13 @@ def _names(table: ReportTable) -> list[str]:
     return names
 
 
-def latex_text(tables: Sequence[ReportTable]) -> str:
-    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, and titles labels."""
-    names = [re.sub(r"[^a-z0-9]+", "-", (t.title or "-".join(_names(t))).lower()).strip("-") for t in tables]
+def latex_text(tables: Sequence[ReportTable], stem: str = "") -> str:
+    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, signatures comments.
+
+    Labels are made of the name of the file, and the title up to its first comma, which new data leave as they are.
+    """
+    heads = [table.title.partition(",")[0] for table in tables]
+    names = [re.sub(r"[^a-z0-9]+", "-", f"{stem} {head}".lower()).strip("-") for head in heads]
     labels = [f"{name}-{number}" if names.index(name) < number else name for number, name in enumerate(names)]
     return "\n".join(map(_latex, tables, labels))
 
