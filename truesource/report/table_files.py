@@ -225,6 +225,6 @@ def _written(made: Callable[[Sequence[ReportTable]], str]) -> Callable[[Path, Se
 _WRITERS: dict[str, Callable[[Path, Sequence[ReportTable]], None]] = {
     ".csv": _written(csv_text),
     ".parquet": _write_parquet,
-    ".tex": _written(latex_text),
+    ".tex": lambda path, tables: write_text(path, latex_text(tables, path.stem)),
     ".md": _written(markdown_text),
 }
