@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
-
 Oracle = Annotated[
     Path,
     typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.", callback=grammar_there),
