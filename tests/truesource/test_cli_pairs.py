@@ -180,7 +180,7 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
             ("--output", "p", "--file", "good.jsonl", "--phenomena", "word-order"),
             "the file has no pairs of 'word-order'; it has those of pairs (good.jsonl)",
         ),
-        (("no.where:model", "--file", "broken.jsonl"), "(broken.jsonl:2)"),
+        (("a.b:model", "--file", "broken.jsonl"), "(broken.jsonl:2)"),
         (
             ("no.where:model", "--file", "strange.jsonl"),
             "the word 'unicorn' is not one of the grammar (strange.jsonl:1)",
