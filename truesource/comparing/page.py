@@ -13,7 +13,7 @@ from truesource.comparing.compared import comparisons
 from truesource.comparing.figures import comparison_figure
 from truesource.comparing.given import scores_of_runs
 from truesource.comparing.tables import comparison_table
-from truesource.evaluation.comparing.comparison import ModelComparison
+from truesource.evaluation.comparing.comparison import ModelComparison, surely_nearer
 from truesource.grammar.support.extras import require_extras
 from truesource.report.finished_run import Record, read_results
 from truesource.report.page import render_explorable
@@ -66,6 +66,8 @@ def _answer(comparison: ModelComparison) -> str:
     text += f" {best.value:.3f}{ends}"
     if len(rows) > 1:
         text += f"; the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
+        if not surely_nearer(rows[0].model, rows[1].model, [row.model for row in rows]):
+            text += ", which may be chance"
     return f"{text}."
 
 
