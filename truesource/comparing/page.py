@@ -13,7 +13,7 @@ from truesource.comparing.compared import comparisons
 from truesource.comparing.figures import comparison_figure
 from truesource.comparing.given import scores_of_runs
 from truesource.comparing.tables import comparison_table
-from truesource.evaluation.comparing.comparison import ModelComparison
+from truesource.evaluation.comparing.comparison import ModelComparison, surely_nearer
 from truesource.grammar.support.extras import require_extras
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
@@ -67,6 +67,8 @@ def _answer(comparison: ModelComparison) -> str:
     if len(rows) == 1:
         return f"The only {comparison.objective} model is {rows[0].name}: {value}."
     after = f"the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
+    if not surely_nearer(rows[0].model, rows[1].model, [row.model for row in rows]):
+        after += ", which may be chance"
     return f"Of the {comparison.objective} models, {rows[0].name} is nearest to the truth: {value}; {after}."
 
 

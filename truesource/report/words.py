@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -134,12 +134,6 @@ def too_few(rows: Sequence[Record]) -> list[str]:
     ]
 
 
-def best(models: Sequence[Record], objective: str) -> Record | None:
-    """The model with the lowest relative perplexity, of those scored on (nearly) all sentences if there are any."""
-    rows = [row for row in models if row["objective"] == objective]
-    return min(rows, key=lambda row: (partial(row), float(row["relative_ppl"])), default=None)
-
-
 def below_bound(models: Sequence[Record]) -> list[Record]:
     """Models whose whole interval of relative perplexity lies below 1, which no model can truly reach.
 
@@ -152,34 +146,38 @@ def below_bound(models: Sequence[Record]) -> list[Record]:
     ]
 
 
-def answer(models: Sequence[Record]) -> list[str]:
-    """What came out, a sentence each; the first says what no model is needed for when there are none."""
+def ranked(models: Sequence[Record], objective: str) -> list[Record]:
+    """The models of an objective, those scored on (nearly) all sentences first, by relative perplexity."""
+    rows = [row for row in models if row["objective"] == objective]
+    return sorted(rows, key=lambda row: (partial(row), float(row["relative_ppl"])))
+
+
+def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]) -> list[str]:
+    """What came out, a sentence each; the first says what no model is needed for when there are none.
+
+    Args:
+        models: rows of ``results.json``.
+        sure: whether the first of two models, which were picked among so many, is nearer to the truth and that is no
+            chance.
+    """
     if not models:
         return ["This run trained no language model, so there is nothing to compare with the truth yet."]
     sentences = []
     for objective in ("causal", "masked"):
-        row = best(models, objective)
-        if row is None:
+        rows = ranked(models, objective)
+        if not rows:
             continue
-        alone = sum(other["objective"] == objective for other in models) == 1
+        row, *others = rows
+        alone = not others
         which = f"The {objective} model" if alone else f"The best {objective} model,"
         name = f" {row['model']}" if alone else f" {row['model']},"
-        close = [
-            other["model"]
-            for other in models
-            if other is not row
-            and (other["objective"], partial(other)) == (objective, partial(row))
-            and (other.get("relative_ppl_low") or math.inf) <= (row.get("relative_ppl_high") or 0.0)
-        ]
         sentences.append(
             f"{which}{name} reaches a relative perplexity of {interval(row, 'relative_ppl')} to the truth: "
             f"{_price(float(row['relative_ppl']), objective)}."
-            + (
-                f" That it is the best may be chance: its interval overlaps with that of {listed(close)}."
-                if close
-                else ""
-            )
         )
+        alike = [other for other in others if partial(other) == partial(row)]
+        if alike and not sure(row, alike[0], 1 + len(alike)):
+            sentences[-1] += f" That it is better than {alike[0]['model']} may be chance."
     return sentences
 
 
