@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from truesource.chain.grammar.figures import possible_held_out, trace_figure
+from truesource.chain.grammar.figures import possible_held_out, spectrum_figure, trace_figure
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.divergence.breakdown import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness
 from truesource.evaluators.divergence import figures as figures_divergence
 from truesource.evaluators.naturalness import figures as figures_naturalness
 from truesource.evaluators.tendencies import section as tendencies
+from truesource.grammar.pcfg import PCFG
 from truesource.report.figures import figure, to_svg
 from truesource.report.words import command_line, file_names
 
@@ -102,7 +104,30 @@ def test_the_held_out_trees_of_each_step_are_counted() -> None:
     assert possible_held_out([{**trace[0], "held_out_impossible": None}, *trace], 10) is None
     drawn, plain = trace_figure(trace, 10), trace_figure(trace)
     assert drawn is not None and plain is not None
-    assert "held-out trees" in drawn and drawn.count("axes_") > plain.count("axes_")
+    assert "held-out trees that the grammar can make" in drawn and drawn.count("axes_") > plain.count("axes_")
+
+
+def test_phases_are_in_the_legend_and_cycles_above_them() -> None:
+    trace = [
+        {"cycle": cycle, "phase": phase, "log_likelihood": -3.0, "substates": 3}
+        for cycle in range(1, 7)
+        for phase, steps in (("split", 12), ("merge", 3), ("smooth", 2))
+        for _ in range(steps)
+    ]
+    drawn = trace_figure([{**trace[0], "cycle": 0, "phase": "start"}, *trace])
+    assert drawn is not None
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert [texts.count(phase) for phase in ("start", "split", "merge", "smooth")] == [0, 1, 1, 1]
+    assert [text for text in texts if text.startswith("cycle")] == [f"cycle {cycle}" for cycle in range(1, 7)]
+
+
+def test_the_legend_of_the_rules_is_outside_the_axes() -> None:
+    drawn = ElementTree.fromstring(spectrum_figure(PCFG.from_text("S -> S S 0.3 | 'a' 0.7")))
+    groups = [element for element in drawn.iter() if "axes_1" in element.get("id", "")]
+    assert len(groups) == 1
+    inside = [element.get("id", "") for element in groups[0].iter()]
+    legends = [name for element in drawn.iter() if "legend_1" in (name := element.get("id", ""))]
+    assert len(legends) == 1 and legends[0] not in inside
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ SECOND = "#00805F"  #: a second curve of the same kind
 QUIET = "#6B7280"  #: for comparison only
 BARS = "#8B94A3"  #: bars of what others are compared with
 SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#3E9A8F", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
-PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
+PHASES = {"split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 
 RESOLUTION = 300  #: dots an inch of PNG files
 BINS = 60  #: of the ranks, evenly wide on the logarithmic axis

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         top, below, *more = drawn.subplots(
             2 if possible is None else 3, 1, sharex=True, height_ratios=[3, 1] if possible is None else [3, 1, 1]
         )
-        _shade(top, below, rows)
+        phases = _shade(top, below, rows)
         top.plot(
             at, [row["log_likelihood"] for row in rows], color=MODEL, marker="o", markersize=2.5, label="training trees"
         )
@@ -52,7 +53,7 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         if held:
             top.plot(*zip(*held, strict=True), color=TRUTH, linestyle="--", linewidth=1.5, label="held-out trees")
         top.set_ylabel("log-likelihood\n(nats per token)")
-        drawn.legend(loc="outside upper right", ncols=2)
+        drawn.legend(handles=[*top.get_lines(), *phases], loc="outside upper right", ncols=5)
         top.grid(axis="y")
         if all(row.get("substates") is not None for row in rows):
             below.step(at, [row["substates"] for row in rows], color=QUIET, where="post")
@@ -61,7 +62,8 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         for axes in more:
             axes.step(at, possible, color=TRUTH, where="post")
             axes.set_ylim(0, 1.05 * (held_out_trees or 1))
-            axes.set_ylabel("possible\nheld-out trees")
+            axes.set_title("held-out trees that the grammar can make", loc="left", fontsize=9)
+            axes.set_ylabel("trees")
             axes.grid(axis="y")
         (more or [below])[-1].set_xlabel("steps of expectation-maximisation")
         below.set_xlim(-0.5, len(rows) - 0.5)
@@ -69,24 +71,29 @@ def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> 
         return to_svg(drawn, "trace", "Log-likelihood of the treebank during induction")
 
 
-def _shade(top: object, below: object, rows: Sequence[Record]) -> None:
-    begin = 0
+def _shade(top: Any, below: Any, rows: Sequence[Record]) -> list[Any]:
+    """Shade the phases and number the cycles above them; a patch for each kind of phase, for the legend."""
+    from matplotlib.patches import Patch
+
+    begin, ends = 0, {}
     for (cycle, phase), group in groupby(rows, key=lambda row: (row["cycle"], row["phase"])):
         end = begin + len(list(group))
-        for axes in (top, below):
-            axes.axvspan(begin - 0.5, end - 0.5, color=PHASES.get(phase, "#F3F4F6"), linewidth=0)  # type: ignore[attr-defined]
-        if phase in ("split", "merge", "smooth") and (end - begin) >= len(rows) / 60:
-            top.text(  # type: ignore[attr-defined]
-                (begin + end - 1) / 2,
-                1.015,
-                f"{phase} {cycle}" if phase == "split" else phase,
-                transform=top.get_xaxis_transform(),  # type: ignore[attr-defined]
-                ha="center",
-                va="bottom",
-                fontsize=8 if len(rows) <= 150 else 6.5,
-                color="#4B5563",
-            )
+        if phase in PHASES:
+            for axes in (top, below):
+                axes.axvspan(begin - 0.5, end - 0.5, color=PHASES[phase], linewidth=0)
+            ends[cycle] = (ends.get(cycle, (begin, end))[0], end)
         begin = end
+    for cycle, (first, last) in ends.items():
+        if last - first >= len(rows) / 25:
+            name = f"cycle {cycle}" if last - first >= len(rows) / 12 else f"{cycle}"
+            place = {"transform": top.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+            top.text((first + last - 1) / 2, 1.015, name, fontsize=8, color="#4B5563", **place)
+    seen = {row["phase"] for row in rows}
+    return [
+        Patch(facecolor=colour, edgecolor=QUIET, linewidth=0.5, label=phase)
+        for phase, colour in PHASES.items()
+        if phase in seen
+    ]
 
 
 def substates_figure(pcfg: PCFG) -> str | None:
@@ -149,5 +156,5 @@ def spectrum_figure(pcfg: PCFG) -> str:
         ticks = list(range(int(np.ceil(edges[0])), 1))[:: 1 if edges[0] > -12 else 2]
         axes.set_xticks(ticks, [f"10{superscript(tick)}" if tick else "1" for tick in ticks])
         axes.grid()
-        axes.legend(loc="upper left")
+        drawn.legend(loc="outside upper right", ncols=3)
         return to_svg(drawn, "spectrum", "Number of rules by probability")
