@@ -47,13 +47,6 @@ def build_report(run: Path) -> Path:
     return write_page(run, truesource.evaluators.EVALUATORS)
 
 
-def figures_of_report(run: Path) -> dict[str, str]:
-    """The titles of all figures of a report by their names; see `truesource.report.one_figure.titles_of_figures`."""
-    from truesource.report.one_figure import titles_of_figures
-
-    return titles_of_figures(run, truesource.evaluators.EVALUATORS)
-
-
 def draw_figure(
     run: Path, name: str, kind: str, size: tuple[float, float] | None = None, font_size: float | None = None
 ) -> bytes:

@@ -126,6 +126,13 @@ def test_mistakes_are_named(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_run_without_a_report_is_refused(command: Command, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "first", tmp_path / "run", ignore=shutil.ignore_patterns("report.html"))
+    for call in ([], ["lengths", "-o", tmp_path / "x.svg"]):
+        found = command("figure", tmp_path / "run", *call)
+        assert found.code == 2 and "no report yet" in found.err
+
+
 def test_a_page_of_two_runs_has_the_numbers_of_compare(command: Command, runs: Path, tmp_path: Path) -> None:
     both = runs / "first", runs / "second"
     found = command("report", *both, "-o", tmp_path / "both.html")
