@@ -13,10 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from api_pages import NOUNS, TITLES
 from command_pages import command_pages
-from fields import setup
 from key_page import page as key_page
-from sphinx.ext.napoleon import Config
-from sphinx.ext.napoleon.docstring import GoogleDocstring
 from tiny_run import prepare, run
 
 import truesource
@@ -76,12 +73,15 @@ def test_every_error_code_is_described() -> None:
 
 
 def test_the_text_of_an_attribute_is_not_torn_at_its_colon() -> None:
+    napoleon = pytest.importorskip("sphinx.ext.napoleon")
+    from fields import setup
+
     class App:
         def connect(self, *_: object) -> None: ...
 
     setup(App())
     text = "(W,) what stands there: word number, -1 unknown"
-    lines = GoogleDocstring([text, ""], Config(), what="attribute", name="observed").lines()
+    lines = napoleon.docstring.GoogleDocstring([text, ""], napoleon.Config(), what="attribute", name="observed").lines()
     assert [line for line in lines if line] == [text]
 
 
