@@ -1,4 +1,4 @@
-"""Languages and models of all experiments start here: corpora drawn from a grammar, and what scores them."""
+"""Corpora sampled from a grammar, and the interfaces of all that scores them."""
 
 if __name__ != "truesource.generator":
     raise ImportError("this package is a part of truesource: import truesource.generator")

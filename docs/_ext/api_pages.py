@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import truesource
@@ -52,7 +52,7 @@ NOUNS = {
 }
 PACKAGES = {
     "grammar": "Treebanks, probabilistic grammars and everything exact about them",
-    "generator": "Corpora that are drawn from a grammar, and what scores them",
+    "generator": "Corpora that are sampled from a grammar, and the interface of what scores them",
     "lmtrain": "Language models: tokenisers, architectures, training, scoring",
     "evaluation": "The exact oracle, and every measure that compares a model with it",
 }
@@ -69,8 +69,15 @@ may move without notice.
 """
 
 
-def _contents(caption: str, pages: Iterable[str]) -> str:
-    return f"```{{toctree}}\n:maxdepth: 1\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n\n"
+def _contents(title: str, text: str, heading: str, pages: Mapping[str, str]) -> str:
+    """A part of the index: a table of pages with a line about each."""
+    rows = "".join(f"| [{_link_text(page)}]({page}.rst) | {about} |\n" for page, about in pages.items())
+    toctree = "```{toctree}\n:hidden:\n:maxdepth: 1\n\n" + "\n".join(pages) + "\n```\n\n"
+    return f"## {title}\n\n{text}\n\n| {heading} | |\n| --- | --- |\n{rows}\n{toctree}"
+
+
+def _link_text(page: str) -> str:
+    return TITLES.get(page) or f"`truesource.{page}`"
 
 
 def api_pages() -> dict[str, str]:
@@ -82,13 +89,25 @@ def api_pages() -> dict[str, str]:
         f"{page}.rst": _nouns(title, [noun for noun, on in NOUNS.items() if on == page])
         for page, title in TITLES.items()
     }
-    index = HEAD + _contents("What truesource offers", TITLES)
+    nouns = {page: ", ".join(f"`{noun}`" for noun, on in NOUNS.items() if on == page) for page in TITLES}
+    index = HEAD + _contents("Names of truesource", "What `from truesource import ...` offers.", "page", nouns)
     for package, text in PACKAGES.items():
         inner = _package_pages(package)
         pages |= inner
-        index += _contents(f"truesource.{package}. {text}", (name.removesuffix(".rst") for name in inner))
-    pages["other-modules.rst"] = _title("Other inner modules that guides use") + "".join(map(_module, OTHERS))
-    return {"index.md": index + _contents("Others", ["other-modules"]), **pages}
+        names = [name.removesuffix(".rst") for name in inner]
+        index += _contents(
+            f"Package {package}", f"{text}.", "modules of", {name: _about(f"truesource.{name}") for name in names}
+        )
+    others = {name.removeprefix("truesource."): name for name in OTHERS}
+    for page, name in others.items():
+        pages[f"{page}.rst"] = _title(name) + _module(name)
+    index += _contents(
+        "Other modules",
+        "Guides import from these too.",
+        "module",
+        {page: _about(name) for page, name in others.items()},
+    )
+    return {"index.md": index, **pages}
 
 
 def _nouns(title: str, names: Iterable[str]) -> str:
@@ -117,7 +136,7 @@ def _package_pages(package: str) -> dict[str, str]:
             name = ".".join(("truesource", package, *folder.relative_to(root).parts))
             modules = [name if file.stem == "__init__" else f"{name}.{file.stem}" for file in files]
             pages[f"{name.removeprefix('truesource.')}.rst"] = (
-                _title(name) + _about(name) + "".join(map(_module, modules))
+                _title(name) + f"{_about(name)}\n\n" + "".join(map(_module, modules))
             )
     return pages
 
@@ -134,8 +153,15 @@ def _has_names(file: Path) -> bool:
 
 
 def _about(name: str) -> str:
+    """The first line of the docstring of a module.
+
+    Raises:
+        ValueError: it has none.
+    """
     text = (importlib.import_module(name).__doc__ or "").strip().partition("\n")[0]
-    return f"{text}\n\n"
+    if not text:
+        raise ValueError(f"{name} has no docstring")
+    return text
 
 
 def _module(name: str) -> str:

@@ -1,1 +1,1 @@
-"""Minimal pairs of sentences from a grammar, with exact log odds, and how a model prefers."""
+"""Minimal pairs of sentences from a grammar, with exact log odds, and which sentence a model prefers."""

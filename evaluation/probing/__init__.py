@@ -1,1 +1,1 @@
-"""What a probe is to predict, by the exact grammar, and how well it does so."""
+"""Probes: the labels that they predict, taken from the exact grammar, and how well they do."""

@@ -1,1 +1,1 @@
-"""What every language model offers, which models and evaluators share: protocols, frames, scores, their checks."""
+"""The interface of language models, which evaluators use: protocols, frames, scores, and their checks."""

@@ -1,1 +1,1 @@
-"""What every part uses and no part is about: files, locks, records, settings, errors, progress, processes."""
+"""Files, locks, records, settings, errors, progress and processes, which all packages use."""

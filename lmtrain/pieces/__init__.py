@@ -1,1 +1,1 @@
-"""Models of subword pieces as models of words: cutting sentences, exact word scores, any local checkpoint."""
+"""Models of subword pieces as models of words: segmenting sentences, exact word scores, any local checkpoint."""

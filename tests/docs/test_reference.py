@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from api_pages import NOUNS, TITLES
+from api_pages import NOUNS, TITLES, api_pages
 from command_pages import command_pages
 from key_page import page as key_page
 from tiny_run import prepare, run
 
 import truesource
+import truesource.grammar.parsing
 from truesource.cli.app import VERBS, load
 from truesource.cli.help import verb_help
 from truesource.grammar.support.errors import InputError
@@ -145,3 +146,11 @@ def test_files_of_a_run_have_the_columns_and_keys_of_the_page(finished: Path) ->
         described, sometimes = keys(table)
         assert names <= described, table
         assert described - sometimes <= names, table
+
+
+def test_the_index_of_the_api_says_of_every_page_what_it_has() -> None:
+    pages = api_pages()
+    rows = dict(re.findall(r"^\| \[.*\]\(([\w.-]+\.rst)\) \| (.*) \|$", pages["index.md"], re.MULTILINE))
+    assert rows.keys() | {"index.md"} == pages.keys()
+    assert all(rows.values())
+    assert rows["grammar.parsing.rst"] == str(truesource.grammar.parsing.__doc__).partition("\n")[0]

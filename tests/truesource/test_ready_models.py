@@ -6,9 +6,11 @@ import hashlib
 import json
 import math
 import re
+import runpy
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import Command
 
@@ -236,6 +238,27 @@ def test_the_guide_shows_the_examples_as_they_are_and_its_models_score(here: Pat
         (here / f"block{number}.py").write_text(block)
         scores = load_model(f"block{number}.py:{name}").score([["the", "dog"]], ScoringFrame())
         assert scores.log_prob == pytest.approx([-math.log((10, 5)[number])] * 3)
+
+
+def test_the_training_loop_of_the_guide_trains_and_its_probabilities_sum_to_one(here: Path, command: Command) -> None:
+    guide = (EXAMPLES.parent / "howto" / "own_models.md").read_text()
+    loop, pieces = re.findall(r"```python\n(.*?)```", guide[guide.index("## A training loop") :], flags=re.S)[:2]
+    (here / "my_loop.py").write_text(loop)
+    runpy.run_path("my_loop.py", run_name="__main__")
+    mine = load_model("my_loop.py:model")
+    known = [*(mine.vocabulary or ()), "<unk>"]
+    scores = mine.score([["the", word] for word in known], ScoringFrame()).log_prob.reshape(-1, 3)
+    ended = mine.score([["the"]], ScoringFrame()).log_prob[1]
+    assert np.exp(scores[:, 1]).sum() + np.exp(ended) == pytest.approx(1.0, abs=1e-5)
+    assert np.ptp(scores[:, 0]) < 1e-5 and np.ptp(scores[:, 1]) > 0.1  # the same word, and different ones
+    assert command("score", "my_loop.py:model", *CORPUS).code == 0
+    assert command("train", "corpus", "-o", "model", "--preset", "tiny", "--set", "training.max_steps=1").code == 0
+    (here / "pieces.py").write_text(pieces)
+    defined = runpy.run_path("pieces.py")
+    inputs, targets = defined["tensors"]([["the", "dog", "sees"], ["a"]])
+    assert inputs[:, 1:].tolist()[0] == targets[:, :-1].tolist()[0] and inputs.shape == (2, 4)
+    end = defined["tokenizer"].eos_token_id
+    assert targets[0, -1] == end and targets[1].tolist()[1:] == [end, -100, -100]
 
 
 def test_the_guide_names_what_each_ability_needs() -> None:

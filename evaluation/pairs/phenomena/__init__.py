@@ -1,1 +1,1 @@
-"""What the sentences of a pair differ in: one module each."""
+"""Phenomena of minimal pairs, in which the sentences of a pair differ: one module each."""

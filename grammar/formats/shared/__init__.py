@@ -1,1 +1,1 @@
-"""What several formats share."""
+"""Parts that several formats share: format records, assembly of rules, Berkeley files."""

@@ -1,1 +1,1 @@
-"""What all languages share."""
+"""Parts that all languages share: descriptions, settings, building of rules, words."""
