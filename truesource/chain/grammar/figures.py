@@ -75,7 +75,7 @@ def _shade(top: Any, below: Any, rows: Sequence[Record]) -> list[Any]:
     """Shade the phases and number the cycles above them; a patch for each kind of phase, for the legend."""
     from matplotlib.patches import Patch
 
-    begin, ends = 0, {}
+    begin, ends = 0, dict[int, tuple[int, int]]()
     for (cycle, phase), group in groupby(rows, key=lambda row: (row["cycle"], row["phase"])):
         end = begin + len(list(group))
         if phase in PHASES:
