@@ -23,8 +23,8 @@ import numpy as np
 from scipy.special import digamma
 from scipy.stats import binomtest
 
-from truesource.evaluation.comparing.contrast import SeedSums, difference
 from truesource.evaluation.measures.bootstrap import resampled_ratio, resampled_sums
+from truesource.evaluation.measures.contrast import SeedSums, difference
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.expected import expected_counts

@@ -19,7 +19,7 @@ from truesource import english
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(6, 25)

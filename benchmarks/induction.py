@@ -25,8 +25,8 @@ import numpy as np
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.estimate import SplitMerge
 from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.estep import likelihood
 from truesource.grammar.estimate.split_merge.parameters import Parameters

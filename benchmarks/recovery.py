@@ -19,8 +19,8 @@ import numpy as np
 from truesource.embedded import english
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
-from truesource.grammar.estimate import SplitMerge
 from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg

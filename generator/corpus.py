@@ -26,6 +26,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Workers
 from truesource.grammar.support.printable import one_line
+from truesource.grammar.support.suggestions import refuse_other_kind
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_lines
 from truesource.grammar.unknown import map_words
@@ -135,6 +136,7 @@ class Corpus:
         path = Path(path)
         if not path.is_dir():
             raise InputError("there is no such corpus folder", path)
+        refuse_other_kind(path, "corpus")
         record = read_corpus_record(path / "record.json")
         for shard in record["shards"]:
             file = path / "data" / shard["file"]

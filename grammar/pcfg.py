@@ -78,16 +78,16 @@ class PCFG(GrammarRules):
         In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are those of
         `truesource.grammar.formats.load_rules` and of `language`; a language has a start symbol and no format.
         """
-        from truesource.grammar.formats import load_rules, source_files
-        from truesource.grammar.languages import is_reference, load_language, missing
+        from truesource.grammar.formats import load_rules, require_source
+        from truesource.grammar.languages import is_reference, load_language
         from truesource.grammar.support.errors import InputError
 
         if is_reference(path):
             if format is not None or start is not None:
                 raise InputError(f"{path} is a language, but a format and a start symbol are for files; remove them")
             return cls.of(load_language(str(path)))
-        if format is None and not Path(path).exists() and not source_files(path):
-            raise missing(path)
+        if format is None:
+            require_source(path)
         return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

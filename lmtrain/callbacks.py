@@ -79,7 +79,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             FloatingPointError: the dev loss is infinite or undefined.
         """
         self._clock = time.perf_counter()
-        self._bar.advance(state.global_step)
+        self._bar.skip(state.global_step)
         self._require_finite(self._begin(state) if is_main_process() else None, state)
 
     def _begin(self, state: TrainerState) -> float | None:

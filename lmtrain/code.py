@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -74,13 +74,11 @@ def load_code(text: str, base: Path | None = None) -> Code:
             of Python (``not-python``), there is no such module (``no-module``) or name (``no-name``), or the module
             raises while it is imported (``import-failed``).
     """
-    if not is_code(text):
-        raise InputError(f"{text!r} does not name code; write file.py:name or package.module:name", code="not-code")
     where, _, name = text.rpartition(":")
+    source = code_file(text, base)
     with _lock:
-        source = (base or Path()).joinpath(Path(where).expanduser())
-        if where.endswith(".py") or not _MODULE.fullmatch(where) or source.is_file():
-            module, digest = _import_file(source, text)
+        if source is not None:
+            module, digest = _import_file(source)
             return Code(_named(module, name, source), text, source, digest)
         module = _import_module(where, text, base)
     file = _source_of(module)
@@ -88,11 +86,27 @@ def load_code(text: str, base: Path | None = None) -> Code:
     return Code(found, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
 
 
-def _import_file(source: Path, text: str) -> tuple[ModuleType, str]:
+def code_file(text: str, base: Path | None = None) -> Path | None:
+    """The file that code names, which is there; None: it names a module.
+
+    Raises:
+        InputError: the text has another form (code ``not-code``), there is no such file (``missing``), or it is not one
+            of Python by its name (``not-python``).
+    """
+    if not is_code(text):
+        raise InputError(f"{text!r} does not name code; write file.py:name or package.module:name", code="not-code")
+    where = text.rpartition(":")[0]
+    source = (base or Path()).joinpath(Path(where).expanduser())
+    if not where.endswith(".py") and _MODULE.fullmatch(where) and not source.is_file():
+        return None
     if source.suffix != ".py":
         raise InputError(f"{text!r} names code, but the file before the colon is not a .py file", code="not-python")
     if not source.is_file():
         raise InputError("there is no such file of code", source, code="missing")
+    return source
+
+
+def _import_file(source: Path) -> tuple[ModuleType, str]:
     place = source.resolve()
     if place in _files:
         return _files[place]
@@ -120,7 +134,8 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
     sys.path.append(folder)
     importlib.invalidate_caches()
     try:
-        return importlib.import_module(where)
+        with redirect_stdout(sys.stderr):
+            return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{where}.".startswith(f"{error.name}."):
             raise InputError(

@@ -15,6 +15,7 @@ from truesource.generator.interface.language_model import (
     TokenScores,
     assemble_scores,
     check_sentences,
+    real_numbers,
 )
 from truesource.generator.interface.model_checks import checked_table, require_log_probability, shape_of
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -123,7 +124,8 @@ class FunctionModel:
 
         Raises:
             InputError: the function raises (code ``code-failed``), or returns another number of arrays, one of another
-                length (``not-scores``), NaN, or a value greater than 0 (``not-log-probabilities``).
+                length (``not-scores``), NaN, a value greater than 0 (``not-log-probabilities``), or complex numbers
+                (``complex``).
         """
         check_sentences(sentences)
         given = [list(sentence) for sentence in sentences]
@@ -222,7 +224,7 @@ class FunctionModel:
                 code="not-scores",
             )
         with code_errors(f"what {self._name}.{what} returned is not arrays of numbers: reading it", source):
-            return [np.asarray(row, dtype=np.float64) for row in found]
+            return [real_numbers(row, f"what {self._name}.{what} returned") for row in found]
 
 
 def _quoted(sentence: Sequence[str]) -> str:

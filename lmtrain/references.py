@@ -7,7 +7,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.code import is_code
+from truesource.grammar.support.suggestions import refuse_other_kind
+from truesource.lmtrain.code import code_file, is_code
 from truesource.lmtrain.training_record import FILE
 
 GROUP = "truesource.models"  #: entry points of installed packages that name models
@@ -49,13 +50,14 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
         base: folder that relative paths start from; None: the working folder.
 
     Raises:
-        InputError: it names none of these (code ``no-model``).
+        InputError: it names none of these, or a folder of a run or of a corpus (code ``no-model``).
     """
     if isinstance(reference, ModelReference):
         return reference
     text = str(reference)
     folder = (base or Path()).joinpath(Path(text).expanduser())
     if isinstance(reference, Path) or folder.is_dir():
+        refuse_other_kind(folder, "model", code="no-model")
         return ModelReference(text, folder=folder, base=base)
     if is_code(text):
         return ModelReference(text, code=text, base=base)
@@ -70,6 +72,17 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
         " a model of this name",
         code="no-model",
     )
+
+
+def require_there(reference: str) -> None:
+    """Stop before a reference that names no model, a folder of another kind, or a file of code that is not there.
+
+    Raises:
+        InputError: it does; nothing has been read or run.
+    """
+    named = model_reference(reference)
+    if named.code is not None:
+        code_file(named.code, named.base)
 
 
 def is_own(architecture: str) -> bool:

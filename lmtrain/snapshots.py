@@ -15,7 +15,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.integrity import file_digests
-from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.training_record import FILE, TrainingRecord, read_training
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ def write_snapshot(
         tokenizer: that goes with it.
         progress: ``name`` of the model, ``step``, ``epoch`` and ``tokens``; kept in ``training.json``.
     """
+    from truesource.lmtrain.saving import save_model  # torch
+
     step = progress["step"]
     with atomic_path(folder / FOLDER / f"step-{step:06d}") as made:
         save_model(made, model, tokenizer)

@@ -163,8 +163,6 @@ def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
             raise InputError(
                 f"cannot write: {error.strerror or error}; free some space and run again to continue", partial
             ) from error
-    if interrupted.is_set():
-        raise KeyboardInterrupt
 
 
 def _splits(corpus: SentenceSource | Sequence[Sequence[str]]) -> tuple[CodedSentences, CodedSentences]:
@@ -222,23 +220,29 @@ def _last_checkpoint(folder: Path) -> Path | None:
 
 @contextmanager
 def _interrupt_flag() -> Iterator[threading.Event]:
-    """Ctrl-C or SIGTERM sets the flag, so that the running step can end; a second one stops at once."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
+    """Ctrl-C or SIGTERM sets the flag, so that the running step can end; a second one stops at once.
+
+    Raises:
+        KeyboardInterrupt: after the block, where the flag is set; with the number of the signal, if it came here.
+    """
+    flag, came = threading.Event(), list[int]()
+    before: dict[signal.Signals, Any] = {}
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
         if flag.is_set():
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(number)
         flag.set()
 
-    before = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield flag
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if flag.is_set():
+        raise KeyboardInterrupt(*came[:1])
 
 
 def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:

@@ -169,6 +169,7 @@ class TrainingRun:
             self.trainer.add_callback(self.watch)
             with no_bars():
                 self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            bar.stopped = interrupted.is_set()
 
 
 def _check_precision(training: TrainConfig) -> None:

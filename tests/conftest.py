@@ -33,7 +33,12 @@ LOADED = {"modules": 0}
 
 
 def pytest_runtest_setup() -> None:
-    """What libraries and collected tests hold is no garbage: searched by every training, it took half a second each."""
+    """What libraries and collected tests hold is no garbage: searched by every training, it took half a second each.
+
+    A call of the command in this process has kept the signals, as if the process ended with it.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if len(sys.modules) >= LOADED["modules"] + 20:
         gc.collect()
         gc.freeze()

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from truesource.generator.interface.frame import ScoringFrame
     from truesource.generator.interface.language_model import LanguageModel, TokenScores, assemble_scores
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.estimate.split_merge import SplitMerge, split_merge
+    from truesource.grammar.estimate.split_merge.config import SplitMerge
+    from truesource.grammar.estimate.split_merge.train import split_merge
     from truesource.grammar.pcfg import PCFG, language
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.tree import Tree
@@ -53,7 +54,7 @@ _HOMES = {
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
     "ScoringFrame": "truesource.generator.interface.frame",
-    "SplitMerge": "truesource.grammar.estimate.split_merge",
+    "SplitMerge": "truesource.grammar.estimate.split_merge.config",
     "TokenScores": "truesource.generator.interface.language_model",
     "TrainConfig": "truesource.lmtrain.config",
     "Tree": "truesource.grammar.tree",
@@ -67,7 +68,7 @@ _HOMES = {
     "load_model": "truesource.lmtrain.models",
     "model_settings": "truesource.lmtrain.model_registry",
     "preset": "truesource.lmtrain.presets",
-    "split_merge": "truesource.grammar.estimate.split_merge",
+    "split_merge": "truesource.grammar.estimate.split_merge.train",
     "train": "truesource.lmtrain.training",
 }
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import truesource.evaluators
-from truesource.report.one_figure import figure_of, titles_of_figures
-from truesource.report.page import write_page
-from truesource.run import config, runner
-from truesource.run import dry_run as planning
+from truesource.run import config
 from truesource.run.config import RunConfig
-from truesource.run.dry_run import PlannedStage
-from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.run.dry_run import PlannedStage
+    from truesource.run.stage import Stage
 
 
 def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConfig:
@@ -21,31 +21,36 @@ def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConf
 
 def plan(config: RunConfig) -> list[Stage]:
     """The stages of a configuration, in order."""
+    from truesource.run import runner  # here and below: a call that is refused imports none of it
+
     return runner.plan(config, truesource.evaluators.EVALUATORS)
 
 
 def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> Path:
     """Run an experiment; see `truesource.run.runner.execute`."""
+    from truesource.run import runner
+
     return runner.execute(config, truesource.evaluators.EVALUATORS, base=base, runs=runs, force=force)
 
 
 def dry_run(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> list[PlannedStage]:
     """Which stages would be made, and why; see `truesource.run.dry_run.dry_run`."""
+    from truesource.run import dry_run as planning
+
     return planning.dry_run(config, truesource.evaluators.EVALUATORS, base=base, runs=runs, force=force)
 
 
 def build_report(run: Path) -> Path:
     """Write ``report.html`` into a run folder; see `truesource.report.page.write_page`."""
+    from truesource.report.page import write_page
+
     return write_page(run, truesource.evaluators.EVALUATORS)
-
-
-def figures_of_report(run: Path) -> dict[str, str]:
-    """The titles of all figures of a report by their names; see `truesource.report.one_figure.titles_of_figures`."""
-    return titles_of_figures(run, truesource.evaluators.EVALUATORS)
 
 
 def draw_figure(
     run: Path, name: str, kind: str, size: tuple[float, float] | None = None, font_size: float | None = None
 ) -> bytes:
     """One figure of a report as SVG, PDF or PNG; see `truesource.report.one_figure.figure_of`."""
+    from truesource.report.one_figure import figure_of
+
     return figure_of(run, name, truesource.evaluators.EVALUATORS, kind=kind, size=size, font_size=font_size)

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -41,8 +42,16 @@ def keep_fields(_app: Sphinx, what: str, name: str, _obj: Any, skip: bool, _opti
     return True if name in {"model_config", "model_post_init", "yaml_only"} else None
 
 
+def _whole_text(docstring: Any) -> list[str]:
+    """The lines of an attribute, all of them: what stands before a colon is part of the text and no type."""
+    inner = type(docstring)(docstring._consume_to_end(), docstring._config)
+    found: list[str] = inner.lines()
+    return found
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    GoogleDocstring._parse_attribute_docstring = _whole_text  # types are annotations here
     app.connect("autodoc-process-docstring", add_text)
     app.connect("autodoc-skip-member", keep_fields)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.comparing.contrast import Contrast, difference, mean_over_seeds
 from truesource.evaluation.comparing.models import ModelScores
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends
+from truesource.evaluation.measures.contrast import Contrast, difference, may_be_chance, mean_over_seeds
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
@@ -170,6 +170,24 @@ def compare_models(
         sentences=int(common.sum()),
         n_sentences=len(common),
     )
+
+
+def surely_nearer(
+    best: ModelScores, other: ModelScores, models: Sequence[ModelScores], *, seed: int = DEFAULT_SEED
+) -> bool:
+    """Whether the model that came out nearest to the truth is nearer than another; False where that may be chance.
+
+    Args:
+        best: of all ``models`` that with the lowest divergence.
+        other: the next one.
+        models: all that the two were picked from, both included.
+        seed: of the resampling.
+    """
+    common = best.made & other.made
+    if not common.any():
+        return False
+    found = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
+    return found.value > 0.0 and not may_be_chance(found, math.comb(len(models), 2))
 
 
 def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.evaluation.comparing.contrast import SeedSums
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.measures.contrast import SeedSums
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.seeds import DEFAULT_SEED

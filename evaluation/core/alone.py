@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,16 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.perplexity import perplexity_interval
+from truesource.generator.interface.foreign_code import is_foreign
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LanguageModel, TokenScores, check_sentences
 from truesource.generator.interface.model_checks import checked_scores
-from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
+
+SAME_AGAIN = 1e-3  #: nats of a token between two calls, which other batches may cause
+log = logging.getLogger("truesource.evaluation")
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +94,28 @@ def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
         InputError: a sentence is a string; or as `truesource.generator.interface.model_checks.checked_scores`.
     """
     check_sentences(sentences)
-    return checked_scores(model, sentences, frame)
+    scores = checked_scores(model, sentences, frame)
+    if len(scores.log_prob) and (is_foreign(model) or getattr(model, "of_ones_own", False)):
+        _warn_of_chance(model, sentences, scores)
+    return scores
+
+
+def _warn_of_chance(model: LanguageModel, sentences: Sequence[Sequence[str]], scores: TokenScores) -> None:
+    """Say where code of one's own gives other probabilities to the same sentence at each call."""
+    first = int(scores.sentence[0])
+    before = scores.log_prob[scores.sentence == first]
+    try:
+        again = checked_scores(model, [sentences[first]], scores.frame).log_prob
+    except InputError:  # it knows the whole text only, such as one that reads scores from a file
+        return
+    apart = float(np.abs(again - before).max()) if len(again) == len(before) else np.inf
+    if apart > SAME_AGAIN:
+        log.warning(
+            "%s gives the same sentence other probabilities at each call (apart by up to %.3g nats a token), so its"
+            " numbers are those of one draw; switch off what is random in it, such as dropout, or fix its seed",
+            model.name,
+            apart,
+        )
 
 
 def nothing_scored(scores: TokenScores) -> NothingToMeasureError:

@@ -37,7 +37,7 @@ UNCORRECTED = "uncorrected"  #: in signatures: the split leaves sentences out, t
 ROUNDING = 1e-11  #: a share of probability below this is what rounding leaves of zero
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exclusion:
     """Sentences that do not occur in a split, and what the grammar gives them.
 

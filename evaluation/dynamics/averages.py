@@ -30,6 +30,8 @@ class Means(NamedTuple):
     low: FloatArray  #: (C, G) lower end of the 95% interval
     high: FloatArray  #: (C, G)
     resampled: FloatArray  #: (R, C, G) of each resample; NaN where the group does not occur in it
+    total: FloatArray  #: (G, N) sum of the last column in each sentence
+    tokens: FloatArray  #: (G, N) tokens of each sentence in the group
 
 
 def enough_sentences(share: FloatArray) -> bool:
@@ -73,7 +75,7 @@ def group_means(values: FloatArray, groups: Sequence[Members], sentence: Int32Ar
         means = draws.drawn.reshape(-1, *shape)
         for numbers in (low, high, means):
             numbers[..., few] = np.nan
-        yield Means(draws.value.reshape(shape), low, high, means)
+        yield Means(draws.value.reshape(shape), low, high, means, sums[:, columns - 1].T, sums[:, columns].T)
 
 
 def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:

@@ -266,7 +266,7 @@ def _curves(
         halves.append(crossings(steps, resampled, None))
         half += milestones(crossings(steps, value, None), halves[-1], there)
         reached += milestones(crossings(steps, value, threshold), crossings(steps, resampled, threshold), there)
-        means.append(some._replace(resampled=some.resampled[:, -1].copy()))
+        means.append(some._replace(resampled=some.resampled[:0]))  # is large
     with meter(f"medians by {grouping.by}", gaps.shape[1]) as progress:
         rows = []
         for column in gaps.T:
@@ -287,6 +287,7 @@ def _curves(
         kl_tokens=exact[-1].tokens,
         half=tuple(half),
         threshold=tuple(reached),
-        resampled=np.concatenate([some.resampled for some in means], axis=1),
+        total=np.concatenate([some.total for some in means]),
+        count=np.concatenate([some.tokens for some in means]),
         resampled_half=Crossings(*(np.concatenate(parts, axis=1) for parts in zip(*halves, strict=True))),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
 from truesource.evaluation.measures.bootstrap import TAILS
-from truesource.grammar.support.arrays import FloatArray
+from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance, mean_over_seeds
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 
@@ -18,8 +19,8 @@ SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 def findings(dynamics: Dynamics) -> list[str]:
     """A few sentences: where the model stands, on what it is furthest from the truth, what it learned first.
 
-    Groups that are small, or stand in too few sentences for an interval, are passed over. What two groups differ in is
-    called chance where the 95% interval of the difference, of the same resamples, has 0 in it.
+    Groups that are small, or stand in too few sentences for an interval, are passed over. A difference of two groups is
+    tested sentence by sentence, at 5%; where the two were picked for it, at 5% for all pairs of groups together.
     """
     said = []
     if (whole := dynamics.curves.get("all")) is not None:
@@ -28,7 +29,7 @@ def findings(dynamics: Dynamics) -> list[str]:
         said += [_furthest(dynamics, classes, kept), *_order(dynamics, classes, kept), *_above(dynamics, classes, kept)]
     for by, what in (("frequency", "word frequency"), ("depth", "depth"), ("length", "sentence length")):
         if (curves := dynamics.curves.get(by)) is not None:  # type: ignore[call-overload]
-            said += _ends(curves, what)
+            said += _ends(curves, what, dynamics.seed)
     return said
 
 
@@ -63,11 +64,11 @@ def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) 
     gap = -classes.mean[-1]
     order = sorted(kept, key=lambda g: -abs(gap[g]))
     worst, best = order[0], order[-1]
-    distance = np.abs(classes.resampled)
+    distances = [_sums(classes, g, np.sign(gap[g])) for g in (worst, best)]
+    chance = may_be_chance(difference(*distances, seed=dynamics.seed), comb(len(kept), 2))
     text = (
         f"Furthest from the truth at the end is the class of {_name(classes, worst)} ({_gap(classes, worst)}), nearest"
-        f" that of {_name(classes, best)} ({_gap(classes, best)})"
-        f"{'' if _apart(distance[:, worst] - distance[:, best]) else ', which may be chance'}"
+        f" that of {_name(classes, best)} ({_gap(classes, best)}){', which may be chance' if chance else ''}"
     )
     part = classes.tokens * gap
     lacks = np.maximum(part, 0.0)
@@ -97,8 +98,8 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
             text += f", and not by step {dynamics.steps[-1]:,} for {_listed([_name(classes, g) for g in waiting])}"
         else:
             text += f" and last for {_name(classes, last)} (step {_step(late)})"
-            if not _in_order(classes, first, last):
-                text += ", which may be chance"
+        if not all(_in_order(classes, first, g, comb(len(kept), 2)) for g in waiting or [last]):
+            text += ", which may be chance"
         said.append(text + ".")
     below = {g: classes.threshold[g].step for g in kept}
     there = sorted((step, g) for g, step in below.items() if step is not None)
@@ -107,7 +108,7 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
         names = [f"{_name(classes, g)} (from step {_step(step)})" for step, g in there]
         others = _listed([_name(classes, g) for g in missing])
         said.append(
-            f"Within {dynamics.level:g} nats a token of the truth, in this order: {_listed(names)}; not at step"
+            f"Within {dynamics.level:g} nats a token of the truth: {_listed(names)}; not at step"
             f" {dynamics.steps[-1]:,}: {others}."
         )
     elif missing:
@@ -116,7 +117,9 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
 
 
 def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
-    above = [g for g in kept if classes.low[-1, g] > 0.0]
+    more = [g for g in kept if classes.mean[-1, g] > 0.0]
+    tests = {g: mean_over_seeds(_sums(classes, g), seed=dynamics.seed) for g in more}
+    above = [g for g, found in tests.items() if not may_be_chance(found, len(kept))]
     if not above:
         return []
     names = _listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
@@ -129,15 +132,15 @@ def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
     ]
 
 
-def _ends(curves: LearningCurves, what: str) -> list[str]:
+def _ends(curves: LearningCurves, what: str, seed: int) -> list[str]:
     """The first and the last group of some size; the end and unknown words do not count."""
     kept = [g for g in _of_size(curves) if curves.names[g] not in (END, UNKNOWN)]
     if len(kept) < 2:
         return []
     first, last = kept[0], kept[-1]
     told = [f"{_with_ends(curves, g)} ({_group(curves, g)})" for g in (first, last)]
-    apart = _apart(curves.resampled[:, first] - curves.resampled[:, last])
-    return [f"By {what} the divergence is {told[0]} and {told[1]}{'' if apart else ', which may be chance'}."]
+    chance = may_be_chance(difference(_sums(curves, first), _sums(curves, last), seed=seed))
+    return [f"By {what} the divergence is {told[0]} and {told[1]}{', which may be chance' if chance else ''}."]
 
 
 def _with_ends(curves: LearningCurves, g: int, sign: float = -1.0, unit: str = "") -> str:
@@ -166,17 +169,19 @@ def _name(curves: LearningCurves, g: int) -> str:
     return "sentence ends" if name == END else name
 
 
-def _apart(difference: FloatArray) -> bool:
-    """Whether the 95% interval of a difference, resampled (R,), leaves 0 out."""
-    low, high = np.nanquantile(difference, TAILS)
-    return bool(low > 0.0 or high < 0.0)
+def _sums(curves: LearningCurves, g: int, sign: float = 1.0) -> SeedSums:
+    """Sums per sentence of a group at the last checkpoint."""
+    return SeedSums(sign * curves.total[g : g + 1], curves.count[g : g + 1])
 
 
-def _in_order(curves: LearningCurves, first: int, last: int) -> bool:
-    """Whether in 97.5% of the resamples one half is gone by a checkpoint at which the other one is not yet."""
+def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool:
+    """Whether one half is surely gone by a checkpoint at which the other one is not yet.
+
+    In 97.5% of the resamples, or more where the two were picked among so many pairs, see `may_be_chance`.
+    """
     half = curves.resampled_half
     known = np.isfinite(half.at[:, first])
-    return bool(np.mean(known & (half.at[:, first] <= half.before[:, last])) >= TAILS[1])
+    return bool(np.mean(known & (half.at[:, first] <= half.before[:, last])) >= 1.0 - TAILS[0] / tests)
 
 
 def _step(step: float) -> str:

@@ -35,7 +35,8 @@ class LearningCurves:
     kl_tokens: Mapping[str, float]  #: contexts that it is of, or expected tokens of a group of words
     half: tuple[Milestone, ...]  #: (G,) for good below half of the first divergence, which is minus the mean
     threshold: tuple[Milestone, ...]  #: (G,) for good nearer to 0 than the threshold
-    resampled: FloatArray  #: (R, G) the last mean in each resample, the same sentences for all groups; or NaN
+    total: FloatArray  #: (G, N) sum of ln Q - ln P in each sentence at the last checkpoint, nats
+    count: FloatArray  #: (G, N) expected tokens of each sentence
     resampled_half: Crossings  #: (R, G) where half of the first divergence is gone in each resample
 
 

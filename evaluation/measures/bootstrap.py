@@ -69,7 +69,7 @@ def ci_part(
         method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians,
             ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random;
             ``wilson`` for shares, see `truesource.evaluation.measures.proportions`, where nothing is random either.
-        with_seeds: whether the interval is over training seeds too, see `truesource.evaluation.comparing.contrast`.
+        with_seeds: whether the interval is over training seeds too, see `truesource.evaluation.measures.contrast`.
     """
     if too_few(sentences):
         return f"none/{few_code(unit)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
@@ -17,6 +18,8 @@ _OURS = "truesource."
 def code_errors(what: str, source: Path | None = None, code: str = "code-failed") -> Iterator[None]:
     """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
 
+    What it prints goes to standard error: the standard output may be that of ``--json -``.
+
     Args:
         what: the code that runs, such as ``gru.py:GRU``.
         source: its file; None: unknown.
@@ -26,7 +29,8 @@ def code_errors(what: str, source: Path | None = None, code: str = "code-failed"
         InputError: something was raised; an `InputError` keeps its sentence and its code.
     """
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except InputError as error:
         if error.path is not None or source is None:
             raise

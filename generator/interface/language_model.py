@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -121,6 +121,18 @@ def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
             )
 
 
+def real_numbers(given: Any, what: str, dtype: Any = np.float64) -> Any:
+    """An array of what somebody's model gives.
+
+    Raises:
+        InputError: the numbers are complex, of which numpy would keep the real part (code ``complex``).
+    """
+    array = np.asarray(given)
+    if np.iscomplexobj(array):
+        raise InputError(f"{what} is complex; give real numbers", code="complex")
+    return array.astype(dtype, copy=False)
+
+
 def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], frame: ScoringFrame) -> TokenScores:
     """Select the positions that a frame counts from per-sentence log probabilities.
 
@@ -156,8 +168,9 @@ def framed_scores(
         frame: which positions count.
 
     Raises:
-        InputError: an entry is NaN (code ``not-log-probabilities``).
+        InputError: an entry is NaN (code ``not-log-probabilities``) or complex (``complex``).
     """
+    log_prob = real_numbers(log_prob, "a log probability")
     sentence = np.repeat(np.arange(len(sizes)), sizes)
     position = np.arange(len(log_prob)) - (np.cumsum(sizes) - sizes)[sentence]
     if np.isnan(log_prob).any():

@@ -16,6 +16,7 @@ from truesource.generator.interface.language_model import (
     LanguageModel,
     LogDistributions,
     TokenScores,
+    real_numbers,
 )
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -28,7 +29,7 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
 
     Raises:
         InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is greater
-            than 0 (``not-log-probabilities``), or the model raises (``code-failed``).
+            than 0 (``not-log-probabilities``) or complex (``complex``), or the model raises (``code-failed``).
     """
     if not is_foreign(model):
         return model.score(sentences, frame)
@@ -49,6 +50,7 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
             source,
             code="not-scores",
         )
+    real_numbers(scores.log_prob, f"{model.name}.score")
     if len(scores.log_prob):
         worst = int(scores.log_prob.argmax())
         require_log_probability(
@@ -70,7 +72,8 @@ def checked_distributions(
 
     Raises:
         InputError: a block is of another position or shape (code ``not-distributions``), a value is NaN or greater
-            than 0, a row sums to more than 1 (``not-log-probabilities``), or the model raises (``code-failed``).
+            than 0, a row sums to more than 1 (``not-log-probabilities``), a value is complex (``complex``), or the
+            model raises (``code-failed``).
     """
     if not is_foreign(model):
         yield from model.distributions(sentences)
@@ -91,7 +94,7 @@ def checked_distributions(
             raise InputError(
                 f"{where} is {type(block).__name__}; it has to be LogDistributions", source, code="not-distributions"
             )
-        table = np.asarray(block.log_prob, dtype=np.float64)
+        table = real_numbers(block.log_prob, where)
         if block.position != expected or table.shape != (len(sentences), columns):
             raise InputError(
                 f"{where} came as position {block.position} with an array {shape_of(table)}, expected"

@@ -6,11 +6,13 @@ A module has ``FORMAT``, a `truesource.grammar.formats.shared.format.GrammarForm
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import refuse_other_kind
 
 if TYPE_CHECKING:
     from truesource.grammar.formats.shared.format import GrammarFormat
@@ -70,6 +72,20 @@ def source_files(path: str | Path) -> list[Path]:
     """The files that make up a grammar, sorted: one, or those of a Berkeley grammar; none of a language's name."""
     found = {file for name in names() for file in format_of(name).sources(Path(path)) if file.is_file()}
     return sorted(found)
+
+
+def require_source(path: str | Path) -> None:
+    """Stop where there is neither a grammar in files nor a language of a name.
+
+    Raises:
+        InputError: there is none (code ``missing``), or a folder of another kind, see
+            `truesource.grammar.support.suggestions.refuse_other_kind`.
+    """
+    from truesource.grammar.languages import is_reference, missing
+
+    refuse_other_kind(Path(path), "grammar")
+    if not os.path.exists(path) and not is_reference(path) and not source_files(path):  # noqa: PTH110 - any length
+        raise missing(path)
 
 
 def target_format(path: str | Path) -> str:

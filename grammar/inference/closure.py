@@ -157,8 +157,16 @@ def perron(matrix: FloatArray | csr_matrix[np.float64]) -> tuple[float, FloatArr
     n = rows.shape[0]
     _, component = connected_components(rows, connection="strong")
     order = np.argsort(component, kind="stable")
+    first = np.flatnonzero(np.diff(component[order], prepend=-1))
+    sizes = np.diff(first, append=n)
+    alone = order[first[sizes == 1]]  # whose radius stands on the diagonal; there may be 100,000 of them
+    diagonal = rows.diagonal()[alone]
     largest, vectors = -1.0, np.zeros((2, n))
-    for states in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+    if len(alone):
+        largest = float(diagonal.max())
+        vectors[:, alone[diagonal.argmax()]] = 1.0
+    for start, size in zip(first[sizes > 1], sizes[sizes > 1], strict=True):
+        states = order[start : start + size]
         radius, *pair = _perron_irreducible(rows[states][:, states])
         if radius > largest:
             largest, vectors = radius, np.zeros((2, n))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from truesource.grammar.support.printable import one_line
+from truesource.grammar.support.printable import message as shown
 
 
 class InputError(ValueError):
     """Something that was given (a file, a setting, a grammar) cannot be used.
 
     The message is one sentence: what is wrong and what to do. With ``path`` (and ``line``, counted
-    from 1) it ends in ``(path:line)``. Control characters of what it quotes are escaped.
+    from 1) it ends in ``(path:line)``. Control characters of what it quotes are escaped,
+    and long quotes are shortened.
     The command prints it without a traceback and exits with 2.
 
     ``code`` is the kind of error. Code and tests that depend on the kind compare it, never the sentence, which may be
@@ -45,8 +46,8 @@ class InputError(ValueError):
         self, message: str, path: str | Path | None = None, line: int | None = None, *, code: str | None = None
     ) -> None:
         where = "" if path is None else f" ({path})" if line is None else f" ({path}:{line})"
-        super().__init__(one_line(message + where))
-        self.reason = one_line(message)  #: the message without the place
+        super().__init__(shown(message + where))
+        self.reason = shown(message)  #: the message without the place
         self.path = path
         self.line = line
         self.code = code or self.default_code

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 
 LONGEST_RUN = 60  #: characters without a blank that `shortened` leaves as they are
+LONGEST_QUOTE = 400  #: characters without a blank in a message
+LONGEST_MESSAGE = 1200  #: characters
 
 #: what a terminal obeys, what turns the reading direction of the text around it, and what XML and UTF-8 cannot hold;
 #: line breaks and tabs are no part of it
@@ -41,6 +43,13 @@ def shortened(text: str, most: int = LONGEST_RUN) -> str:
     head = most // 2
     tail = most - 1 - head
     return re.sub(rf"\S{{{most + 1},}}", lambda run: f"{run[0][:head]}\N{HORIZONTAL ELLIPSIS}{run[0][-tail:]}", text)
+
+
+def message(text: str) -> str:
+    """One line for the person who gave the input, of which it quotes no more than is needed to know it again."""
+    text = shortened(one_line(text), LONGEST_QUOTE)
+    half = LONGEST_MESSAGE // 2
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def markdown(text: str) -> str:

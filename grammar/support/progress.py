@@ -25,6 +25,7 @@ T = TypeVar("T")
 LONG = 0.5  #: seconds; shorter work is not worth a line
 EVERY = 60.0  #: seconds between lines where no milestone comes
 APART = 1.0  #: minimum number of seconds between lines of milestones
+FEWEST_STEPS, FEWEST_SECONDS = 5, 5.0  #: that say how long the others will take: the first are slow, or are a fluke
 
 log = logging.getLogger("truesource.progress")
 _SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether something is shown already
@@ -38,7 +39,6 @@ def _bar(*, shown: bool) -> Progress:
         Progress,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
     return Progress(
@@ -48,10 +48,23 @@ def _bar(*, shown: bool) -> Progress:
         TextColumn("{task.fields[rate]}", markup=False),
         TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
         console=Console(stderr=True),
         disable=not shown,
     )
+
+
+def seconds_left(steps: int, seconds: float, done: float, left: float) -> float | None:
+    """How long the rest of some work will take; None: too little is done to say.
+
+    Args:
+        steps: done since ``seconds``.
+        seconds: since the work has begun.
+        done: amount of work that these steps did.
+        left: amount of work.
+    """
+    known = steps >= FEWEST_STEPS and seconds >= FEWEST_SECONDS and done > 0
+    return seconds / done * left if known else None
 
 
 class Meter:
@@ -60,36 +73,37 @@ class Meter:
     def __init__(self, progress: Progress, description: str, total: float | None, level: int | None) -> None:
         self._progress, self._level = progress, level
         self._description, self._total = one_line(description), total
-        self._task = progress.add_task(self._description, total=total, note="", rate="")
-        self._done, self._before, self._note = 0.0, 0.0, ""
+        self._task = progress.add_task(self._description, total=total, note="", rate="", left="")
+        self._done, self._before, self._note, self._steps = 0.0, 0.0, "", 0
+        self.stopped = False  #: whether the work ends, in order, before it is done
         self._start = self._last = monotonic()
         self._begun = False
 
     def advance(self, step: float = 1, note: str | None = None) -> None:
         """Move by ``step``; a ``note`` that is new marks a milestone, and stands beside the rate from then on."""
         self._done += step
+        self._steps += step > 0
         milestone = note is not None and one_line(note) != self._note
         if milestone:
             self._note = one_line(note or "")
-        self._progress.update(self._task, advance=step, note=self._note, rate=self._rate_text())
+        rate, left = self._rate_text(), self._left_text()
+        self._progress.update(self._task, advance=step, note=self._note, rate=rate, left=left)
         now = monotonic()
         if now - self._last >= (APART if milestone else EVERY):
             self._line(self.state())
 
     def skip(self, step: float) -> None:
-        """Move by what an earlier call has done, which says nothing of the rate."""
+        """Move by what an earlier call has done, which says nothing of the rate; the work itself begins now."""
         self._before += step
         self.advance(step)
+        self._start, self._steps = monotonic(), 0
 
     def state(self) -> str:
         """How far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
-        total, rate = self._total, self._rate()
         text = _amount(self._done)
-        if total:
-            text += f" of {_amount(total)} ({self._done / total:.0%})"
-        parts = [text, *filter(None, [self._rate_text()])]
-        if total and rate and self._done < total:
-            parts.append(f"{_clock((total - self._done) / rate)} left")
+        if self._total:
+            text += f" of {_amount(self._total)} ({self._done / self._total:.0%})"
+        parts = filter(None, [text, self._rate_text(), self._left_text()])
         return ", ".join(parts) + (f"; {self._note}" if self._note else "")
 
     def begin(self) -> None:
@@ -107,10 +121,14 @@ class Meter:
     def end(self, *, finished: bool) -> None:
         """Say that the work has ended; of short work only for debugging."""
         seconds = monotonic() - self._start
-        what = "done" if finished else "stopped"
+        whole = finished and not self.stopped
+        what = "done" if whole else "stopped"
+        of = f" of {_amount(self._total)}" if self._total and not whole else ""
         rate = self._rate_text()
         note = f"; {self._note}" if self._note else ""
-        text = f"{self._description}: {what}, {_amount(self._done)} in {_clock(seconds)}{rate and f', {rate}'}{note}"
+        text = (
+            f"{self._description}: {what}, {_amount(self._done)}{of} in {_clock(seconds)}{rate and f', {rate}'}{note}"
+        )
         self._write(text, self._level if self._begun else logging.DEBUG)
 
     def _line(self, text: str) -> None:
@@ -124,6 +142,11 @@ class Meter:
 
     def _rate(self) -> float:
         return (self._done - self._before) / max(monotonic() - self._start, 1e-9)
+
+    def _left_text(self) -> str:
+        done, left = self._done - self._before, (self._total or 0.0) - self._done
+        seconds = seconds_left(self._steps, monotonic() - self._start, done, left) if left > 0 else None
+        return "" if seconds is None else f"{_clock(seconds)} left"
 
     def _rate_text(self) -> str:
         rate = self._rate()

@@ -1,11 +1,13 @@
-"""What a person may have meant by a name that nothing has."""
+"""What a person may have meant by a name that nothing has, or by a folder that does not belong where it is given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.fields import fields_of
 
 
@@ -13,6 +15,65 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean lengths?``, or nothing where no known name is similar."""
     near = get_close_matches(name.lower(), list(known), 1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+#: files that each kind of folder has, one of the alternatives; the first kind that fits is that of a folder
+_KINDS = {
+    "run": (("stages.json",), ("results.json",)),
+    "model": (("training.json",), ("config.json", "tokenizer.json")),
+    "corpus": (("record.json", "grammar.npz"),),
+}
+_SHOWN = 5  #: models that a message lists
+#: where a run and a corpus have what else may have been meant
+_PARTS = {
+    ("run", "model"): "models/*",
+    ("run", "corpus"): "corpus",
+    ("run", "grammar"): "grammar/grammar.npz",
+    ("corpus", "grammar"): "grammar.npz",
+}
+
+
+def kind_of(folder: Path) -> str | None:
+    """What a folder is, by the names of its files: ``run`` (finished or not), ``model`` or ``corpus``; None: none."""
+    for kind, alternatives in _KINDS.items():
+        if any(all((folder / name).is_file() for name in names) for names in alternatives):
+            return kind
+    return None
+
+
+def refuse_other_kind(folder: Path, wanted: str, *, code: str = InputError.default_code) -> None:
+    """Stop before a folder of another kind than belongs here, and name what in it may have been meant.
+
+    Args:
+        folder: any path.
+        wanted: ``run``, ``model``, ``corpus`` or ``grammar``.
+        code: of the error.
+
+    Raises:
+        InputError: it is a run, a model or a corpus, and not what is wanted.
+    """
+    kind = kind_of(folder)
+    if kind is None or kind == wanted:
+        return
+    remedy = f"name a {wanted}"
+    if (pattern := _PARTS.get((kind, wanted))) is not None:
+        inside = [str(each) for each in sorted(folder.glob(pattern)) if each.is_file() or kind_of(each) == wanted]
+        listed = f"{'s are' if len(inside) > 1 else ' is'} {', '.join(inside[:_SHOWN])}"
+        remedy = f"its {wanted}{listed}{', ...' * (len(inside) > _SHOWN)}" if inside else f"it has no {wanted} yet"
+    raise InputError(f"this is a {kind}; {remedy}", folder, code=code)
+
+
+def require_run(folder: Path) -> None:
+    """Stop where there is no folder of a run, finished or not.
+
+    Raises:
+        InputError: there is none, or a folder of another kind.
+    """
+    if not folder.is_dir():
+        raise InputError("there is no such run folder", folder)
+    refuse_other_kind(folder, "run")
+    if kind_of(folder) is None:
+        raise InputError("this is not the folder of a run; name one, such as runs/demo", folder, code="no-run")
 
 
 def keys_at(model: Any, where: Iterable[str | int]) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class CheckedStepper:
 
         Raises:
             InputError: the numbers are of another shape (code ``not-distributions``), no log probabilities
-                (``not-log-probabilities``), or the stepper raises (``code-failed``).
+                (``not-log-probabilities``) or complex (``complex``), or the stepper raises (``code-failed``).
         """
         with code_errors(f"{self._what}().start", self._file):
             found = torch.as_tensor(self._stepper.start(n))
@@ -94,6 +94,8 @@ class CheckedStepper:
                 self._file,
                 code="not-distributions",
             )
+        if found.is_complex():
+            raise InputError(f"{self._what} is complex; give real numbers", self._file, code="complex")
         found = found.double()
         require_log_probability(found.max().item(), self._what)
         total = found.exp().sum(dim=1).max().item()

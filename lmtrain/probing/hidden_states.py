@@ -13,7 +13,7 @@ from torch import Tensor
 
 from truesource.generator.interface.abilities import require
 from truesource.generator.interface.foreign_code import code_errors, file_of
-from truesource.generator.interface.language_model import LanguageModel
+from truesource.generator.interface.language_model import LanguageModel, real_numbers
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter
@@ -117,8 +117,8 @@ def _layers_of_others(
     """The layers that a model of one's own gives, checked.
 
     Raises:
-        InputError: they are not arrays of numbers by layer (code ``not-hidden-states``), not finite, or the model
-            raises (``code-failed``).
+        InputError: they are not arrays of numbers by layer (code ``not-hidden-states``), complex (``complex``), not
+            finite, or the model raises (``code-failed``).
     """
     source, n_words = file_of(model), sum(map(len, sentences))
     with code_errors(f"{model.name}.hidden_states", source):
@@ -136,7 +136,7 @@ def _layers_of_others(
         )
     for layer in sorted(found if layers is None else layers):
         with code_errors(f"reading layer {layer} of {model.name}.hidden_states", source):
-            vectors = np.asarray(found[layer], dtype=np.float32)
+            vectors = real_numbers(found[layer], f"layer {layer} of {model.name}.hidden_states", np.float32)
         if vectors.ndim != 2 or len(vectors) != n_words or not vectors.shape[1]:
             shape = "x".join(map(str, vectors.shape)) or "a single number"
             raise refuse(f"gives layer {layer} the shape {shape}, expected a row for each of the {n_words} words")

@@ -73,6 +73,19 @@ def test_every_error_code_is_described() -> None:
     assert InputError.default_code in found
 
 
+def test_the_text_of_an_attribute_is_not_torn_at_its_colon() -> None:
+    napoleon = pytest.importorskip("sphinx.ext.napoleon")
+    from fields import setup
+
+    class App:
+        def connect(self, *_: object) -> None: ...
+
+    setup(App())
+    text = "(W,) what stands there: word number, -1 unknown"
+    lines = napoleon.docstring.GoogleDocstring([text, ""], napoleon.Config(), what="attribute", name="observed").lines()
+    assert [line for line in lines if line] == [text]
+
+
 def test_the_page_of_signature_keys_is_that_of_the_code() -> None:
     assert (REFERENCE / "signature-keys.md").read_text(encoding="utf-8") == key_page()
 

@@ -16,6 +16,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
+from truesource import FunctionModel
 from truesource.evaluation.core.comparison import Comparison, compare, oracle_for
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import read_token_table, write_token_table
@@ -202,6 +203,16 @@ def test_a_model_whose_scores_are_no_token_scores_is_refused() -> None:
 
     with pytest.raises(InputError, match="score returned list; it has to return TokenScores"):
         compare(Careless({"a": 0.5}, stop=0.5), TOY, [["a"]], lengths=None)
+
+
+@pytest.mark.parametrize(("noise", "warned"), [(0.0, False), (1e-5, False), (0.1, True)])
+def test_a_model_that_is_random_at_each_call_is_warned_of(
+    noise: float, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    rng = np.random.default_rng(1)
+    model = FunctionModel(lambda given: [-1.5 - noise * rng.random(len(s) + 1) for s in given], vocabulary=None)
+    compare(model, PCFG.from_text("S -> 'a' S 0.5 | 'a' 0.5"), [["a"], ["a", "a"]] * 10, lengths=None)
+    assert ("at each call" in caplog.text) == warned
 
 
 def test_the_paper_frame_counts_neither_ends_nor_first_nor_unknown_words() -> None:

@@ -34,7 +34,7 @@ class Given:
         return self.answer(sentences)
 
 
-def flat(value: float, frame: ScoringFrame = FRAME) -> Callable[[Sequence[Sequence[str]]], TokenScores]:
+def flat(value: complex, frame: ScoringFrame = FRAME) -> Callable[[Sequence[Sequence[str]]], TokenScores]:
     def answer(sentences: Sequence[Sequence[str]]) -> TokenScores:
         rows = [np.full(len(s) + 1, value) for s in sentences]
         return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
@@ -46,7 +46,7 @@ def tables(*found: Any) -> Callable[[Sequence[Sequence[str]]], Iterator[Any]]:
     return lambda sentences: iter(found)
 
 
-def blocks(value: float = np.log(0.2), positions: int = 3, columns: int = 4, rows: int = 2) -> list[LogDistributions]:
+def blocks(value: complex = np.log(0.2), positions: int = 3, columns: int = 4, rows: int = 2) -> list[LogDistributions]:
     return [LogDistributions(i, np.full((rows, columns), value)) for i in range(positions)]
 
 
@@ -76,6 +76,7 @@ def infinite(sentences: Sequence[Sequence[str]]) -> TokenScores:
         (flat(-1.0, ScoringFrame(eos=False)), "not-scores"),
         (raises, "code-failed"),
         (infinite, "code-failed"),
+        (flat(-1.0 + 0.5j), "complex"),
     ],
 )
 def test_what_are_no_scores_is_refused(answer: Callable[[Any], Any], code: str) -> None:
@@ -117,6 +118,7 @@ def test_what_exceeds_zero_by_rounding_is_zero() -> None:
         (blocks(rows=1), "not-distributions"),
         (blocks()[::-1], "not-distributions"),
         ([np.zeros((2, 4))], "not-distributions"),
+        (blocks(np.log(0.25) + 0.5j), "complex"),
     ],
 )
 def test_what_are_no_distributions_is_refused(given: list[Any], code: str) -> None:

@@ -16,7 +16,7 @@ from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.bracketing import escaped, is_word_label, unescaped, word_label
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, Treebank

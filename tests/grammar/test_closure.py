@@ -141,6 +141,16 @@ def test_perron_vectors_are_eigenvectors(n: int) -> None:
     assert (right > 0).all()
 
 
+@pytest.mark.parametrize(("alone", "radius"), [(0.3, 0.5), (0.7, 0.7)])
+def test_perron_of_a_matrix_whose_states_are_mostly_alone(alone: float, radius: float) -> None:
+    matrix = np.triu(np.full((6, 6), 0.1), 1) + np.diag([0.0, 0.1, 0.0, 0.0, alone, 0.2])
+    matrix[2:4, 2:4] = [[0.0, 0.5], [0.5, 0.0]]  # the one component of two states
+    found, left, right = perron(csr_matrix(matrix))
+    assert found == pytest.approx(radius, abs=1e-12)
+    states = [2, 3] if radius == 0.5 else [4]
+    assert np.flatnonzero(left).tolist() == np.flatnonzero(right).tolist() == states
+
+
 @pytest.mark.parametrize("n", [5, 450])
 def test_a_grammar_without_recursion_has_spectral_radius_zero(n: int) -> None:
     lines = [f"S{i} -> S{i + 1} X 0.5 | S{i + 1} 0.5" for i in range(n)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truesource.grammar.conventions import CONVENTIONS, NAMES, Name, without_headers
-from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, Treebank

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.estimate import SplitMerge, split_merge
 from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.estep import expected_counts
 from truesource.grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.surface import surface
 from truesource.grammar.treebank import Binarisation, Treebank

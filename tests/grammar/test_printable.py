@@ -46,6 +46,14 @@ def test_long_words_lose_their_middle_and_short_ones_nothing():
     assert shortened("x" * 5_000 + "y" * 5_000 + " end", 10) == "xxxxx…yyyy end"
 
 
+@pytest.mark.parametrize("quoted", ["x" * 10_000, "x y " * 3_000, "x/" * 5_000])
+def test_messages_quote_little_of_what_is_long_and_keep_both_ends(quoted):
+    error = InputError(f"there is no run {quoted!r} here; choose another", "runs/demo", 3)
+    assert len(str(error)) <= 1_300
+    assert str(error).startswith("there is no run 'x") and str(error).endswith("; choose another (runs/demo:3)")
+    assert "…" in error.reason
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
+from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge import checkpoint, encode, trainer
+from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
 from truesource.grammar.estimate.split_merge.merge import merge, merge_rows, pair_losses, pair_shares
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
@@ -27,6 +28,7 @@ from truesource.grammar.estimate.split_merge.result import filtered
 from truesource.grammar.estimate.split_merge.smooth import smooth
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
 from truesource.grammar.estimate.split_merge.split import split
+from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter

@@ -159,6 +159,8 @@ def fails(sentences: Any) -> Any:
         (lambda sentences: [["x"] * 3] * 2, "code-failed"),
         (lambda sentences: None, "code-failed"),
         (fails, "code-failed"),
+        (lambda sentences: [np.full(3, -1.0 + 0.5j)] * 2, "complex"),
+        (lambda sentences: [[complex(-1.0)] * 3] * 2, "complex"),
     ],
 )
 def test_what_are_no_log_probs_is_refused(function: Callable[[Any], Any], code: str) -> None:
@@ -175,6 +177,7 @@ def test_what_are_no_log_probs_is_refused(function: Callable[[Any], Any], code: 
         (table([0.5, 0.4, 0.1], 0), "not-distributions"),
         (lambda sentences: [], "not-scores"),
         (fails, "code-failed"),
+        (lambda sentences: [np.full((2, 3), -2.0 + 0.5j)], "complex"),
     ],
 )
 def test_what_are_no_distributions_is_refused(function: Callable[[Any], Any], code: str) -> None:

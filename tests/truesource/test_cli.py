@@ -52,7 +52,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "empty.txt": "",
         "zebra.txt": "zebra\ndog dog\n",
     }
+    #: only so much that it is known what they are
+    parts = ("config.json", "stages.json", "grammar/grammar.npz", "corpus/record.json", "corpus/grammar.npz")
+    of_run = (*parts, "models/a/training.json", "models/b/training.json", "models/c.partial/request.json")
+    files |= {f"runs/toy/{name}": "{}" for name in of_run}
     for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     PCFG.from_text(TOY).save(tmp_path / "toy.npz")
     whole = (tmp_path / "toy.npz").read_bytes()
@@ -169,7 +174,21 @@ BAD = [
     ("train text.txt -o new --set depth=3", ["as model.KEY=VALUE or training.KEY=VALUE, not as 'depth=3'"]),
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
-    ("report folder", ["config.json"]),
+    ("report folder", ["not the folder of a run"]),
+    ("report runs/toy/corpus", ["this is a corpus; name a run"]),
+    ("figure runs/toy/models/a", ["this is a model; name a run"]),
+    (
+        "score runs/toy text.txt --oracle toy.npz",
+        ["this is a run; its models are runs/toy/models/a, runs/toy/models/b"],
+    ),
+    ("score runs/toy/corpus text.txt --oracle toy.npz", ["this is a corpus; name a model"]),
+    ("convert runs/toy new.txt", ["this is a run; its models are"]),
+    ("train runs/toy -o new", ["this is a run; its corpus is runs/toy/corpus"]),
+    ("train runs/toy/models/a -o new", ["this is a model; name a corpus"]),
+    ("bound toy.npz runs/toy", ["this is a run; its corpus is runs/toy/corpus"]),
+    ("bound runs/toy text.txt", ["this is a run; its grammar is runs/toy/grammar/grammar.npz"]),
+    ("bound runs/toy/corpus text.txt", ["this is a corpus; its grammar is runs/toy/corpus/grammar.npz"]),
+    ("evaluate naturalness runs/toy --reference text.txt --lengths none", ["this is a run; its models are"]),
     (
         "run missing.yaml",
         ["there is no such configuration; configurations that come with truesource: ", "missing.yaml"],
@@ -389,7 +408,11 @@ def test_parse_writes_brackets(here: Path, command: Command) -> None:
     (here / "mixed.txt").write_text("man walks\nzebra walks\nthe dog sees\ndog dog\n", encoding="utf-8")
     code, out, err = command("parse", "toy.npz", "mixed.txt", "-o", "trees.mrg")
     assert code == 0
-    assert err == "2 of 4 sentences cannot be made by the grammar, their trees are (): lines 2, 4\n"
+    assert err == (
+        "2 of 4 sentences cannot be made by the grammar, their trees are (): lines 2, 4 (the grammar lacks the word"
+        " 'zebra'; a grammar of induce --lexicon parse takes any word; 1 of them have known words only, but no"
+        " derivation has these in this order)\n"
+    )
     assert out == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt\n"
     assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [
         "(S (NP (N man)) (VP (V walks)))", "()", "(S (NP (D the) (N dog)) (VP (V sees)))", "()"
@@ -544,7 +567,7 @@ def test_cite_and_version(command: Command) -> None:
 def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
     (here / "run" / "grammar").mkdir(parents=True)
     PCFG.load("toy.npz").save(here / "run" / "grammar" / "grammar.npz")
-    models = [{"model": {"architecture": "bert", "tokenizer": "bpe"}}]
+    models = [[[]], {"model": {"architecture": "bert", "tokenizer": "bpe"}}]
     config = {"models": models, "corpus": {"transform": None}, "evaluation": {"pairs": {}, "probing": None}}
     (here / "run" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     found = command("cite", "run", "--bibtex").out
@@ -552,6 +575,13 @@ def test_cite_lists_what_was_used(command: Command, here: Path) -> None:
     assert keys[:4] == ["truesource", "jumelet-zuidema-2023", "jelinek-lafferty-1991", "stolcke-1995"]
     assert {"salazar-etal-2020", "oh-schuler-2024", "warstadt-etal-2020"} <= set(keys)
     assert not {"petrov-etal-2006", "hewitt-liang-2019", "chen-goodman-1999", "kallini-etal-2024"} & set(keys)
+
+
+@pytest.mark.parametrize("long", ["x" * 10_000, "x y " * 3_000])
+def test_refusals_quote_little_of_what_is_long(long: str, command: Command, here: Path) -> None:
+    for call in (("run", long), ("run", "demo", long), ("run", "demo", f"--{long}"), ("evaluate", long)):
+        found = command(*call)
+        assert found.code == 2 and 0 < len(found.err) < 2_500 and found.out == "", call
 
 
 def test_the_version(command: Command) -> None:
@@ -645,6 +675,22 @@ def test_convert_can_divide_weights_by_their_sums(here: Path, command: Command) 
     assert PCFG.load(here / "proper.npz") == PCFG.from_text("S -> S S 0.3 | 'a' 0.7")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("words.txt", "dog dog\nwalks man\n", "2 of them have known words only"),
+        ("table.csv", "id,text\n1,man walks\n", "of .csv files every line is read whole"),
+    ],
+)
+def test_where_no_sentence_has_a_tree_parse_says_why(
+    name: str, text: str, part: str, here: Path, command: Command
+) -> None:
+    (here / name).write_text(text, encoding="utf-8")
+    code, out, err = command("parse", "toy.npz", name, "-o", "trees.mrg")
+    assert (code, err.count("\n")) == (0, 1) and part in err
+    assert out == f"Wrote trees.mrg: 0 trees. Next: truesource inspect toy.npz {name}\n"
+
+
 @pytest.mark.parametrize("method", ["viterbi", "max-rule", "max-span"])
 def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: Command) -> None:
     (here / "mixed.txt").write_text("the dog sees a cat\nzebra walks\nman walks\n", encoding="utf-8")
@@ -653,7 +699,7 @@ def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: C
     (here / "gold.mrg").write_text("\n".join((first, third, wrong)), encoding="utf-8")
     arguments = ("parse", "toy.npz", "mixed.txt", "-o", "trees.mrg", "--method", method, "--gold", "gold.mrg")
     code, out, err = command(*arguments)
-    assert (code, err) == (0, "1 of 3 sentences cannot be made by the grammar, their trees are (): line 2\n")
+    assert code == 0 and err.startswith("1 of 3 sentences cannot be made by the grammar, their trees are (): line 2 (")
     # gold has 4, 5 and 3 brackets; of 4, none and 3 one is wrong: the X
     assert out.splitlines()[0] == (
         "labelled F1 63.16% (precision 85.71%, recall 50.00%), exact match 33.33%, tags 53.85%,"

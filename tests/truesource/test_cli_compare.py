@@ -46,6 +46,7 @@ class Unigram:
 
 table = Unigram("table", {"a": -1.0, "b": -1.3, "c": -2.0, "</s>": -1.2})
 no_b = Unigram("no_b", {"a": -1.0, "c": -2.0, "</s>": -1.2})
+looks_ahead = Unigram("looks_ahead", {"a": -0.3, "b": -0.4, "c": -0.5, "</s>": -0.1})
 only_b = Unigram("only_b", {"b": -1.0, "</s>": -1.2})
 
 class Begins(Unigram):
@@ -138,6 +139,15 @@ def test_the_first_sentences_are_the_same_for_score_bound_and_compare(here: Path
     assert numbers("all.json")["counts_2", "bound"]["value"] != kept["value"]
     refused = command("compare", "toy", *few, "no.json")
     assert refused.code == 2 and "--sentences is for models" in refused.err
+
+
+def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> None:
+    below = "is significantly below the bound"
+    for call in (("score",), ("compare", "own.py:table")):
+        found = command(*call, "own.py:looks_ahead", *ON)
+        said = " ".join(found.out.split())
+        assert found.code == 0 and said.count(below) == 1 and "Warning: " in said and "looks_ahead (0." in said
+    assert below not in " ".join(command("score", "own.py:table", *ON).out.split())
 
 
 def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,6 +296,48 @@ def test_files_for_papers(here: Path, command: Command, caplog: pytest.LogCaptur
     assert Path("t.tex").read_text("utf-8") == latex
 
 
+def test_each_objective_has_a_table_of_its_own(here: Path, command: Command) -> None:
+    """One causal and one masked model: both beside the truth, and no difference between them."""
+    files = ("--table", "t.csv", "--table", "t.tex", "--json", "out.json", "--figure", "t.svg")
+    found = command("compare", "own.py:table", "own.py:masked", *ON, *files)
+    assert found.code == 0, found.err
+    records = json.loads(Path("out.json").read_text("utf-8"))
+    named = [("oracle", "causal"), ("own.py:table", "causal"), ("oracle", "masked"), ("own.py:masked", "masked")]
+    assert list(dict.fromkeys((record["model"], record["objective"]) for record in records)) == named
+    assert {record["name"] for record in records} == {"ppl", "bound", "relative_ppl", "kl"}
+    rows = list(csv.DictReader(Path("t.csv").read_text("utf-8").splitlines()))
+    assert [(row["model"], parts_of(row["signature"])["objective"]) for row in rows] == named
+    assert len({row["table"] for row in rows}) == 2
+    latex = Path("t.tex").read_text("utf-8")
+    assert latex.count(r"\begin{table}") == 2 and latex.index(r"\caption{Causal ") < latex.index(r"\caption{Masked ")
+    assert "relative perplexity of masked models" in "".join(ElementTree.parse("t.svg").getroot().itertext())
+
+
+def test_differences_are_taken_within_an_objective(here: Path, command: Command) -> None:
+    models = ("own.py:table", "own.py:masked", "own.py:no_b")
+    assert command("compare", *models, *ON, "--baseline", "own.py:no_b", "--json", "out.json").code == 0
+    records = json.loads(Path("out.json").read_text("utf-8"))
+    pairs = [(record["model"], record["baseline"]) for record in records if record["name"] == "kl_difference"]
+    assert pairs == [("own.py:table", "own.py:no_b")]
+
+
+def test_a_run_of_one_causal_and_one_masked_model_is_compared(home: Path, here: Path, command: Command) -> None:
+    masked = NETWORK.replace("net", "bert").replace("{dim", "{architecture: bert, dim")
+    run(home, f"models=[{NETWORK}, {masked}]", "seeds=null", "name=both", "evaluation={}")
+    both = home / "runs" / "both"
+    assert command("compare", both, "--json", "out.json").code == 0
+    of = numbers()
+    rows = {row["model"]: row for row in json.loads((both / "results.json").read_text("utf-8"))}
+    for name, objective in (("net", "causal"), ("bert", "masked")):
+        assert of[name, "relative_ppl"]["objective"] == objective
+        assert of[name, "relative_ppl"]["value"] == rows[name]["relative_ppl"]
+    run(home, "seeds=null", "name=alone", "evaluation={}")
+    assert command("report", both, home / "runs" / "alone", "-o", "both.html").code == 0
+    page = Path("both.html").read_text("utf-8")
+    assert "Of the causal models, " in page and "The only masked model is bert: relative perplexity " in page
+    assert "<caption>Causal models, " in page and "<caption>Masked models, " in page
+
+
 def test_columns_are_chosen(here: Path, command: Command) -> None:
     found = command("compare", "toy", "--columns", "tokens,p,kl", "--table", "t.csv")
     assert found.code == 0, found.err
@@ -318,7 +370,6 @@ def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, 
         (("own.py:table", *ON), "a comparison takes two models or more and then the corpus, but there is own.py:table"),
         ((*NETS, *ON), "but there is net with several seeds; name another model"),
         ((*NETS, "own.py:table", *ON, "--baseline", "gru"), "there is no model 'gru' to be the baseline"),
-        (("own.py:table", "own.py:masked", *ON), "do not compare: they have different objectives"),
         (("own.py:begins_a", "own.py:begins_b", *ON), "no sentence of 30 is possible for the oracle and all models"),
         (("own.py:table", "own.py:only_b", *ON), "own.py:only_b: no position is left to compare: of 30 sentences"),
         (("own.py:table", "own.py:table", *ON), "own.py:table is given twice"),

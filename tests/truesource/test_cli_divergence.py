@@ -112,7 +112,15 @@ def test_the_oracle_as_a_model_differs_in_nothing(
     truth = Oracle(PCFG.load("toy.npz"), objective, lengths=lengths)  # type: ignore[arg-type]
     monkeypatch.setattr("truesource.lmtrain.models.load_model", lambda folder: truth)
     found = command(
-        *CALL, "truth", "corpus", "--oracle", "toy.npz", "--by", "position,length,class,frequency", "--json", "d.json"
+        *CALL,
+        "a.b:truth",
+        "corpus",
+        "--oracle",
+        "toy.npz",
+        "--by",
+        "position,length,class,frequency",
+        "--json",
+        "d.json",
     )
     assert (found.code, found.err) == (0, "")
     records = json.loads((here / "d.json").read_text(encoding="utf-8"))

@@ -180,8 +180,11 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
             ("--output", "p", "--file", "good.jsonl", "--phenomena", "word-order"),
             "the file has no pairs of 'word-order'; it has those of pairs (good.jsonl)",
         ),
-        (("nothing", "--file", "broken.jsonl"), "(broken.jsonl:2)"),
-        (("nothing", "--file", "strange.jsonl"), "the word 'unicorn' is not one of the grammar (strange.jsonl:1)"),
+        (("a.b:model", "--file", "broken.jsonl"), "(broken.jsonl:2)"),
+        (
+            ("no.where:model", "--file", "strange.jsonl"),
+            "the word 'unicorn' is not one of the grammar (strange.jsonl:1)",
+        ),
         (("--output", "p", "--phenomena", "islands"), "word-order"),
         (("--output", "p", "--tolerance", "0"), "--tolerance: expected more than 0, not 0"),
         (("--output", "p", "--forms", "nothing.txt"), "cannot read the forms: No such file or directory (nothing.txt)"),

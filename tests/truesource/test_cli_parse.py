@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
 def test_every_line_has_a_row_whatever_it_is(here: Path, command: Command) -> None:
     code, out, err = command("parse", "toy.txt", "hostile.txt", "-o", "trees", "--json", "counts.json", *SHARDS)
     assert code == 0
-    assert err.splitlines() == [
+    assert [re.sub(r" \(the grammar lacks .*\)$", "", line) for line in err.splitlines()] == [
         "3 of 9 sentences cannot be made by the grammar, they have no tree: lines 3, 4, 9",
         "1 of 9 sentences have more than 300 words (--longest), they have no tree: line 7",
         "2 of 9 sentences have no words, they have no tree: lines 2, 6",
@@ -386,7 +387,7 @@ def test_raw_text_keeps_the_place_of_every_word(here: Path, command: Command) ->
     call = ("parse", "raw.txt", "news.txt", "--raw", "--splitting", "lines", "-o")
     code, out, err = command(*call, "trees", "--workers", 2, "--shard-size", 1)
     assert code == 0 and out.startswith("raw text, cut into sentences by lines\n")
-    assert err == "2 of 2 sentences cannot be made by the grammar, they have no tree: sentences 1, 2\n"
+    assert err.startswith("2 of 2 sentences cannot be made by the grammar, they have no tree: sentences 1, 2 (")
     table = rows(here / "trees")
     assert [row["line"] for row in table] == [1, 3]
     cut = [

@@ -115,7 +115,7 @@ def test_the_published_choices_on_a_grammar(tmp_path: Path, command: Command, mo
     [
         ([], "name a grammar and a corpus"),
         (["--vocabulary", "v"], "--vocabulary needs --frame paper"),
-        (["g", "t", "--token-scores", "f"], "replaces the grammar and the corpus"),
+        (["dyck", ".", "--token-scores", "f"], "replaces the grammar and the corpus"),
         (["--token-scores", "missing"], "missing"),
     ],
 )

@@ -104,8 +104,8 @@ def parsed(line: str) -> str | None:
             return None
     except KeyError:
         return "there is no such verb"
-    except InputError as error:
-        return str(error)
+    except InputError as error:  # files of pages need not be there
+        return None if error.code in ("missing", "no-model") else str(error)
     except TyperException as error:  # what is wrong with the arguments
         return error.format_message()
 

@@ -180,7 +180,7 @@ def test_ctrl_c_during_an_import(module: str, here: Path) -> None:
 
 
 IN_THE_VERB = """
-import os, signal
+import atexit, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from truesource.cli import main as entry
 
@@ -207,12 +207,19 @@ entry.main()
         "    try: interrupt()\n    finally: interrupt()",
         "    try: interrupt()\n    except KeyboardInterrupt:\n        try: interrupt()\n        finally: interrupt()",
         "    Fragile()\n    raise SystemExit(0)",
+        "    atexit.register(interrupt)\n    interrupt()",
     ],
-    ids=["once", "turned into another error", "twice", "three times", "where nothing can be raised"],
+    ids=["once", "turned into another error", "twice", "three times", "where nothing can be raised", "at exit"],
 )
-def test_ctrl_c(body: str) -> None:
-    done = script(IN_THE_VERB.format(body=body))
-    assert (done.returncode, done.stderr) == (130, STOPPED)
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_ctrl_c(number: str, code: int, body: str) -> None:
+    done = script(IN_THE_VERB.format(body=body).replace("(), signal.SIGINT", f"(), signal.{number}"))
+    assert (done.returncode, done.stderr) == (code, STOPPED)
+
+
+def test_ctrl_c_when_all_is_done() -> None:
+    done = script(IN_THE_VERB.format(body="    atexit.register(interrupt)\n    print('done')"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_ctrl_c_that_is_ignored_stays_ignored() -> None:

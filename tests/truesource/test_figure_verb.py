@@ -113,6 +113,7 @@ def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_pa
         (["forest", "-o", "x.jpg"], ".svg, .pdf or .png"),
         (["forest"], "name a file"),
         (["forest", "-o", "x.pdf", "--size", "big"], "--size is WIDTHxHEIGHT"),
+        (["forest", "-o", "x.pdf", "--font-size", "nan"], "--font-size"),
         (["-o", "x.pdf"], "name the figure"),
     ],
 )
@@ -123,6 +124,13 @@ def test_mistakes_are_named(
     found = command("figure", runs / "first", *given)
     assert found.code == 2 and message in " ".join(found.err.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_without_a_report_is_refused(command: Command, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "first", tmp_path / "run", ignore=shutil.ignore_patterns("report.html"))
+    for call in ([], ["lengths", "-o", tmp_path / "x.svg"]):
+        found = command("figure", tmp_path / "run", *call)
+        assert found.code == 2 and "no report yet" in found.err
 
 
 def test_a_page_of_two_runs_has_the_numbers_of_compare(command: Command, runs: Path, tmp_path: Path) -> None:

@@ -72,6 +72,17 @@ class Full(Bare):
     def snapshots(self):
         return [(10, self), (0, Full())]
 
+class Chatty(Full):
+    def __init__(self):
+        print("loading")
+    def score(self, sentences, frame):
+        print("scoring")
+        return super().score(sentences, frame)
+    def distributions(self, sentences):
+        for block in super().distributions(sentences):
+            print("position", block.position)
+            yield block
+
 class Greater(Full):
     def stepper(self):
         class Unnormalised(Stepper):
@@ -197,6 +208,13 @@ def test_sampling_from_code_goes_on_where_it_was_killed(here: Path, monkeypatch:
     make_samples("models.py:Full", 40, Decoding(), "killed", seed=1, shard_size=10)
     assert len(calls) == 5  # two shards, the one that was killed, and the two that were left
     assert whole is not None and SampleFolder.load("killed").record["digest"] == whole.record["digest"]
+
+
+@pytest.mark.parametrize(("verb", "said"), [("score", "scoring"), ("divergence", "position 0")])
+def test_what_a_model_prints_does_not_spoil_json(verb: str, said: str, here: Path, command: Command) -> None:
+    call = (part.replace("MODEL", "models.py:Chatty") for part in map(str, VERBS[verb]))
+    found = command(*call, "--json", "-")
+    assert json.loads(found.out) and {"loading", said} <= set(found.err.splitlines())
 
 
 def test_an_unnormalised_stepper_is_refused(here: Path, command: Command) -> None:

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from truesource.chain.grammar.rules import frequent_rules
 from truesource.chain.grammar.trees import draw_tree, typical_tree
+from truesource.chain.scores.section import surely_nearer
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
@@ -312,6 +314,8 @@ def test_results_without_a_measure_are_damaged(run):
         ("stages.json", lambda record: record["stages"]["grammar"].update(seconds="1"), r"stages\.grammar\.seconds: "),
         ("provenance.json", lambda record: record.update(cores="many"), "cores: "),
         ("config.json", lambda record: record.update(evaluation=[]), "evaluation: "),
+        ("grammar/diagnosis.json", lambda record: record.update(mean_length=[[]]), "mean_length: "),
+        ("grammar/diagnosis.json", lambda record: record.update(held_out={"sentences": [[]]}), "held_out.sentences: "),
     ],
 )
 def test_a_record_with_a_value_of_another_kind_is_refused(run, file, change, message):
@@ -464,7 +468,29 @@ def test_verdict_warns_exactly_when_the_whole_interval_is_below_one(value, half)
         "relative_ppl_high": value + half,
     }
     assert words.verdict([row]).startswith("Warning") == (value + half < 1.0 - words.PERFECT)
-    assert f"{value:.3f}" in words.answer([row])[0]
+    other = {**row, "model": "n", "relative_ppl": 2.5}
+    assert f"{value:.3f}" in words.answer([row], lambda *_: False)[0]
+    assert "may be chance" not in words.answer([row], lambda *_: False)[0]
+    for sure in (True, False):
+        (said,) = words.answer([other, row], lambda *_: sure)  # noqa: B023
+        assert ("That it is better than n may be chance." in said) != sure
+
+
+def test_the_best_model_is_surely_better_by_the_scores_of_both():
+    rng, sentence = np.random.default_rng(1), np.repeat(np.arange(100), 5)
+    oracle = rng.normal(-3.0, 1.0, 500)
+    tables = {
+        name: {"sentence": sentence, "oracle": oracle, "model": oracle - gap + rng.normal(0.0, 0.3, 500)}
+        for name, gap in (("near", 0.1), ("same", 0.1), ("far", 0.5), ("far-2", 0.501))
+    }
+    near, same, far, gone = ({"model": name} for name in ("near", "same", "far", "gone"))
+    seeds = {"model": "far", "replicates": [far, {"model": "far-2"}]}
+    run = SimpleNamespace(scores=tables)
+    assert surely_nearer(run, near, far, 3)
+    assert surely_nearer(run, near, seeds, 3)
+    assert not surely_nearer(run, far, near, 3)
+    assert not surely_nearer(run, near, same, 3)
+    assert not surely_nearer(run, near, gone, 3)
 
 
 def test_a_model_that_makes_few_sentences_stands_apart(run):
@@ -478,7 +504,8 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     assert "trigram: the oracle cannot make 8 and the model cannot make 180 of 200 sentences;" in text
     assert "trigram (causal, 12 sentences)" in text
     assert text.index("causal-small") < text.index("trigram")
-    assert words.best([few], "causal") == few
+    assert words.ranked([few], "causal") == [few]
+    assert "better than trigram" not in text
     assert not words.verdict([{**few, "relative_ppl_high": 0.95}]).startswith("Warning")  # it chose its sentences
     assert words.left_out(rows) == []
 

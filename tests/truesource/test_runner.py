@@ -455,6 +455,7 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
     "number",
     [
         pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.slow),  # above, in this process, at more places
+        pytest.param(signal.SIGTERM, id="SIGTERM"),
         pytest.param(signal.SIGKILL, id="kill -9"),
     ],
 )
@@ -463,9 +464,10 @@ def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished:
     shutil.rmtree(folder / "models")
     metrics = "runs/toy/models/c.partial/metrics.jsonl"
     code, err = stopped_in_training(number, metrics, copy, "run", "toy.yaml")
-    assert code == (130 if number == signal.SIGINT else -number), err
+    assert code == (-number if number == signal.SIGKILL else 128 + number), err
     assert "Traceback" not in err
-    if number == signal.SIGINT:
+    if number != signal.SIGKILL:
+        assert "train c: stopped, " in err and "train c: done, " not in err
         assert "truesource: stopped; what was finished is kept" in err
         assert list((folder / "models" / "c.partial" / "checkpoints").glob("checkpoint-*"))
     assert run(copy)[0] == "train:c"

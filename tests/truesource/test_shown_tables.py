@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from truesource.chain.scores.tables import results_table
 from truesource.cli.output import show
 from truesource.evaluation.core.score import Score
+from truesource.report import table as tables
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell
 
 NUMBERS = [f"{i}.{i}{i}{i}" for i in range(1, 10)]
@@ -95,3 +97,29 @@ def test_a_table_in_a_notebook() -> None:
     assert '<th style="text-align: right">KL nats</th>' in html
     assert '<td style="text-align: left">a&lt;b</td><td style="text-align: right">0.10 [0.05, 0.15]</td>' in html
     assert '<td style="text-align: right">\N{EN DASH}</td></tr></tbody></table><p>95% intervals</p>' in html
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "text"),
+    [
+        (25336.1164, ".4f", "25336"),
+        (-1234.56, ".2f", "\N{MINUS SIGN}1235"),
+        (999.994, ".2f", "999.99"),
+        (1.1457, ".4f", "1.1457"),
+        (2e9, ".2f", "2e+09"),
+        (1234.5, ".3g", "1.23e+03"),
+    ],
+)
+def test_large_numbers_have_no_more_digits_than_anyone_reads(value: float, spec: str, text: str) -> None:
+    assert tables.shown(value, spec) == text
+
+
+def test_two_bounds_of_one_language_are_explained() -> None:
+    """The oracle's bound is of all words, that of a model of the words that it knows."""
+    row = {**dict.fromkeys(("ppl", "bound", "relative_ppl", "rho", "r2_pearson"), 1.0), "tokens": 9}
+    rows = [
+        {**row, "model": name, "objective": "causal", "signature": f"objective:causal|vocab:{vocabulary}"}
+        for name, vocabulary in (("oracle", "9/all"), ("net", "5/0a"))
+    ]
+    assert "<unk>" in results_table(rows).note
+    assert "<unk>" not in results_table(rows[:1]).note

@@ -80,6 +80,7 @@ REFUSE = {
     "report run": f"a report needs {REPORT}",
     "figure run": f"a report needs {REPORT}",
     "demo": f"the run demo needs {BOTH}",
+    "warm": f"the run warm needs {REPORT}",
     "run trained.yaml": f"the run toy needs {BOTH}",
     "run loaded.yaml": f"the run toy needs {BOTH}",
     "run code.yaml": f"the run toy needs {REPORT}",

@@ -14,6 +14,8 @@ from toy_english import BANK, TOY
 
 from truesource.cli.interrupts import INTERRUPTED, STOPPED
 
+pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="a forked process may not use the frameworks of macOS")
+
 TEXT = "the dog sees a cat\nman walks\n"
 
 

@@ -100,7 +100,8 @@ def test_data_frames_have_the_same_columns() -> None:
 
 
 def test_latex_is_escaped_and_has_rules() -> None:
-    text = latex_text([table()])
+    text = latex_text([table(), table()], "a_1")
+    assert text.count(r"\label{tab:a-1-of-one}") == text.count(r"\label{tab:a-1-of-one-1}") == 1
     assert r"m\_1 \& 50\% & $-$1.23 [$-$2.50, 0.10] & $<$0.0001 & a, " in text
     assert [rule for rule in (r"\toprule", r"\midrule", r"\bottomrule") if rule in text] == [
         r"\toprule",
@@ -108,7 +109,7 @@ def test_latex_is_escaped_and_has_rules() -> None:
         r"\bottomrule",
     ]
     assert r"\begin{tabular}{lrrl}" in text
-    assert r"\caption{of one. 50\% of it.}" in text
+    assert "\\caption{Of one. 50\\% of it.}\n\\label{tab:a-1-of-one}\n" in text
     assert "\n{[}2] & -- & -- & --" in text  # [2] after the end of a row would be an argument of it
     assert "% m_1 & 50%: kl|v:1" in text
     assert all(character.isascii() for character in text)

@@ -20,6 +20,7 @@ from truesource.lmtrain.model_registry import completed, settings_class
 from truesource.lmtrain.references import is_own
 
 ALL = "all"  #: stands for every baseline of a suite
+TRAINED = "trained elsewhere"  #: in place of an architecture, of models that the benchmark does not train
 CHECKPOINT_EVERY = 100  #: steps
 #: settings that are the same for all models of a suite
 FIXED = {
@@ -36,15 +37,16 @@ class Candidate:
     """A model of a benchmark: an architecture, and its settings where they differ from the suite's preset."""
 
     name: str
-    architecture: str  #: a name, a reference to code of one's own, or one of `REFERENCES`
+    architecture: str  #: a name, a reference to code of one's own, one of `REFERENCES`, or `TRAINED`
     model: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     base: Path | None = None  #: folder that relative files of code start from; None: the working folder
+    folder: Path | None = None  #: of a model that somebody trained, or with a folder for each language; None: no such
 
     @property
     def trained(self) -> bool:
-        """Whether it is trained, or counted, on the corpora."""
-        return self.architecture not in REFERENCES
+        """Whether the benchmark trains it, or counts for it, on the corpora."""
+        return self.architecture not in REFERENCES and self.folder is None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -53,9 +55,36 @@ class Candidate:
 
     def by_objective(self) -> list[Candidate]:
         """The same; a reference is there for causal and for masked models."""
-        if self.trained:
+        if self.trained or self.folder is not None:
             return [self]
         return [replace(self, model={"objective": objective}) for objective in ("causal", "masked")]
+
+    def folder_of(self, language: str, *, alone: bool) -> Path:
+        """The folder of the model that was trained on a language.
+
+        Args:
+            language: name in the suite.
+            alone: it is the only one that is measured, so the folder may be that of the model itself.
+
+        Raises:
+            InputError: there is no model.
+        """
+        assert self.folder is not None
+        if (self.folder / language / "config.json").is_file():
+            return self.folder / language
+        if not (self.folder / "config.json").is_file():
+            raise InputError(
+                f"{self.name}: there is no model of the language {language}; expecting a folder {language} with one",
+                self.folder,
+                code="missing",
+            )
+        if not alone:
+            raise InputError(
+                f"{self.name} is one model, which was trained on one language; name the language with --languages",
+                self.folder,
+                code="several-languages",
+            )
+        return self.folder
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
         """The full settings on a language; code of one's own is imported, and named with its digest.
@@ -110,7 +139,8 @@ def candidates(suite: Suite, asked: Sequence[str], overrides: Sequence[str], nam
 
     Args:
         suite: names of its baselines stand for their settings.
-        asked: names of baselines, architectures, references to code, or ``all`` for every baseline.
+        asked: names of baselines, architectures, references to code, ``all`` for every baseline, or ``NAME=FOLDER`` for
+            a model that was trained on the corpora.
         overrides: ``model.KEY=VALUE`` and ``training.KEY=VALUE``; for one model.
         name: what the one model is called; None: by the suite, or by architecture and settings.
 
@@ -144,6 +174,13 @@ def baseline(suite: Suite, name: str) -> Candidate:
 
 
 def _candidate(suite: Suite, asked: str, overrides: Sequence[str], name: str | None) -> Candidate:
+    called, is_folder, folder = asked.partition("=")
+    if is_folder:
+        if overrides:
+            raise InputError(f"{called} is trained already, so it takes no settings; leave --set out", code="trained")
+        if not Path(folder).is_dir():
+            raise InputError(f"{called}: there is no such folder", folder, code="missing")
+        return Candidate(name or plain_name(called), TRAINED, folder=Path(folder).resolve())
     if asked in suite.baselines and not overrides:
         found = baseline(suite, asked)
         return found if name is None else Candidate(name, found.architecture, found.model, found.training)

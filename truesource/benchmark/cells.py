@@ -21,10 +21,11 @@ from truesource.benchmark.truth import LanguageTruth
 from truesource.evaluation.core.constant import counted_frequencies
 from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.threads import one_thread
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class AskedCell:
     shape: ModelConfig | None  #: None: a reference
     training: TrainConfig | None  #: None: nothing is trained in steps
     suite_digest: str  #: of all that decides the results of this language
+    given: Path | None = None  #: folder of a model that was trained elsewhere; None: no such
 
     @property
     def id(self) -> str:
@@ -67,10 +69,12 @@ class AskedCell:
         settings = None if self.shape is None else self.shape.model_dump(mode="json") | {"name": None}
         training = None if self.training is None else self.training.model_dump(mode="json")
         asked = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
+        if self.given is not None:
+            asked["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
         return f"{self.language}-{self.candidate.name}-seed{self.seed}-{digest_json(asked)[:8]}"
 
     def __str__(self) -> str:
-        masked = ", masked" if self.objective == "masked" and self.shape is None else ""
+        masked = ", masked" if self.objective == "masked" and self.shape is None and self.given is None else ""
         return f"{self.candidate.name}{masked} on {self.language}, seed {self.seed}"
 
 
@@ -85,6 +89,13 @@ def planned_cells(
     found = []
     for name in languages:
         for candidate in candidates:
+            if candidate.folder is not None:
+                given = candidate.folder_of(name, alone=len(languages) == 1)
+                objective = load_model(given).objective
+                found.append(
+                    AskedCell(name, candidate, seeds[0], objective, None, None, suite.digest_of(name), given=given)
+                )
+                continue
             shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
             objective = candidate.model["objective"] if shape is None else shape.objective
             for seed in seeds if training is not None else list(seeds)[:1]:
@@ -165,8 +176,12 @@ def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
 
 
 def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> FinishedCell:
-    learned: Learned = _reference(cell, truth) if cell.shape is None else _learned(suite, folder, cell, truth)
-    longest = None if cell.shape is None else cell.shape.longest
+    if cell.given is not None:
+        learned, longest = _given(cell.given, cell, truth)
+    elif cell.shape is None:
+        learned, longest = _reference(cell, truth), None
+    else:
+        learned, longest = _learned(suite, folder, cell, truth), cell.shape.longest
     found = MeasuredModel(learned.model, truth, longest)
     return {
         "measured": {
@@ -210,6 +225,30 @@ def _reference(cell: AskedCell, truth: LanguageTruth) -> Learned:
     if cell.candidate.architecture == "oracle":
         model = _OracleOfParts(truth, cell.objective, tuple(truth.known))
     return Learned(model, [], 0, tokens + sentences, None, None)
+
+
+def _given(folder: Path, cell: AskedCell, truth: LanguageTruth) -> tuple[Learned, int | None]:
+    """A model that was trained elsewhere, and the most tokens that it reads, two marks included."""
+    model = load_model(folder)
+    words, known = set(model.vocabulary or truth.known), set(truth.known)
+    if words != known:
+        raise InputError(
+            f"{cell.candidate.name} was trained on another text than the corpus of {cell.language}: it knows"
+            f" {len(words & known):,} of the {len(known):,} words that occur at least"
+            f" {truth.suite.training.min_count} times there, and {len(words - known):,} others; train it on the split"
+            f" train of corpora/{cell.language} in the folder of results (--corpora makes it), with these words alone",
+            folder,
+            code="other-language",
+        )
+    longest = getattr(model, "longest", None)
+    needed = truth.language.range.high
+    if longest is not None and longest < needed:
+        raise InputError(
+            f"{cell.candidate.name} reads {longest} words at most, but strings have up to {needed}",
+            folder,
+            code="too-short",
+        )
+    return Learned(model, [], 0, 0, None, None), None if longest is None else longest + 2
 
 
 class _OracleOfParts(Oracle):

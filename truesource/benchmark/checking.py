@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.benchmark.candidates import Candidate
+from truesource.benchmark.candidates import TRAINED, Candidate
 from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults
 from truesource.benchmark.run import Asked, execute
 from truesource.benchmark.standings import cells_of, share_sums
@@ -85,6 +85,8 @@ def check_cell(suite: Suite, results: BenchmarkResults, which: str | None) -> Ch
         InputError: there is no such cell, or the model cannot be made here.
     """
     model, cell = _chosen(results, which)
+    if model["architecture"] == TRAINED:
+        raise InputError(f"{model['name']} was trained elsewhere, so it cannot be trained again here", code="trained")
     candidate = Candidate(model["name"], model["architecture"], _section(model, "model"), _section(model, "training"))
     with tempfile.TemporaryDirectory(prefix="truesource-check-") as folder:
         asked = Asked(suite, [candidate], [cell["language"]], [cell["seed"]])

@@ -12,19 +12,23 @@ from truesource.cli.options import Force, IntervalSeed, Json, Overrides, Schedul
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from truesource.benchmark.results import BenchmarkResults
     from truesource.benchmark.run import Asked
+    from truesource.benchmark.standings import Standings
     from truesource.benchmark.suite import Suite
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.parallel import Share, Workers
 
+ABOVE = 3  #: exit code
 RESULTS = "results.json"
 PAGE = "leaderboard.html"
 
 SuiteName = Annotated[str, typer.Option("--suite", help="Suite: tiny, small, paper, or a YAML file of your own.")]
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", help="Model to measure: an architecture, file.py:name, or all. Repeatable."),
+    typer.Option("--model", help="Model: an architecture, file.py:name, all, or NAME=FOLDER if trained. Repeatable."),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="What the model is called in tables.")]
 Languages = Annotated[str | None, typer.Option("--languages", help="Languages to measure, such as brackets,english.")]
@@ -45,6 +49,13 @@ Peak = Annotated[
 ]
 Export = Annotated[
     Path | None, typer.Option("--export-lm-eval", help="Write minimal pairs as tasks of lm-evaluation-harness here.")
+]
+Corpora = Annotated[bool, typer.Option("--corpora", help="Only sample the corpora into the folder, to train on.")]
+FailAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-above", metavar="X", min=1.0, help="Exit code 3 if a relative perplexity of yours is above X."
+    ),
 ]
 Cell = Annotated[str | None, typer.Option("--cell", help="With --check: which cell, as LANGUAGE/MODEL/SEED.")]
 
@@ -67,6 +78,8 @@ def command(
     plan: Plan = False,
     flops_per_second: Peak = None,
     export_lm_eval: Export = None,
+    corpora: Corpora = False,
+    fail_above: FailAbove = None,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
     force: Force = False,
@@ -77,14 +90,19 @@ def command(
     1 is the truth, 0 knows word frequencies only. Finished cells are kept; an interrupted benchmark continues when the
     command is repeated. Without --model, the command shows the models that come with truesource.
 
+    With --corpora you get the corpora to train your own models on; --model NAME=FOLDER measures these. FOLDER has a
+    folder for each language, or is the model of the one that --languages names.
+
     Example: truesource benchmark --model my_rnn.py:GRU --set model.hidden=128 -o results/
+
+    Example: truesource benchmark --languages brackets --model mine=my_model/ -o results/ --fail-above 1.10
     """
     from truesource.benchmark.candidates import ALL, candidates
     from truesource.benchmark.run import Asked
     from truesource.benchmark.suite import load_suite
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Share, Workers
 
     modes = {
         "--check": check is not None,
@@ -95,9 +113,13 @@ def command(
     given = [mode for mode, asked in modes.items() if asked]
     if len(given) > 1:
         raise InputError(f"{given[0]} and {given[1]} exclude each other; give only one of them", code="several-modes")
+    if corpora and (output is None or model):
+        raise InputError("--corpora needs --output, and excludes --model", code="several-modes")
+    if fail_above is not None and not model:
+        raise InputError("--fail-above is for models that --model names", code="several-modes")
     if cell is not None and check is None:
         raise InputError("--cell needs --check", code="several-modes")
-    _require_extras(networks=bool(model or plan or check), page=output is not None)
+    _require_extras(networks=bool(model or plan or check), page=output is not None and not corpora)
     chosen = load_suite(suite)
     files = OutputFiles(json=json, force=force)
     if check is not None:
@@ -105,7 +127,9 @@ def command(
         return
     wanted = [ALL] if plan and not model else model or []
     asked = Asked.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
-    if export_lm_eval is not None:
+    if corpora and output is not None:
+        _sample(asked, output, Workers(workers or 1, scheduler), files)
+    elif export_lm_eval is not None:
         _export(asked, export_lm_eval, files, force=force)
     elif plan:
         _plan(asked, flops_per_second, files)
@@ -116,7 +140,9 @@ def command(
                 raise InputError("name a folder for the results with -o", code="no-output")
             share = Share() if shard is None else Share.parse(shard)
             own = _measure(asked, output, _workers(workers, scheduler), share)
-        _show(chosen, own, join or [], baseline, output, files, seed)
+        found = _show(chosen, own, join or [], baseline, output, files, seed)
+        if fail_above is not None:
+            _compare_with(fail_above, found, [each.name for each in asked.candidates])
 
 
 def _require_extras(*, networks: bool, page: bool) -> None:
@@ -186,8 +212,8 @@ def _show(
     output: Path | None,
     outputs: OutputFiles,
     seed: int,
-) -> None:
-    """Print the tables of all models, and write the page where there is a folder."""
+) -> list[Standings]:
+    """Print the tables of all models, and write the page where there is a folder; where the models stand."""
     from truesource.benchmark.differences import difference_tables, differences_of
     from truesource.benchmark.joining import beside_baselines
     from truesource.benchmark.page.write import write_page
@@ -212,6 +238,32 @@ def _show(
         folder=written,
         json=json_of(standing_records(found, compared, own=mine)),
     )
+    return found
+
+
+def _compare_with(most: float, found: Sequence[Standings], own: Sequence[str]) -> None:
+    """Say which relative perplexities are above the threshold; exit code 3 if there are any."""
+    from truesource.benchmark.tables import is_reference
+
+    above = [
+        f"{row.name} on {language} {standing.relative_ppl:.4f}"
+        for each in found
+        for row in each.rows
+        if row.name in own and not is_reference(row)
+        for language, standing in row.languages.items()
+        if not standing.relative_ppl <= most
+    ]
+    if above:
+        echo(f"truesource: relative perplexity above {most:g}: {', '.join(above)}", err=True)
+        raise typer.Exit(ABOVE)
+
+
+def _sample(asked: Asked, output: Path, workers: Workers, outputs: OutputFiles) -> None:
+    """Make the corpora alone."""
+    from truesource.benchmark.run import sample
+
+    folders = sample(asked, output, workers=workers)
+    outputs.finish(f"truesource train {folders[0]} -o mine/{asked.languages[0]}", folder=output)
 
 
 def _plan(asked: Asked, flops_per_second: float | None, outputs: OutputFiles) -> None:

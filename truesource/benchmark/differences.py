@@ -9,7 +9,7 @@ from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import Standings, share_sums
 from truesource.benchmark.tables import SPEC, is_reference
 from truesource.comparing.tables import p_cell
-from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_texts
+from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.support.errors import InputError
 from truesource.report.table import ReportTable, TableRow, score_cell

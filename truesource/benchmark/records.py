@@ -7,7 +7,7 @@ from typing import Any
 
 from truesource.benchmark.differences import ShareDifference
 from truesource.benchmark.standings import LanguageStanding, Standing, Standings
-from truesource.evaluation.comparing.contrast import Contrast
+from truesource.evaluation.measures.contrast import Contrast
 
 
 def standing_records(

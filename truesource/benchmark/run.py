@@ -14,7 +14,7 @@ from typing import Any
 
 from truesource.benchmark.candidates import Candidate
 from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read_cell, read_truth
-from truesource.benchmark.corpora import corpus_of, make_corpora
+from truesource.benchmark.corpora import corpus_folder, corpus_of, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Suite
 from truesource.generator.interface.computing import current
@@ -23,6 +23,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.locks import BusyError, exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.progress import seconds_left
 from truesource.grammar.support.records import holds
 from truesource.lmtrain.device import computing
 from truesource.lmtrain.own.settings import OwnSettings
@@ -109,6 +110,18 @@ def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Ou
     )
 
 
+def sample(asked: Asked, folder: Path, *, workers: Workers) -> list[Path]:
+    """Make the corpora of the languages that are asked for, those that stand there are kept; their folders.
+
+    Raises:
+        InputError: the folder holds another suite or something else.
+    """
+    _claim(asked.suite, folder)
+    for name in asked.languages:
+        make_corpora(asked.suite, name, folder, workers)
+    return [corpus_folder(folder, name) for name in asked.languages]
+
+
 def _make(
     suite: Suite, folder: Path, cells: Sequence[AskedCell], numbers: Sequence[int], workers: Workers
 ) -> list[tuple[int, str]]:
@@ -161,8 +174,9 @@ class _Progress:
         """One more is finished, or has failed."""
         self._done += 1
         left = self._n - self._done
-        seconds = (time.perf_counter() - self._begun) / self._done * left
-        rest = f"; {left} to go, about {duration(seconds)}" if left else ""
+        seconds = seconds_left(self._done, time.perf_counter() - self._begun, self._done, left)
+        about = "" if seconds is None else f", about {duration(seconds)}"
+        rest = f"; {left} to go{about}" if left else ""
         if reason is None:
             log.info("[%d/%d] %s: done%s", self._done, self._n, self._cells[number], rest)
         else:

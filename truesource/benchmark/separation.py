@@ -12,7 +12,7 @@ import numpy as np
 
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import cells_of, share_sums
-from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_texts
+from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.seeds import DEFAULT_SEED

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
-from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
+from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.result_records import ResultRecords

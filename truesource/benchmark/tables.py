@@ -9,9 +9,9 @@ from typing import Literal
 from truesource.benchmark.results import REFERENCES
 from truesource.benchmark.standings import THRESHOLDS, LanguageStanding, Standing, Standings
 from truesource.benchmark.suite import Suite
-from truesource.evaluation.comparing.contrast import Contrast
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.measures.contrast import Contrast
 from truesource.report.table import ABSENT, Cell, ReportTable, TableRow, score_cell, shown
 from truesource.report.words import brief, listed
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from truesource.cli.console import echo
 from truesource.cli.logs import LogSettings, begin_logs
 from truesource.cli.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Verb
+from truesource.grammar.support.printable import message
 
 #: module of each verb and its line in the list of all, in the order of the list
 VERBS = {
@@ -73,6 +76,20 @@ def load(name: str) -> Any:
     return typer.main.get_command(made)
 
 
+UsageError: Any = typer.BadParameter.__base__
+
+
+@contextmanager
+def _short_quotes() -> Iterator[None]:
+    """Shorten what the one line of a usage error quotes."""
+    try:
+        yield
+    except UsageError as error:
+        if "\n" not in error.message:  # else it is the help
+            error.message = message(error.message)
+        raise
+
+
 class Verbs(TyperGroup):
     """The verbs by name; only the one that is called is imported."""
 
@@ -83,6 +100,16 @@ class Verbs(TyperGroup):
             for name in dict.fromkeys((*groups, *VERBS))
         }
         super().__init__(**{**given, "commands": lines})
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """The context of a call."""
+        with _short_quotes():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call a verb."""
+        with _short_quotes():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name, the command and its arguments."""

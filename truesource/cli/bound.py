@@ -22,6 +22,8 @@ from truesource.cli.options import (
     SplitName,
     TokenTable,
     Workers,
+    grammar_there,
+    text_there,
 )
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
@@ -71,10 +73,12 @@ class BoundSettings(Settings):
 @with_options(BoundSettings)
 def command(
     grammar: Annotated[
-        Path | None, typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.")
+        Path | None,
+        typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.", callback=grammar_there),
     ] = None,
     corpus: Annotated[
-        Path | None, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")
+        Path | None,
+        typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.", callback=text_there),
     ] = None,
     *,
     settings: BoundSettings,

@@ -89,11 +89,11 @@ def convert_grammar(
         pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
     pruning = None
     if settings.level is not None:
-        from truesource.grammar.estimate import project
+        from truesource.grammar.estimate.split_merge.project import project
 
         pcfg = project(pcfg, settings.level)
     if settings.prune is not None:
-        from truesource.grammar.estimate import prune
+        from truesource.grammar.estimate.prune import prune
 
         pcfg, cost = prune(pcfg, settings.prune)
         echo(str(cost))
@@ -109,10 +109,12 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     """The grammar of the n-gram model in a folder."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.suggestions import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
     from truesource.lmtrain.architectures.ngram.loading import NGRAM, load_ngram
     from truesource.lmtrain.loading import model_type_of
 
+    refuse_other_kind(folder, "model")
     given = settings.model_dump(include={"from_", "start", "normalise"}, exclude_defaults=True)
     if given:
         options = ", ".join(map(option_name, given))

@@ -35,24 +35,41 @@ def command(
     """
     from truesource.cli.asked import FIGURES, require_ending, size_of
     from truesource.cli.output import OutputFiles
-    from truesource.experiment import draw_figure, figures_of_report
+    from truesource.grammar.support.suggestions import require_run
 
+    require_run(run)
+    titles = _titles(run)
     if name is None:
         if output is not None or size is not None or font_size is not None:
             raise InputError("name the figure to draw; without a name, and without options, all are listed")
-        titles = figures_of_report(run)
         width = max(map(len, titles), default=0)
         for each, title in titles.items():
             echo(f"{each:<{width}}  {title}")
         return
+    if name not in titles:
+        raise InputError(
+            f"the report has no figure {name!r}; it has {', '.join(titles) or 'none'}", run, code="no-figure"
+        )
     if output is None:
         raise InputError(f"name a file to write the figure to, such as -o {name}.pdf")
     require_ending(output, "--output", FIGURES)
     inches = size_of(size, "--size")
     files = OutputFiles(more=[output], force=force)
+    from truesource.experiment import draw_figure
+
     drawn = draw_figure(run, name, output.suffix.lower().removeprefix("."), inches, font_size)
     files.write_with(lambda: _write(output, drawn), [output], {})
     echo(f"Wrote {output}.")
+
+
+def _titles(run: Path) -> dict[str, str]:
+    """The figures of the report that stands in the run; to draw them all takes seconds."""
+    from truesource.report.shown_figures import figures_on_page
+
+    page = run / "report.html"
+    if not page.is_file():
+        raise InputError("the run has no report yet; finish the run, or write one with truesource report", run)
+    return figures_on_page(page.read_text(encoding="utf-8"))
 
 
 def _write(path: Path, content: bytes) -> None:

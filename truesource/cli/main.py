@@ -1,4 +1,4 @@
-"""The entry point: every failure ends in one sentence and an exit code. Heavy imports come after Ctrl-C is handled."""
+"""The entry point: every failure ends in one sentence and an exit code. Heavy imports come after the signals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from truesource.cli.failures import explain
 from truesource.cli.interrupts import INTERRUPTED, STOPPED, Interrupts, say
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import terminal
+from truesource.grammar.support.printable import message
 
 FAILED = 2  #: exit code
 BUG = 1  #: exit code
@@ -22,24 +22,26 @@ def main() -> None:
     """Run the command.
 
     Exit codes: 2 after bad input, where the machine ran out of something (disk, memory, open files, threads), or where
-    the program that reads the output has ended; 130 after Ctrl-C. Any other error is a bug: exit code 1, and a
-    sentence that says where the traceback is.
+    the program that reads the output has ended; 130 after Ctrl-C, 143 after SIGTERM. Any other error is a bug: exit
+    code 1, and a sentence that says where the traceback is.
     """
     with Interrupts() as interrupts:
         code: ExitCode = 0
+        stopped: int | None = None
         try:
             _run()
         except SystemExit as stop:
             code = stop.code
             if isinstance(stop.__context__, BrokenPipeError):  # typer has ended the command for it, in silence
                 code = _failed(stop.__context__)
+            elif code == INTERRUPTED:
+                stopped = interrupts.exit_code(stop.__context__ or stop)
         except BaseException as error:
-            # an interrupted import or library may raise anything
-            interrupted = interrupts.count > 0 or isinstance(error, KeyboardInterrupt)
-            code = INTERRUPTED if interrupted else _failed(error)
-        if code == INTERRUPTED:
+            stopped = interrupts.exit_code(error)
+            code = _failed(error) if stopped is None else stopped
+        if stopped is not None:
             say(STOPPED)
-        code = _flushed(code)
+        code = _flushed(stopped or code)
         if (logs := _logs()) is not None:
             logs.end_logs(code)
         sys.exit(code)
@@ -78,7 +80,7 @@ def _bug(error: BaseException) -> int:
 
 
 def _say(sentence: str) -> None:
-    text = f"truesource: {terminal(sentence)}"
+    text = f"truesource: {message(sentence)}"
     say(text)
     if (logs := _logs()) is not None:
         logs.to_log_file(text)

@@ -8,6 +8,45 @@ from typing import Annotated, Literal
 import typer
 
 from truesource.grammar.conventions import Name
+from truesource.grammar.support.errors import InputError
+
+
+def model_there(text: str | None) -> str | None:
+    """The reference of a model, refused where it names none; here and below before anything is imported for the work.
+
+    Raises:
+        InputError: as `truesource.lmtrain.references.require_there`.
+    """
+    from truesource.lmtrain.references import require_there
+
+    if text is not None:
+        require_there(text)
+    return text
+
+
+def grammar_there(path: Path | None) -> Path | None:
+    """A grammar, refused where there is none.
+
+    Raises:
+        InputError: it is no file and no language.
+    """
+    from truesource.grammar.formats import require_source
+
+    if path is not None:
+        require_source(path)
+    return path
+
+
+def text_there(path: Path | None) -> Path | None:
+    """A text or corpus, refused where there is none.
+
+    Raises:
+        InputError: there is no such file or folder.
+    """
+    if path is not None and not path.exists():
+        raise InputError("there is no such file", path, code="missing")
+    return path
+
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 License = Annotated[
@@ -16,7 +55,10 @@ License = Annotated[
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
 IntervalSeed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the intervals.")]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Number of sentences to sample.")]
-Grammar = Annotated[Path, typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.")]
+Grammar = Annotated[
+    Path,
+    typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.", callback=grammar_there),
+]
 Lengths = Annotated[
     str | None, typer.Option("--lengths", help="Range of sentence lengths, such as 6..25 (default: all lengths).")
 ]
@@ -64,11 +106,19 @@ TokenTable = Annotated[
 WordTable = Annotated[
     Path | None, typer.Option("--word-table", help="Write a row for each word to this .csv or .parquet file.")
 ]
-Model = Annotated[str, typer.Argument(help="Model: a folder, or code of your own as file.py:name.")]
-OracleGrammar = Annotated[
-    Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from: a file, or a language.")
+Model = Annotated[
+    str, typer.Argument(help="Model: a folder, or code of your own as file.py:name.", callback=model_there)
 ]
-TextOrCorpus = Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")]
+OracleGrammar = Annotated[
+    Path,
+    typer.Option(
+        "--oracle", help="Grammar that the corpus was sampled from: a file, or a language.", callback=grammar_there
+    ),
+]
+TextOrCorpus = Annotated[
+    Path,
+    typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.", callback=text_there),
+]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this run is written to RUNS/NAME.")]
 Rebuild = Annotated[bool, typer.Option("--force", help="Repeat all stages, even those that are up to date.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of processes; results do not depend on it.")]

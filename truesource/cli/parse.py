@@ -107,6 +107,8 @@ def command(
         written = [str(output), *files.write(json=json_of(record))]
         following = f"induce {output} -o grammar.npz"
     trees = record["counts"]["outcomes"][ParseOutcome.PARSED]
+    if not trees:
+        following = f"inspect {grammar} {corpus}"
     echo(f"Wrote {' and '.join(written)}: {trees:,} trees. Next: truesource {following}")
 
 

@@ -12,6 +12,7 @@ from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.grammar.conventions import without_headers
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import refuse_other_kind
 from truesource.grammar.support.unpacking import read_chunks
 
 if TYPE_CHECKING:
@@ -111,7 +112,10 @@ def kind_of(given: str) -> str:
     if path.is_dir():
         if (path / "record.json").exists():
             return "corpus"
-        return "model" if names_model(given) else "treebank"
+        if names_model(given):
+            return "model"
+        refuse_other_kind(path, "model")  # a run
+        return "treebank"
     if not path.exists():
         if any(c in given for c in "*?["):
             return "treebank"

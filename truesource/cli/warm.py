@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import logging
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -20,20 +21,21 @@ import truesource
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
 
-#: settings of a run that calls what every run calls, in seconds where its kernels are compiled
+#: settings of a run that calls what every run calls
 RUN: dict[str, Any] = {
     "name": "warm",
     "treebank": {"embedded": "english:size=small", "sentences": 200, "held_out": 0.05},
-    "grammar": {"method": "split_merge", "split_merge": {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}},
+    "grammar": {"method": "relative_frequency"},
     "corpus": {"lengths": "6..12", "splits": {"train": 100, "dev": 10, "test": 10, "eval": 10}},
     "models": [],
 }
+SPLIT_MERGE = {"method": "split_merge", "split_merge": {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}}
 
 
 def command() -> None:
     """Compile the kernels that runs, sampling, scoring and parsing need, so that later calls do not wait for them.
 
-    This takes about a minute, once. Compiled kernels are kept beside the installation, or in the folder that
+    This takes about a minute, once. Compiled kernels are kept in the folder of the installation, or in the one that
     NUMBA_CACHE_DIR names. Use it when you build a container image; elsewhere, each call compiles what it needs.
 
     Example: truesource warm
@@ -43,8 +45,9 @@ def command() -> None:
 
     logging.getLogger("truesource").setLevel(logging.WARNING)  # the messages of the small run
     with tempfile.TemporaryDirectory() as folder:
-        _compile_for_runs(Path(folder))
+        _compile_for_runs(Path(folder), {**RUN, "grammar": SPLIT_MERGE})
         _compile_for_verbs(PCFG.load(Path(folder) / RUN["name"] / "grammar" / "grammar.npz"))
+    _stamp().touch()
     echo("The kernels are compiled. Next: truesource demo")
 
 
@@ -72,7 +75,11 @@ def warm_beside() -> Iterator[None]:
 
 
 def _main() -> None:
-    """Compile for runs until standard input is closed, which the end of the parent process does too."""
+    """Compile for runs until standard input is closed, which the end of the parent process does too.
+
+    The kernels of split-merge training are left out: a run that needs them needs them at once. Where networks can be
+    trained, what that imports is imported, so that Python compiles it, and it is in memory.
+    """
     os.nice(10)  # the run comes first
     folder = Path(tempfile.mkdtemp())
 
@@ -83,17 +90,19 @@ def _main() -> None:
 
     Thread(target=end_with_parent, daemon=True).start()
     try:
-        _compile_for_runs(folder)
+        _compile_for_runs(folder, RUN)
+        with suppress(ImportError):
+            importlib.import_module("truesource.lmtrain.trained_models")
+        _stamp().touch()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _compile_for_runs(folder: Path) -> None:
+def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:
     from truesource.experiment import execute
     from truesource.run.config import RunConfig
 
-    execute(RunConfig.model_validate(RUN), base=folder, runs=folder)
-    _stamp().touch()
+    execute(RunConfig.model_validate(settings), base=folder, runs=folder)
 
 
 def _compile_for_verbs(grammar: PCFG) -> None:
@@ -126,13 +135,13 @@ def _compile_for_verbs(grammar: PCFG) -> None:
 
 def _stamp() -> Path:
     """The file that says that the kernels of runs are compiled, in the folder of one of them."""
-    import numba
+    from importlib.metadata import version
 
     from truesource.grammar.inference._kernels.closure import star
 
     root = Path(truesource.__file__).parent
     sources = [path.read_bytes() for path in sorted(root.glob("*/**/_kernels/*.py"))]
-    digest = hashlib.sha256(b"\0".join([numba.__version__.encode(), *sources])).hexdigest()[:16]
+    digest = hashlib.sha256(b"\0".join([version("numba").encode(), *sources])).hexdigest()[:16]
     return Path(star.stats.cache_path) / f"truesource-{digest}.warm"
 
 

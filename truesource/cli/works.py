@@ -364,8 +364,8 @@ def _used(record: Mapping[str, Any]) -> Iterator[str]:
         yield from (name for name, settings in evaluation.items() if name in TOPICS and settings is not None)
         yield from ("decoding",) if evaluation.get("tendencies") is not None else ()
     parts = [record, *(record.get(name) or {} for name in ("call", "corpus", "model"))]
-    for each in record.get("models") or ():
-        parts.append(each.get("model") or {})
+    models = record.get("models")
+    parts += [each.get("model") for each in (models if isinstance(models, list) else ()) if isinstance(each, Mapping)]
     for part in (part for part in parts if isinstance(part, Mapping)):
         if part.get("transform"):
             yield "transforms"

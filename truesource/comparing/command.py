@@ -71,10 +71,8 @@ def command(
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.comparing.compared import comparisons
-    from truesource.comparing.figures import comparison_figure
     from truesource.comparing.given import scores_of_models, scores_of_runs
-    from truesource.comparing.tables import check_columns, comparison_table
+    from truesource.comparing.tables import check_columns, comparison_table, warning_of
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -96,11 +94,16 @@ def command(
             seed=DEFAULT_SEED if seed is None else seed,
             baseline=baseline,
         )
+    from truesource.comparing.compared import comparisons
+    from truesource.comparing.figures import comparison_figure
+
     found, said = comparisons(scored, baseline=baseline, seed=seed)
     for sentence in said:
         echo(sentence, err=True)
     for comparison in found:
         show(comparison_table(comparison, chosen))
+        if warning := warning_of(comparison):
+            echo(warning)
     records = [record for comparison in found for record in comparison.records()]
     files.finish(
         "truesource cite",

@@ -12,7 +12,6 @@ from truesource.report.words import listed
 
 #: why models are set apart, by the first part of their signatures that differs
 REASONS = {
-    "objective": "objectives",
     "data": "sentences",
     "grammar": "grammars",
     "given": "length conditions",
@@ -31,7 +30,8 @@ def comparisons(
         seed: of the resampling; None: that of the scores where all have the same, else the default.
 
     Raises:
-        InputError: there are fewer than two models, no two of them compare, or none is called ``baseline``.
+        InputError: there are fewer than two models, several have one objective and no two of all compare, or none is
+            called ``baseline``.
         NothingToCompareError: a group has no sentence in common.
     """
     names = [model.name for model in models]
@@ -43,12 +43,19 @@ def comparisons(
             f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
         )
     groups = sorted(grouped(models), key=lambda group: group[0].objective)
-    if all(len(group) == 1 for group in groups):
+    apart = _apart(groups)
+    if apart and all(len(group) == 1 for group in groups):
+        those = apart[0]
         raise InputError(
-            f"{listed(names)} do not compare: they have different {_reason(groups)}", code="different-texts"
+            f"{listed([group[0].name for group in those])} do not compare: they have different {_reason(those)}",
+            code="different-texts",
         )
     found_in = [baseline if any(model.name == baseline for model in group) else None for group in groups]
-    said = _apart(groups)
+    said = [
+        f"the {those[0][0].objective} models have different {_reason(those)}, so they are compared in {len(those)}"
+        f" groups: {'; '.join(listed([model.name for model in group]) for group in those)}"
+        for those in apart
+    ]
     drawn = _seed_of_scores(models) if seed is None else seed
     return [
         compare_models(group, baseline=against, seed=drawn) for group, against in zip(groups, found_in, strict=True)
@@ -66,15 +73,8 @@ def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
     return listed(list(dict.fromkeys(REASONS.get(name, "texts") for name in differing)))
 
 
-def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[str]:
-    """A sentence for each objective whose models form several groups."""
-    said = []
-    for objective in dict.fromkeys(group[0].objective for group in groups):
-        those = [group for group in groups if group[0].objective == objective]
-        if len(those) > 1:
-            sets = "; ".join(listed([model.name for model in group]) for group in those)
-            said.append(
-                f"the {objective} models have different {_reason(those)}, so they are compared in {len(those)} groups:"
-                f" {sets}"
-            )
-    return said
+def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[list[Sequence[ModelScores]]]:
+    """For each objective whose models form several groups, these."""
+    objectives = dict.fromkeys(group[0].objective for group in groups)
+    found = [[group for group in groups if group[0].objective == objective] for objective in objectives]
+    return [those for those in found if len(those) > 1]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from truesource.chain.lengths import length_condition
-from truesource.chain.treebank.text import text_of_file
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
-from truesource.comparing.runs import is_run, read_runs
-from truesource.comparing.scoring import SharedText, score_models
-from truesource.evaluation.comparing.models import ModelScores
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.suggestions import kind_of
 from truesource.report.words import listed
+
+if TYPE_CHECKING:
+    from truesource.comparing.scoring import SharedText
+    from truesource.evaluation.comparing.models import ModelScores
 
 
 def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> list[ModelScores]:
@@ -29,7 +31,7 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
     """
     folders = [Path(text) for text in texts]
     for text, folder in zip(texts, folders, strict=True):
-        if not is_run(folder):
+        if kind_of(folder) != "run":
             raise InputError(
                 f"{text} is not the folder of a run; to compare models on a corpus, add --oracle GRAMMAR", code="no-run"
             )
@@ -37,6 +39,8 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
         raise InputError(f"{unusable[0]} is for models, and a run is compared as it was scored; leave it out")
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise InputError("a run is given twice; name each once", code="repeated-name")
+    from truesource.comparing.runs import read_runs
+
     found = read_runs(folders)
     for sentence in found.left_out:
         echo(sentence, err=True)
@@ -61,17 +65,21 @@ def scores_of_models(
     Raises:
         InputError: there are fewer than two models, an unknown baseline, or a model or the text cannot be used.
     """
-    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of, warn_of_other_corpus
-    from truesource.cli.lengths import announce_long, at_most
-
     corpus = Path(texts[-1])
     for text in texts:
-        if is_run(Path(text)):
+        if kind_of(Path(text)) == "run":
             raise InputError(
                 f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
             )
     if not corpus.exists():
         raise InputError(f"the last argument is the corpus or text, but there is no {corpus}", code="missing")
+    models = named_models(texts[:-1])
+    _check_models(models, baseline)
+    from truesource.chain.treebank.text import text_of_file
+    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of, warn_of_other_corpus
+    from truesource.cli.lengths import announce_long, at_most
+    from truesource.comparing.scoring import SharedText, score_models
+
     if text_of_file(corpus) is not None:
         raise InputError(
             "this is real text, whose truth is not known, so there is no distance to compare; truesource score gives"
@@ -79,8 +87,6 @@ def scores_of_models(
             corpus,
             code="real-text",
         )
-    models = named_models(texts[:-1])
-    _check_models(models, baseline)
     sentences, drawn = read_sentences(corpus, split)
     condition = length_condition(lengths, drawn)
     pcfg, transform = grammar_of_text(corpus, oracle)

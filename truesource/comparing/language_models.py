@@ -44,7 +44,7 @@ def compare_models(
         A comparison for each objective, causal models first.
 
     Raises:
-        InputError: there are fewer than two models, no two of them compare, or none is called ``baseline``.
+        InputError: there are fewer than two models, or none is called ``baseline``.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
     text = SharedText(pcfg=pcfg, sentences=sentences, lengths=lengths, frame=frame, seed=seed, exact=exact)

@@ -13,7 +13,7 @@ from truesource.comparing.compared import comparisons
 from truesource.comparing.figures import comparison_figure
 from truesource.comparing.given import scores_of_runs
 from truesource.comparing.tables import comparison_table
-from truesource.evaluation.comparing.comparison import ModelComparison
+from truesource.evaluation.comparing.comparison import ModelComparison, surely_nearer
 from truesource.grammar.support.extras import require_extras
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
@@ -36,7 +36,7 @@ def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]
         The page, and sentences on models that are set apart.
 
     Raises:
-        InputError: a run is not finished or damaged, or no two models compare.
+        InputError: a run is not finished or damaged, or as `truesource.comparing.compared.comparisons`.
     """
     require_extras("a report", "report")
     found, said = comparisons(scores_of_runs([str(run) for run in runs], []))
@@ -59,15 +59,17 @@ def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]
 
 
 def _answer(comparison: ModelComparison) -> str:
-    """Which model of an objective is nearest to the truth, and how far the next one is."""
+    """Which model of an objective is nearest to the truth, and how far the next one is; of one model how far it is."""
     rows = sorted(comparison.rows, key=lambda row: row.measures["kl"].value)
     best = rows[0].measures["relative_ppl"]
     ends = "" if best.low is None or best.high is None else f" [{best.low:.3f}, {best.high:.3f}]"
-    text = f"Of the {comparison.objective} models, {rows[0].name} is nearest to the truth: relative perplexity"
-    text += f" {best.value:.3f}{ends}"
-    if len(rows) > 1:
-        text += f"; the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
-    return f"{text}."
+    value = f"relative perplexity {best.value:.3f}{ends}"
+    if len(rows) == 1:
+        return f"The only {comparison.objective} model is {rows[0].name}: {value}."
+    after = f"the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
+    if not surely_nearer(rows[0].model, rows[1].model, [row.model for row in rows]):
+        after += ", which may be chance"
+    return f"Of the {comparison.objective} models, {rows[0].name} is nearest to the truth: {value}; {after}."
 
 
 def _run(run: Path, target: Path) -> dict[str, Any]:

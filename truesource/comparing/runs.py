@@ -45,11 +45,6 @@ class _Unit:
     trainings: list[Training | None]
 
 
-def is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run, finished or not."""
-    return any((folder / name).is_file() for name in ("results.json", "stages.json"))
-
-
 def read_runs(folders: Sequence[Path]) -> RunModels:
     """The scored models of run folders.
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
 from truesource.evaluation.core.score import no_interval_entry
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.grammar.support.errors import InputError
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
-from truesource.report.words import count, listed
+from truesource.report.words import bound_warning, count, listed
+
+if TYPE_CHECKING:
+    from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
 
 #: columns that can be chosen, and their headings
 HEADINGS = {
@@ -29,6 +32,25 @@ HEADINGS = {
     "tokens": "tokens",
 }
 SMALLEST_P = 1e-4  #: smaller ones are not told apart in tables
+
+
+def warning_of(comparison: ModelComparison) -> str:
+    """That a model is significantly below its bound, see `truesource.report.words.bound_warning`; empty: none is."""
+    left_out = comparison.n_sentences - comparison.sentences
+    found = [(row.name, row.measures["relative_ppl"]) for row in comparison.rows]
+    return bound_warning(
+        [
+            {
+                "model": name,
+                "sentences": comparison.sentences,
+                "excluded": left_out,
+                "relative_ppl": ratio.value,
+                "relative_ppl_low": ratio.low,
+                "relative_ppl_high": ratio.high,
+            }
+            for name, ratio in found
+        ]
+    )
 
 
 def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None = None) -> ReportTable:

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from truesource.parsing.build import Parsing
     from truesource.parsing.parsed import ParsedCorpus
 
+TABULAR = frozenset({".csv", ".tsv", ".json", ".jsonl"})  #: endings of files that hold more than sentences
 Missing = Mapping[ParseOutcome, Sequence[int]]  #: numbers of the sentences without a tree, by the reason
 
 
 def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
-    """A line for each reason why sentences have no tree."""
+    """A line for each reason why sentences have no tree; where the grammar cannot make them, with the cause."""
     settings, sentences = parsing.settings, parsing.held.sentences
     reasons = {
         ParseOutcome.IMPOSSIBLE: "cannot be made by the grammar",
@@ -29,9 +30,29 @@ def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
     instead = "their trees are ()" if settings.keep_missing else "they have no tree"
     return [
         f"{len(missing[kind]):,} of {sentences:,} sentences {reason}, {instead}: {list_lines(missing[kind], what=unit)}"
+        + (_why_impossible(missing[kind], parsing) if kind is ParseOutcome.IMPOSSIBLE else "")
         for kind, reason in reasons.items()
         if kind in missing
     ]
+
+
+def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
+    """Whether it is for words that the grammar lacks, or for their order; and what may have been meant."""
+    from truesource.evaluation.measures.paired import unknown_words, words_missing
+    from truesource.grammar.unknown import read_words
+
+    chosen, pcfg, path = frozenset(numbers), parsing.pcfg, parsing.source.path
+    all_sentences = enumerate(parsing.source.sentences(), start=1)
+    unmade = [read_words(pcfg, sentence.words) for number, sentence in all_sentences if number in chosen]
+    ordered = sum(all(word in pcfg.word_ids for word in words) for words in unmade)
+    causes = []
+    if unknown := unknown_words(pcfg, unmade):
+        causes.append(f"{words_missing(unknown)}; a grammar of induce --lexicon parse takes any word")
+    if ordered:
+        causes.append(f"{ordered:,} of them have known words only, but no derivation has these in this order")
+    if endings := TABULAR & {ending.lower() for ending in path.suffixes}:
+        causes.append(f"of {min(endings)} files every line is read whole: write the sentences alone to a text file")
+    return f" ({'; '.join(causes)})"
 
 
 def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorpus) -> tuple[str, dict[str, Any]]:

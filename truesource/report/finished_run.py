@@ -17,16 +17,19 @@ from truesource.grammar.estimate.split_merge.checkpoint import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record, read_records
+from truesource.grammar.support.suggestions import require_run
 from truesource.lmtrain.times import training_seconds
 from truesource.lmtrain.training_record import MetricsRow
 from truesource.report.records import (
     REMEDY,
     ComparedRow,
     ConfigRecord,
+    DiagnosisRecord,
     ProvenanceRecord,
     Record,
     ResultRow,
     StagesShown,
+    TreebankRecord,
 )
 from truesource.report.replicates import summarised
 from truesource.report.svg import read_svg
@@ -125,8 +128,7 @@ def read_run(path: Path) -> FinishedRun:
         InputError: a required file (configuration, grammar, corpus, results) is missing, any file is damaged,
             or the corpus was drawn from another grammar.
     """
-    if not path.is_dir():
-        raise InputError("there is no such run folder", path)
+    require_run(path)
     config = _read(path / "config.json", ConfigRecord)
     pcfg = PCFG.load(_present(path / "grammar" / "grammar.npz"))
     corpus = Corpus.load(path / "corpus")
@@ -145,9 +147,9 @@ def read_run(path: Path) -> FinishedRun:
         config,
         {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json", ProvenanceRecord) or {})},
         {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
-        _optional(path / "treebank" / "statistics.json", dict[str, Any]),
+        _optional(path / "treebank" / "statistics.json", TreebankRecord),
         pcfg,
-        _optional(diagnosis, dict[str, Any]) or diagnose(pcfg).as_dict(),
+        _optional(diagnosis, DiagnosisRecord) or diagnose(pcfg).as_dict(),
         _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,

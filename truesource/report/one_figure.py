@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,22 +18,10 @@ from truesource.report.figures import (
 )
 from truesource.report.page import rendered
 from truesource.report.redrawn import redraw
+from truesource.report.shown_figures import title_of
 
 if TYPE_CHECKING:
     from truesource.run.evaluator import Evaluator
-
-NO_FIGURE = ""  #: no figure has this name
-
-
-def titles_of_figures(run: Path, evaluators: Sequence[Evaluator]) -> dict[str, str]:
-    """The titles of all figures of a report, by name, in their order on the page.
-
-    Raises:
-        InputError: as `truesource.report.page.write_page`.
-    """
-    return {
-        name: _title(svg) for name, svg in _figures(run, evaluators, FigureFile("svg", None, only=NO_FIGURE)).items()
-    }
 
 
 def figure_of(
@@ -77,16 +63,10 @@ def figure_of(
             drawn = redraw(svg, size, font_size)
             if kind != "svg":
                 return figure_data(drawn, kind)
-            svg = to_svg(drawn, name, _title(svg))
+            svg = to_svg(drawn, name, title_of(svg))
     return standalone(without_marks(svg)).encode("utf-8")
 
 
 def _figures(run: Path, evaluators: Sequence[Evaluator], file: FigureFile) -> dict[str, str]:
     with drawing_for(file):
         return rendered(run, evaluators)[1].svgs
-
-
-def _title(svg: str) -> str:
-    """What a figure is called; a tree has its bracketing there."""
-    found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
-    return "A tree of the corpus" if 'class="tree"' in svg[:20] else unescape(found[1]) if found else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from markupsafe import Markup
 from truesource.chain.corpus.section import section as corpus
 from truesource.chain.grammar.section import section as grammar
 from truesource.chain.models.section import section as training
-from truesource.chain.scores.section import result_table, tokens
+from truesource.chain.scores.section import result_table, surely_nearer, tokens
 from truesource.chain.scores.section import section as scores
 from truesource.grammar.support.extras import require_extras
 from truesource.grammar.support.files import write_text
@@ -98,7 +99,7 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
-        answer=words.answer(found.models),
+        answer=words.answer(found.models, partial(surely_nearer, found)),
         verdict=words.verdict(found.models),
         alarms=words.below_bound(found.models),
         parts=parts,

@@ -56,6 +56,54 @@ class ResultRow(TypedDict):
 
 
 @with_config(STRICT)
+class _HeldOutFit(TypedDict):
+    sentences: Count
+    impossible: Count
+    log_prob_per_token: float | None
+    truth_log_prob_per_token: float | None
+
+
+@with_config(STRICT)
+class DiagnosisRecord(TypedDict):
+    """``grammar/diagnosis.json``: what is shown of a `truesource.grammar.diagnostics.Diagnosis`."""
+
+    total_mass: float
+    spectral_radius: float
+    mean_length: float | None
+    derivational_entropy: float | None
+    held_out: _HeldOutFit | None
+
+
+@with_config(STRICT)
+class _TreebankCounts(TypedDict):
+    trees: Count
+    tokens: Count
+
+
+@with_config(STRICT)
+class _Refused(TypedDict):
+    reason: str
+    count: Count
+
+
+@with_config(STRICT)
+class _TreebankTruth(TypedDict):
+    grammar: dict[str, Count]
+    mean_length: float
+
+
+@with_config(STRICT)
+class TreebankRecord(TypedDict):
+    """``treebank/statistics.json``: what is shown of it."""
+
+    source: str
+    statistics: _TreebankCounts
+    lengths: list[Count]
+    refused: list[_Refused]
+    truth: _TreebankTruth | None
+
+
+@with_config(STRICT)
 class LoadedRecord(TypedDict):
     """``loaded/<model>.json``: what a model that was loaded says of itself."""
 

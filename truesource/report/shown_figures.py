@@ -16,6 +16,18 @@ _COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
 _FONT = re.compile(r"font(?:-size)?: (?:[a-z0-9]+ )*([\d.]+)px")
 _WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
 _NAME = re.compile(r'data-name="([^"]*)"')
+_ON_PAGE = re.compile(r'data-figure="([^"]*)"><div[^>]*>(<svg[^>]*>)')
+
+
+def figures_on_page(page: str) -> dict[str, str]:
+    """The titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
+    return {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
+
+
+def title_of(svg: str) -> str:
+    """The title of a figure; a tree has its bracketing there."""
+    found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
+    return "A tree of the corpus" if 'class="tree"' in svg[:20] else unescape(found[1]) if found else ""
 
 
 class ShownFigures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from truesource.evaluation.core.score import no_interval
 from truesource.grammar.support.intervals import no_interval_text
 
+_PLACES = re.compile(r"\.\df")
 ABSENT = "\N{EN DASH}"  #: where nothing was measured
 
 
@@ -131,7 +133,12 @@ def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -
 
 
 def shown(value: float, spec: str) -> str:
-    """A number with a true minus, and none before zeros; one too large for its places in powers of ten."""
+    """A number with a true minus, and none before zeros; one too large for its places in powers of ten.
+
+    From a thousand on, four digits stand before the point, and none after it.
+    """
+    if _PLACES.fullmatch(spec) and 1e3 <= abs(value) < 1e7:
+        spec = ".0f"
     text = format(value, spec if abs(value) < 1e7 else ".4g")
     if not any(character in "123456789" for character in text):
         text = text.lstrip("-")

@@ -137,9 +137,15 @@ def _names(table: ReportTable) -> list[str]:
     return names
 
 
-def latex_text(tables: Sequence[ReportTable]) -> str:
-    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, signatures comments."""
-    return "\n".join(map(_latex, tables))
+def latex_text(tables: Sequence[ReportTable], stem: str = "") -> str:
+    """Each table as a ``table`` of LaTeX with rules of booktabs; titles and notes are captions, signatures comments.
+
+    Labels are made of the name of the file, and the title up to its first comma, which new data leave as they are.
+    """
+    heads = [table.title.partition(",")[0] for table in tables]
+    names = [re.sub(r"[^a-z0-9]+", "-", f"{stem} {head}".lower()).strip("-") for head in heads]
+    labels = [f"{name}-{number}" if names.index(name) < number else name for number, name in enumerate(names)]
+    return "\n".join(map(_latex, tables, labels))
 
 
 def in_latex(text: str) -> str:
@@ -147,9 +153,10 @@ def in_latex(text: str) -> str:
     return "".join(_IN_LATEX.get(character, character) for character in terminal(_plain(text)))
 
 
-def _latex(table: ReportTable) -> str:
+def _latex(table: ReportTable, label: str) -> str:
     form = "".join("l" if table.is_text(number) else "r" for number in range(len(table.columns)))
-    caption = ". ".join(filter(None, (table.title, table.caption))).removesuffix(".")
+    sentences = [text[0].upper() + text[1:] for text in (table.title, table.caption) if text]
+    caption = ". ".join(sentences).removesuffix(".")
     return "\n".join(
         [
             "% needs \\usepackage{booktabs}",
@@ -161,6 +168,7 @@ def _latex(table: ReportTable) -> str:
             r"\begin{table}",
             r"\centering",
             *([rf"\caption{{{in_latex(caption)}.}}"] if caption else []),
+            rf"\label{{tab:{label}}}",
             rf"\begin{{tabular}}{{{form}}}",
             r"\toprule",
             _latex_row(table.columns),
@@ -217,6 +225,6 @@ def _written(made: Callable[[Sequence[ReportTable]], str]) -> Callable[[Path, Se
 _WRITERS: dict[str, Callable[[Path, Sequence[ReportTable]], None]] = {
     ".csv": _written(csv_text),
     ".parquet": _write_parquet,
-    ".tex": _written(latex_text),
+    ".tex": lambda path, tables: write_text(path, latex_text(tables, path.stem)),
     ".md": _written(markdown_text),
 }

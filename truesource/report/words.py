@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from truesource.grammar.support.intervals import FEWEST
 from truesource.grammar.support.intervals import too_few as too_few_units
 from truesource.report.records import Record
+from truesource.report.table import shown
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
 PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart
@@ -87,9 +88,9 @@ def _file_name(word: str) -> str:
 
 def interval(record: Record, name: str, places: int = 3) -> str:
     """``1.080 [1.060, 1.100]``, or ``1.080 [-]`` where there is no interval."""
-    text = f"{record[name]:.{places}f}"
-    low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
-    return f"{text} [-]" if low is None or high is None else f"{text} [{low:.{places}f}, {high:.{places}f}]"
+    spec = f".{places}f"
+    text, low, high = shown(record[name], spec), record.get(f"{name}_low"), record.get(f"{name}_high")
+    return f"{text} [-]" if low is None or high is None else f"{text} [{shown(low, spec)}, {shown(high, spec)}]"
 
 
 def partial(row: Record) -> bool:
@@ -133,12 +134,6 @@ def too_few(rows: Sequence[Record]) -> list[str]:
     ]
 
 
-def best(models: Sequence[Record], objective: str) -> Record | None:
-    """The model with the lowest relative perplexity, of those scored on (nearly) all sentences if there are any."""
-    rows = [row for row in models if row["objective"] == objective]
-    return min(rows, key=lambda row: (partial(row), float(row["relative_ppl"])), default=None)
-
-
 def below_bound(models: Sequence[Record]) -> list[Record]:
     """Models whose whole interval of relative perplexity lies below 1, which no model can truly reach.
 
@@ -151,39 +146,61 @@ def below_bound(models: Sequence[Record]) -> list[Record]:
     ]
 
 
-def answer(models: Sequence[Record]) -> list[str]:
-    """What came out, a sentence each; the first says what no model is needed for when there are none."""
+def ranked(models: Sequence[Record], objective: str) -> list[Record]:
+    """The models of an objective, those scored on (nearly) all sentences first, by relative perplexity."""
+    rows = [row for row in models if row["objective"] == objective]
+    return sorted(rows, key=lambda row: (partial(row), float(row["relative_ppl"])))
+
+
+def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]) -> list[str]:
+    """What came out, a sentence each; the first says what no model is needed for when there are none.
+
+    Args:
+        models: rows of ``results.json``.
+        sure: whether the first of two models, which were picked among so many, is nearer to the truth and that is no
+            chance.
+    """
     if not models:
         return ["This run trained no language model, so there is nothing to compare with the truth yet."]
     sentences = []
     for objective in ("causal", "masked"):
-        row = best(models, objective)
-        if row is None:
+        rows = ranked(models, objective)
+        if not rows:
             continue
-        alone = sum(other["objective"] == objective for other in models) == 1
+        row, *others = rows
+        alone = not others
         which = f"The {objective} model" if alone else f"The best {objective} model,"
         name = f" {row['model']}" if alone else f" {row['model']},"
         sentences.append(
             f"{which}{name} reaches a relative perplexity of {interval(row, 'relative_ppl')} to the truth: "
             f"{_price(float(row['relative_ppl']), objective)}."
         )
+        alike = [other for other in others if partial(other) == partial(row)]
+        if alike and not sure(row, alike[0], 1 + len(alike)):
+            sentences[-1] += f" That it is better than {alike[0]['model']} may be chance."
     return sentences
+
+
+def bound_warning(rows: Sequence[Record]) -> str:
+    """That a model is significantly below its bound, and what that means; empty: none is."""
+    wrong = below_bound(rows)
+    if not wrong:
+        return ""
+    names = listed([f"{row['model']} ({interval(row, 'relative_ppl')})" for row in wrong])
+    return (
+        f"Warning: {names} {'is' if len(wrong) == 1 else 'are'} significantly below the bound. No model can predict"
+        " better than the truth on average, so something is wrong: the model had more information than the truth (such"
+        " as the evaluation sentences, the words that follow, or a length limit that the bound does not include), or"
+        " the scoring has a mistake. Find it before you use these numbers."
+    )
 
 
 def verdict(models: Sequence[Record]) -> str:
     """Whether any model lies significantly below its bound, and what that means."""
     if not models:
         return ""
-    wrong = below_bound(models)
-    if wrong:
-        names = listed([f"{row['model']} ({interval(row, 'relative_ppl')})" for row in wrong])
-        verb = "is" if len(wrong) == 1 else "are"
-        return (
-            f"Warning: {names} {verb} significantly below the bound. No model can predict better than the truth "
-            "on average, so something is wrong: the model had more information than the truth (such as the evaluation "
-            "sentences, or a length limit that the bound does not include), or the scoring has a mistake. Find it "
-            "before you use these numbers."
-        )
+    if warning := bound_warning(models):
+        return warning
     lower = [row["model"] for row in models if row["relative_ppl"] < 1.0 - PERFECT]
     noise = (
         f" {listed(lower)} {'is' if len(lower) == 1 else 'are'} slightly below 1, but the interval contains 1: "

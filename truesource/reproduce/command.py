@@ -37,15 +37,14 @@ def command(
 
     A row names the configuration that it runs, the numbers that it reads from the results, and the claims of the paper
     about them. Rows of a paper share the folder of their run: finished stages are skipped, and an interrupted row
-    continues when the command is repeated. Some rows read trees in the folder $TREEBANK. With --set, a row runs at
-    another scale.
+    continues when the command is repeated. Some rows read files that do not come with truesource: --list says which.
+    With --set, a row runs at another scale.
 
     Example: truesource reproduce jz-table-1 --set corpus.splits.train=1000000
     """
     from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.support.errors import InputError
-    from truesource.reproduce.packaged import find_rows
-    from truesource.reproduce.result import as_json
+    from truesource.reproduce.packaged import find_rows, require_needs
 
     files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if listed == bool(names):
@@ -56,10 +55,14 @@ def command(
     rows = list({row.name: row for name in names or () for row in find_rows(name)}.values())
     if untested := [row for row in rows if row.untested]:
         raise InputError(f"{untested[0].name} ({untested[0].shows}) cannot be tested: {untested[0].untested}")
+    for row in rows:
+        require_needs(row)
     if dry_run:
         _show_stages(rows, set_, runs, files)
         return
     found = [_reproduce(row, set_, runs, results) for row in by_configuration(rows)]
+    from truesource.reproduce.result import as_json
+
     places = [str(results)] if results is not None else []
     written = [*places, *files.write(json=json_of([as_json(each) for each in found]))]
     wrote = f"Wrote {' and '.join(written)}. " if written else ""
@@ -75,7 +78,7 @@ def by_configuration(rows: list[Row]) -> list[Row]:
 def list_rows(files: OutputFiles) -> None:
     """Print all rows."""
     from truesource.cli.output import json_of, show
-    from truesource.reproduce.packaged import papers, result_file
+    from truesource.reproduce.packaged import needs_of, papers, result_file
     from truesource.reproduce.result import read_result
     from truesource.reproduce.tables import list_table
 
@@ -92,6 +95,7 @@ def list_rows(files: OutputFiles) -> None:
             "run": row.run,
             "verdict": results[row.name].verdict if row.name in results else None,
             "untested": row.untested,
+            "needs": list(needs_of(row)),
         }
         for paper in every.values()
         for row in paper.rows

@@ -17,7 +17,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.times import training_seconds
 from truesource.report.finished_run import COMPARISON
-from truesource.report.records import REMEDY, StagesShown
+from truesource.report.records import REMEDY, ComparedRow, StagesShown
 from truesource.reproduce.composed import Composed, compose, digest_of
 from truesource.reproduce.found import Found, of_command, of_run, of_sweep
 from truesource.reproduce.quantities import SEEDS, QuantityValue, measured
@@ -139,7 +139,7 @@ def _compared(composed: Sequence[Composed], runs: Path) -> dict[tuple[str, str, 
     for each in composed:
         file = each.folder(runs) / COMPARISON
         if file.is_file() and isinstance(each.config, RunConfig):
-            rows = read_record(file, list[dict[str, Any]], remedy=REMEDY)
+            rows = read_record(file, list[ComparedRow], remedy=REMEDY)
             found |= {(each.name, row["model"], row["name"]): row for row in rows if row.get("seeds", 1) > 1}
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from truesource.grammar.support.suggestions import did_you_mean
 from truesource.reproduce.rows import Paper, Row
 
 REMEDY = "correct it"
+RUN_FOLDER = "RUN"  #: in a command, the folder of the run; all other variables are those of the environment
+_VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 
 
 def reproductions_folder() -> Path:
@@ -69,6 +73,35 @@ def find_rows(text: str) -> list[Row]:
         f"there is no row or paper {text!r}{did_you_mean(text, known) or ';'} truesource reproduce --list names all",
         code="missing",
     )
+
+
+def needs_of(row: Row) -> dict[str, str]:
+    """The environment variables that a row reads files from, each with what has to be there.
+
+    Raises:
+        InputError: the paper of the row does not say it.
+    """
+    paper = next(paper for paper in papers().values() if row in paper.rows)
+    texts = [*(row.command or ()), *(config_file(name).read_text(encoding="utf-8") for name in row.run)]
+    names = dict.fromkeys(name for text in texts for name in _VARIABLE.findall(text) if name != RUN_FOLDER)
+    if unknown := [name for name in names if name not in paper.needs]:
+        raise InputError(f"needs: {paper.paper} does not say what ${unknown[0]} of {row.name} is", code="missing")
+    return {name: paper.needs[name] for name in names}
+
+
+def require_needs(row: Row) -> None:
+    """Stop where a row reads files that are not known here, before anything is run.
+
+    Raises:
+        InputError: an environment variable is not set.
+    """
+    for name, what in needs_of(row).items():
+        if not os.environ.get(name):
+            raise InputError(
+                f"{row.name} ({row.shows}) needs files that do not come with truesource: set the environment variable"
+                f" {name} to {what}",
+                code="missing",
+            )
 
 
 def config_file(name: str) -> Path:

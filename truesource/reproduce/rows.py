@@ -232,6 +232,9 @@ class Paper(Settings):
 
     paper: str = Field(pattern=NAME, description="Name of the file: first author and year.")
     intro: str | None = Field(None, description="What all rows have in common, at the head of the page.")
+    needs: dict[str, str] = Field(
+        {}, description="Environment variables that rows read files from, each with what has to be there."
+    )
     rows: list[Row] = Field(description="Tables and figures, in the order of the paper.")
 
     @field_validator("rows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.reproduce.packaged import needs_of
 from truesource.reproduce.result import NumberResult, RowResult
 from truesource.reproduce.rows import Paper, Row
 
@@ -20,12 +21,16 @@ def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) ->
             known = results.get(row.name)
             verdict = "cannot be tested" if not row.runs else known.verdict if known is not None else None
             minutes = None if known is None else number_cell(known.minutes, ".0f" if known.minutes >= 10 else ".1f")
-            rows.append(TableRow([row.name, f"{paper.paper}, {row.shows}", row.title, verdict, minutes]))
+            needs = ", ".join(f"${name}" for name in needs_of(row)) or None
+            rows.append(TableRow([row.name, f"{paper.paper}, {row.shows}", row.title, needs, verdict, minutes]))
     return ReportTable(
-        columns=("row", "shows", "about", "verdict", "minutes"),
-        keys=("row", "shows", "about", "verdict", "minutes"),
-        text=(0, 1, 2, 3),
+        columns=("row", "shows", "about", "needs", "verdict", "minutes"),
+        keys=("row", "shows", "about", "needs", "verdict", "minutes"),
+        text=(0, 1, 2, 3, 4),
         rows=rows,
+        note="; ".join(
+            f"${name} ({paper.paper}): {what}" for paper in papers.values() for name, what in paper.needs.items()
+        ),
     )
 
 

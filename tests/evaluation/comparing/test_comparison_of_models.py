@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from toy_models import Table
 
-from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
-from truesource.evaluation.comparing.contrast import difference
+from truesource.evaluation.comparing.comparison import ModelComparison, compare_models, surely_nearer
 from truesource.evaluation.comparing.models import ModelScores, SeedScores, grouped
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
+from truesource.evaluation.measures.contrast import difference
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.interface.language_model import LanguageModel
@@ -101,6 +101,21 @@ def test_the_oracle_stands_beside_with_no_divergence(found: ModelComparison) -> 
     assert found.oracle.measures["kl"] == (0.0, 0.0, 0.0)
     assert found.oracle.measures["relative_ppl"] == (1.0, 1.0, 1.0)
     assert found.oracle.measures["ppl"] == found.oracle.measures["bound"] == found.rows[0].measures["bound"]
+
+
+def test_the_nearest_is_surely_nearer_only_where_no_pair_of_alike_models_would_be() -> None:
+    text = TEXT * 3
+    near, far = (
+        ModelScores(name=name, seeds=[scored(*at, name, text)])
+        for name, at in (("near", (0.38, 0.29)), ("far", (0.36, 0.28)))
+    )
+    p = difference(*(m.sums("kl", m.made) for m in (far, near))).p
+    assert p is not None and 0.05 / 10 < p < 0.05
+    copy = replace(near, name="copy")
+    assert surely_nearer(near, far, [near, far])
+    assert not surely_nearer(far, near, [near, far])
+    assert not surely_nearer(near, copy, [near, copy])
+    assert not surely_nearer(near, far, [near, far, copy, copy, copy])  # ten pairs
 
 
 def test_differences_are_adjusted_together(found: ModelComparison) -> None:

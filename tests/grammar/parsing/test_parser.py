@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from truesource.generator.sampler import sample_treebank
-from truesource.grammar.estimate import SplitMerge, split_merge
+from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
 from truesource.grammar.inference.posterior import posterior

@@ -18,6 +18,7 @@ from tiny_benchmark import measure, mini_suite
 from truesource.benchmark.candidates import candidates
 from truesource.benchmark.cells import AskedCell, planned_cells
 from truesource.benchmark.checking import check_cell
+from truesource.benchmark.command import ABOVE
 from truesource.benchmark.joining import joined, read_for
 from truesource.benchmark.results import BenchmarkResults, read_results, write_results
 from truesource.generator.corpus import Corpus
@@ -291,3 +292,69 @@ def test_a_cell_that_is_not_there_is_refused(folder: Path, whole: BenchmarkResul
     with pytest.raises(InputError) as refused:
         check_cell(mini_suite(folder), whole, cell)
     assert refused.value.code == "no-cell"
+
+
+# -- models that were trained elsewhere ---------------------------------------------------------------------
+
+
+def trained(folder: Path, language: str) -> Path:
+    """The model ``small`` of the first seed that `whole` trained on a language."""
+    return next((folder / "whole" / "models").glob(f"{language}-small-seed1-*"))
+
+
+def test_a_model_that_was_trained_elsewhere_has_the_numbers_of_one_trained_here(
+    folder: Path, whole: BenchmarkResults
+) -> None:
+    given = folder / "given"
+    for language in ("brackets", "chain"):
+        shutil.copytree(trained(folder, language), given / language)
+    results = measure(mini_suite(folder), folder / "elsewhere", [f"mine={given}"]).results
+    (mine,) = results["models"]
+    (small,) = (model for model in whole["models"] if model["name"] == "small")
+    first = [cell for cell in small["cells"] if cell["seed"] == 1]
+    for name in ("language", "test", "longer", "calibration"):
+        assert [cell[name] for cell in mine["cells"]] == [cell[name] for cell in first]  # type: ignore[literal-required]
+    with pytest.raises(InputError, match="trained elsewhere") as caught:
+        check_cell(mini_suite(folder), results, "chain/mine/1")
+    assert caught.value.code == "trained"
+
+
+def test_the_command_samples_corpora_measures_and_fails_above_a_threshold(
+    folder: Path, whole: BenchmarkResults, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = ["benchmark", "--suite", folder / "mini.yaml", "--languages", "chain", "-o", "out"]
+    assert command(*suite, "--corpora").code == 0
+    there = Corpus.load("out/corpora/chain").sentences("train")
+    assert there == Corpus.load(folder / "whole" / "corpora" / "chain").sentences("train")
+    model = ["--model", f"mine={trained(folder, 'chain')}"]
+    assert command(*suite, *model, "--fail-above", "1000").code == 0
+    above = command(*suite, *model, "--fail-above", "1.000001", "--json", "out.json", "--force")
+    assert above.code == ABOVE and "mine on chain" in above.err
+    assert {row["model"] for row in json.loads(Path("out.json").read_text())["standings"]} >= {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("language", "model", "more", "code"),
+    [
+        ("chain", "brackets", [], 2),  # another language
+        ("brackets,chain", "chain", [], 2),  # one model for two languages
+        ("chain", "chain", ["--set", "model.dim=8"], 2),
+        ("chain", None, [], 2),
+    ],
+)
+def test_models_that_cannot_be_of_this_language_are_refused(
+    folder: Path,
+    whole: BenchmarkResults,
+    tmp_path: Path,
+    command: Command,
+    language: str,
+    model: str | None,
+    more: list[str],
+    code: int,
+) -> None:
+    path = tmp_path / "nowhere" if model is None else trained(folder, model)
+    suite = ["benchmark", "--suite", folder / "mini.yaml", "--languages", language, "-o", tmp_path / "out"]
+    found = command(*suite, "--model", f"mine={path}", *more)
+    assert found.code == code and "mine" in found.err
+    assert not list((tmp_path / "out").glob("cells/*.json"))

@@ -9,7 +9,7 @@ from truesource.benchmark.differences import default_baseline, difference_tables
 from truesource.benchmark.results import BenchmarkResults
 from truesource.benchmark.standings import share_sums, standings
 from truesource.benchmark.suite import Suite
-from truesource.evaluation.comparing.contrast import difference
+from truesource.evaluation.measures.contrast import difference
 from truesource.grammar.support.errors import InputError
 
 

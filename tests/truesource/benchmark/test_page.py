@@ -15,6 +15,7 @@ from made_results import CAUSAL, REFUSAL, MadeModel, made_results, made_suite
 
 from truesource.benchmark.differences import difference_tables, differences_of
 from truesource.benchmark.figures import SHADES, heat_map, learning_curves, shade
+from truesource.benchmark.page.words import answer
 from truesource.benchmark.page.write import write_page
 from truesource.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
 from truesource.benchmark.standings import standings
@@ -113,6 +114,17 @@ def test_rows_stand_in_the_order_of_the_standings_with_their_numbers(
             assert row[4].split("|")[0] == (ABSENT if each.share is None else shown(each.share.value, ".3f"))
             shares = [each.languages[name].share.value if name in each.languages else None for name in suite.languages]
             assert row[6:] == [ABSENT if share is None else shown(share, ".3f") for share in shares]
+
+
+def test_the_best_of_models_that_are_alike_may_be_best_by_chance(results: BenchmarkResults, suite: Suite) -> None:
+    languages = list(suite.languages)
+    best = next(
+        row.model for row in standings(results, languages)[0].rows if row.model["architecture"] not in REFERENCES
+    )
+    alike: BenchmarkResults = {**results, "models": [*results["models"], {**best, "name": "copy"}]}
+    said = answer(alike, standings(alike, languages))[0]
+    assert re.search("; that it learned more than \\S+ may be chance", said)
+    assert "copy" in said
 
 
 def test_references_are_not_counted_as_models(read: Reader, results: BenchmarkResults) -> None:

@@ -124,6 +124,16 @@ def test_rows_share_their_run_and_each_keeps_what_another_made(rows: Path, comma
     assert found["verdict"] == "holds" and found["quantities"]["bound"]["value"] > 1
 
 
+def test_what_is_not_there_is_asked_for_before_anything_is_run(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PUBLISHED", raising=False)
+    found = command("reproduce", "jz-table-1-causal-bound")
+    assert found.code == 2 and "set the environment variable PUBLISHED to a folder with clm.json.gz" in found.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_list(rows: Path, command: Command) -> None:
     done = command("reproduce", "--list", "--json", "list.json")
     assert done.code == 0 and "cannot be tested" in done.out

@@ -8,7 +8,7 @@ import pytest
 
 from truesource.grammar.support.errors import InputError
 from truesource.reproduce.composed import compose, digest_of
-from truesource.reproduce.packaged import config_file, find_rows, papers, reproductions_folder
+from truesource.reproduce.packaged import config_file, find_rows, needs_of, papers, reproductions_folder
 from truesource.reproduce.pages import committed_result, pages, work_of
 from truesource.reproduce.rows import Row
 
@@ -64,6 +64,13 @@ def test_a_committed_result_is_of_the_row_as_it_is(row: Row) -> None:
         pytest.skip("not run yet")
     assert result.digest == digest_of(row, compose(row)), "the row or its configuration has changed: run it again"
     assert list(result.quantities) == list(row.quantities) and len(result.claims) == len(row.claims)
+
+
+def test_what_rows_need_from_outside_is_said() -> None:
+    needed = {row.name: list(needs_of(row)) for row in RUN}
+    assert needed["jz-table-1-causal-bound"] == ["PUBLISHED"] and needed["jz-figure-4a"] == ["TREEBANK"]
+    for paper in papers().values():
+        assert set(paper.needs) == {name for row in paper.rows for name in needed.get(row.name, [])}
 
 
 def test_every_result_belongs_to_a_row() -> None:

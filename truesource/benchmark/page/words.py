@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
+from truesource.benchmark.differences import share_differences
 from truesource.benchmark.results import BenchmarkResults
 from truesource.benchmark.standings import Standings
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.tables import SPEC, is_reference
+from truesource.evaluation.measures.contrast import may_be_chance
 from truesource.generator.interface.language_model import Objective
 from truesource.report.table import score_cell
 from truesource.report.words import number
@@ -42,7 +45,7 @@ TERMS = {
 }
 
 
-def answer(found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
+def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
     """The best model of each objective, and the reader's own, a sentence each."""
     sentences = []
     for each in found:
@@ -53,7 +56,12 @@ def answer(found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
         learned = score_cell(share.interval._asdict(), SPEC)
         which = f"best of {len(complete)} {each.objective} models," if len(complete) > 1 else f"{each.objective} model"
         comma = "," if len(complete) > 1 else ""
-        sentences.append(f"The {which} {row.name}{comma} learned {learned} of the information.")
+        text = f"The {which} {row.name}{comma} learned {learned} of the information"
+        if len(complete) > 1:
+            next_one, *_ = share_differences(results, each, row.name)
+            chance = may_be_chance(next_one.contrast, comb(len(complete), 2))
+            text += f"; that it learned more than {next_one.model} may be chance" if chance else ""
+        sentences.append(f"{text}.")
         sentences += [
             f"Yours, {mine.name}, learned {score_cell(held.interval._asdict(), SPEC)}: rank {rank} of {len(complete)}."
             for rank, (mine, held) in enumerate(complete, start=1)

@@ -61,7 +61,7 @@ def write_page(
         suite=suite,
         sections=SECTIONS,
         terms=TERMS,
-        answer=answer(found, own),
+        answer=answer(results, found, own),
         competing=sum(not is_reference(row) for each in found for row in each.rows),
         objectives=[_objective(results, each, suite, own) for each in found],
         languages=[_language(results, found, suite, name, own) for name in suite.languages],

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.estimate import relative_frequency, split_merge
+from truesource.grammar.estimate.relative_frequency import relative_frequency
+from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from truesource.cli.options import (
     TextOrCorpus,
     TokenTable,
     WordTable,
+    grammar_there,
 )
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
@@ -42,7 +43,9 @@ def command(
     corpus: TextOrCorpus,
     oracle: Annotated[
         Path | None,
-        typer.Option(help="Grammar of the text: a file, or a language (default: perplexity alone)."),
+        typer.Option(
+            help="Grammar of the text: a file, or a language (default: perplexity alone).", callback=grammar_there
+        ),
     ] = None,
     split: SplitName = "eval",
     frame: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from truesource.chain.scores import figures
 from truesource.chain.scores.token_view import token_view
+from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
 from truesource.report import words
 from truesource.report.finished_run import FinishedRun
 from truesource.report.part import Part
@@ -68,6 +70,32 @@ def _differences(run: FinishedRun, objective: str) -> ReportTable | None:
     ]
     columns = ("model", f"KL less the KL of {found[0]['baseline']}\n(nats per token)", "p", "p (Holm)")
     return ReportTable(columns=columns, rows=rows, title=f"Differences from {found[0]['baseline']}")
+
+
+def surely_nearer(run: FinishedRun, best: Record, other: Record, among: int) -> bool:
+    """Whether a model is nearer to the truth than another, and that is no chance; False without scores of tokens.
+
+    Args:
+        run: that both are of.
+        best: row of the model that came out nearest.
+        other: row of the next one.
+        among: number of models that the two were picked from.
+    """
+    seeds = [[seed["model"] for seed in row.get("replicates", [row])] for row in (best, other)]
+    if any(name not in run.scores or not len(run.scores[name]["model"]) for name in seeds[0] + seeds[1]):
+        return False
+    known = [[run.scores[name] for name in names] for names in seeds]
+    n = 1 + max(int(table["sentence"].max()) for tables in known for table in tables)
+    gaps, counts = (
+        [np.stack([np.bincount(t["sentence"], of(t), n).astype(np.float64) for t in tables]) for tables in known]
+        for of in (lambda t: t["oracle"] - t["model"], lambda t: np.ones(len(t["model"])))
+    )
+    common = np.all(np.concatenate(counts), axis=0)
+    if not common.any():
+        return False
+    nearest, next_one = (SeedSums(gap[:, common], count[:, common]) for gap, count in zip(gaps, counts, strict=True))
+    found = difference(next_one, nearest)
+    return found.value > 0.0 and not may_be_chance(found, math.comb(among, 2))
 
 
 def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:

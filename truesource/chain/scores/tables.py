@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.signature import parts_of
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ _WITH_INTERVAL = "relative_ppl"  #: the others have theirs in files only
 def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
     """A row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
+    words = {(r["objective"], parts_of(r["signature"])["vocab"]) for r in records if r.get("signature")}
+    several = len(words) > len({objective for objective, _ in words})
+    bounds = "; the bounds differ since all words that a model does not know are one, <unk>" if several else ""
     return ReportTable(
         columns=("model", "objective", *(heading for _, heading, _ in _MEASURES), "tokens"),
         keys=("model", "objective", *(name for name, _, _ in _MEASURES), "tokens"),
         text=(0, 1),
         rows=[TableRow(_cells(record), record.get("signature") or "") for record in records],
         note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the truth on the tokens that"
-        " the model is scored on",
+        f" the model is scored on{bounds}",
     )
 
 

@@ -46,15 +46,22 @@ def command(
 
     Example: truesource evaluate dynamics model/ corpus/ --oracle grammar.npz --figure dynamics.svg
     """
-    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
+    from truesource.grammar.support.extras import require_extras
+    from truesource.lmtrain.references import model_reference
+    from truesource.lmtrain.snapshots import checkpoints
+
+    files = OutputFiles(json=json, figure=figure, force=force)
+    named = model_reference(model)
+    if named.folder is not None:
+        require_extras("`truesource evaluate dynamics`", "lm")
+        checkpoints(named.folder)  # refused before anything is computed
+    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.evaluation.core.transformed import require_order
     from truesource.evaluators.dynamics.figures import dynamics_figure
     from truesource.evaluators.dynamics.measure import measure, report_record
     from truesource.evaluators.dynamics.tables import groups_table
-    from truesource.lmtrain.references import model_reference
 
-    files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
     pcfg, transform = grammar_of_text(corpus, oracle)
     require_order(transform, "evaluate dynamics")
@@ -68,7 +75,7 @@ def command(
         split,
         text,
         settings,
-        name=model_reference(model).title,
+        name=named.title,
         lengths=condition,
         frame=frame,
         seed=seed,

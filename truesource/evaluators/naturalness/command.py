@@ -53,8 +53,6 @@ def command(
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.cli.sources import first_condition, named, read_source
-    from truesource.evaluators.naturalness.measure import measure
-    from truesource.evaluators.naturalness.tables import measures_table
     from truesource.grammar.support.errors import InputError
 
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -64,6 +62,9 @@ def command(
     names = [source.name for source in read]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InputError(f"two sources are called {twice!r}; name them, NAME={sources[0]}")
+    from truesource.evaluators.naturalness.measure import measure
+    from truesource.evaluators.naturalness.tables import measures_table
+
     for source in read:
         echo(source)
     found = measure(

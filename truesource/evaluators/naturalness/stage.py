@@ -42,7 +42,7 @@ def inputs(run: RunFolder) -> Any:
 def make(run: RunFolder) -> str:
     """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
     from truesource.evaluators.naturalness.figures import naturalness_figure
-    from truesource.grammar.estimate import relative_frequency
+    from truesource.grammar.estimate.relative_frequency import relative_frequency
     from truesource.report.figures import standalone
 
     settings, lengths, place = run.settings(NaturalnessSettings), run.corpus.lengths, run.folder / "naturalness"

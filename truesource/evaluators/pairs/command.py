@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Figure, Force, Json, Seed
+from truesource.cli.options import Figure, Force, Json, Seed, grammar_there, model_there
 from truesource.cli.settings import with_options
 from truesource.evaluation.pairs.settings import PairSettings
 
@@ -17,14 +17,23 @@ if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
+Oracle = Annotated[
+    Path,
+    typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.", callback=grammar_there),
+]
+MaybeModel = Annotated[
+    str | None,
+    typer.Argument(
+        help="Model: a folder, or code as file.py:name; without it, pairs are only made.", callback=model_there
+    ),
+]
+
 
 @with_options(PairSettings)
 def command(
-    oracle: Annotated[Path, typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.")],
+    oracle: Oracle,
     settings: PairSettings,
-    model: Annotated[
-        str | None, typer.Argument(help="Model: a folder, or code as file.py:name; without it, pairs are only made.")
-    ] = None,
+    model: MaybeModel = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the pairs here, with a task for lm-eval.")
     ] = None,

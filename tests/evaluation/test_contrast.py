@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.evaluation.comparing.contrast import SeedSums, difference, mean_over_seeds, seed_part
 from truesource.evaluation.measures.bootstrap import resampled_ratio
+from truesource.evaluation.measures.contrast import SeedSums, difference, mean_over_seeds, seed_part
 from truesource.grammar.support.intervals import FEWEST
 
 

@@ -28,6 +28,8 @@ from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
+CHANCE = 0.05  #: a difference may be chance where its p-value, times the number of tests, is this or more
+
 
 @dataclass(frozen=True)
 class SeedSums:
@@ -65,6 +67,18 @@ class Contrast:
     def interval(self) -> Interval:
         """The value with its ends."""
         return Interval(self.value, self.low, self.high)
+
+
+def may_be_chance(found: Contrast, tests: int = 1) -> bool:
+    """Whether a mean or a difference may be chance; of all that are tested, one is wrongly called sure in 5% of cases.
+
+    Two extremes are picked after looking at all, so the test is of all pairs that they might have been (Bonferroni).
+
+    Args:
+        found: the one of interest.
+        tests: how many others it might have been, itself included; of two of K that were picked, ``comb(K, 2)``.
+    """
+    return found.p is None or found.p * tests >= CHANCE
 
 
 class SeedPart(NamedTuple):
