@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from truesource.run.stage import Stage
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
+
+log = logging.getLogger("truesource")
 
 
 def stages(config: RunConfig) -> list[Stage]:
@@ -103,6 +106,7 @@ def _held_out(run: RunFolder) -> Treebank | None:
 def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
     """Log probability of the held-out *sentences* under the grammar, and under the truth where it is known."""
     sentences = held_out.sentences()
+    log.info("likelihood of the grammar on %s held-out sentences", f"{len(sentences):,}")
     scores = pcfg.exact.string_log_probs(sentences)
     possible = np.isfinite(scores)
     tokens = sum(len(s) + 1 for s, ok in zip(sentences, possible, strict=True) if ok)
