@@ -12,7 +12,7 @@ from truesource.cli.options import Force, IntervalSeed, Json, Overrides, Schedul
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from truesource.benchmark.results import BenchmarkResults
     from truesource.benchmark.run import Asked
@@ -101,7 +101,6 @@ def command(
     from truesource.benchmark.run import Asked
     from truesource.benchmark.suite import load_suite
     from truesource.cli.output import OutputFiles
-    from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.parallel import Share, Workers
 
     modes = {
@@ -110,15 +109,7 @@ def command(
         "--export-lm-eval": export_lm_eval is not None,
         "--output": output is not None,
     }
-    given = [mode for mode, asked in modes.items() if asked]
-    if len(given) > 1:
-        raise InputError(f"{given[0]} and {given[1]} exclude each other; give only one of them", code="several-modes")
-    if corpora and (output is None or model):
-        raise InputError("--corpora needs --output, and excludes --model", code="several-modes")
-    if fail_above is not None and not model:
-        raise InputError("--fail-above is for models that --model names", code="several-modes")
-    if cell is not None and check is None:
-        raise InputError("--cell needs --check", code="several-modes")
+    _check_modes(modes, cell=cell is not None, corpora=corpora, models=bool(model), threshold=fail_above is not None)
     _require_extras(networks=bool(model or plan or check), page=output is not None and not corpora)
     chosen = load_suite(suite)
     files = OutputFiles(json=json, force=force)
@@ -134,15 +125,25 @@ def command(
     elif plan:
         _plan(asked, flops_per_second, files)
     else:
-        own = None
-        if model:
-            if output is None:
-                raise InputError("name a folder for the results with -o", code="no-output")
-            share = Share() if shard is None else Share.parse(shard)
-            own = _measure(asked, output, _workers(workers, scheduler), share)
+        share = Share() if shard is None else Share.parse(shard)
+        own = _measure(asked, output, _workers(workers, scheduler), share) if model else None
         found = _show(chosen, own, join or [], baseline, output, files, seed)
-        if fail_above is not None:
-            _compare_with(fail_above, found, [each.name for each in asked.candidates])
+        _compare_with(fail_above, found, [each.name for each in asked.candidates])
+
+
+def _check_modes(modes: Mapping[str, bool], *, cell: bool, corpora: bool, models: bool, threshold: bool) -> None:
+    """Refuse options that exclude each other, and those that lack what they go with."""
+    from truesource.grammar.support.errors import InputError
+
+    given = [mode for mode, asked in modes.items() if asked]
+    for wrong, text in (
+        (len(given) > 1, f"{' and '.join(given[:2])} exclude each other; give only one of them"),
+        (cell and not modes["--check"], "--cell needs --check"),
+        (corpora and (not modes["--output"] or models), "--corpora needs --output, and excludes --model"),
+        (threshold and not models, "--fail-above is for models that --model names"),
+    ):
+        if wrong:
+            raise InputError(text, code="several-modes")
 
 
 def _require_extras(*, networks: bool, page: bool) -> None:
@@ -187,11 +188,14 @@ def _workers(n: int | None, scheduler: str | None) -> Workers:
     return Workers(n, scheduler)
 
 
-def _measure(asked: Asked, output: Path, workers: Workers, share: Share) -> BenchmarkResults:
+def _measure(asked: Asked, output: Path | None, workers: Workers, share: Share) -> BenchmarkResults:
     """Make the cells and write the file of results."""
     from truesource.benchmark.results import write_results
     from truesource.benchmark.run import execute
+    from truesource.grammar.support.errors import InputError
 
+    if output is None:
+        raise InputError("name a folder for the results with -o", code="no-output")
     found = execute(asked, output, workers=workers, share=share)
     write_results(output / RESULTS, found.results)
     for failed, reason in found.failures:
@@ -241,18 +245,22 @@ def _show(
     return found
 
 
-def _compare_with(most: float, found: Sequence[Standings], own: Sequence[str]) -> None:
+def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[str]) -> None:
     """Say which relative perplexities are above the threshold; exit code 3 if there are any."""
     from truesource.benchmark.tables import is_reference
 
-    above = [
-        f"{row.name} on {language} {standing.relative_ppl:.4f}"
-        for each in found
-        for row in each.rows
-        if row.name in own and not is_reference(row)
-        for language, standing in row.languages.items()
-        if not standing.relative_ppl <= most
-    ]
+    above = (
+        []
+        if most is None
+        else [
+            f"{row.name} on {language} {standing.relative_ppl:.4f}"
+            for each in found
+            for row in each.rows
+            if row.name in own and not is_reference(row)
+            for language, standing in row.languages.items()
+            if not standing.relative_ppl <= most
+        ]
+    )
     if above:
         echo(f"truesource: relative perplexity above {most:g}: {', '.join(above)}", err=True)
         raise typer.Exit(ABOVE)
