@@ -19,7 +19,7 @@ class ProbingSettings(ProbeSettings):
     )
     right: Truth = Field(
         "argmax",
-        description="The right label: the most probable one, or the label in a tree sampled from the posterior.",
+        description="The right label: the most probable one, or the label of a tree from the posterior.",
     )
     given: Given = Field(
         "sentence", description="Posterior given the whole sentence, or (causal models) the words up to this one."
