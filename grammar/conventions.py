@@ -14,6 +14,8 @@ NAMES: tuple[Name, ...] = get_args(Name)
 _NEVER = r"(?!)"
 _ALL = r"(?s:.+)"
 _DASHES = r"(?s:-.*|.[^-=]*)"  #: up to the first - or =, but a first character stays (-LRB-)
+#: the same, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
+_PENN = r"(?s:-.*|.[^-=]*(?:-[A-Z](?![^-=]))?)"
 _BANNER = r"\*x\*"  #: the copyright notice in front of some files of the Linguistic Data Consortium
 
 
@@ -30,12 +32,12 @@ class Convention:
 
 
 CONVENTIONS: Mapping[Name, Convention] = {
-    "penn": Convention("Penn Treebank, OntoNotes, GUM", category=_DASHES, lines=_BANNER, signs="-NONE-"),
+    "penn": Convention("Penn Treebank, OntoNotes, GUM", category=_PENN, lines=_BANNER, signs="-NONE-"),
     "switchboard": Convention(
         "Switchboard part of the Penn Treebank",
         nodes="-NONE-|-DFL-|CODE",
         words=r"[EN]_S|\\[][+]",
-        category=_DASHES,
+        category=_PENN,
         lines=_BANNER,
         signs=r"[EN]_S|\\[][+]|Speaker[AB]\d+|-DFL-",
     ),

@@ -48,12 +48,12 @@ _OTHER_SPACE = re.compile(r"\s")
 class Normalisation:
     """What is done to every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
 
-    Always, other white space inside a word (a no-break space, say) becomes ``_``: corpora are text with
-    spaces between words. Applying a normalisation twice changes nothing more (rare words
-    apart: they are counted anew). A category ends, in Penn's convention, at the first ``-`` or ``=``, but a first
-    character stays (``-LRB-``); quoted words that label themselves (``'x-a'``) stay in every convention. Collapsed
-    chains keep the root and the preterminals too. Classes of rare words: `signature`; conventions:
-    `truesource.grammar.conventions`.
+    Always, other white space inside a word (a no-break space, say) becomes ``_``: corpora are text with spaces
+    between words. Applying a normalisation twice changes nothing more (rare words apart: they are counted anew). A
+    category ends, in Penn's convention, at the first ``-`` or ``=``, but a first character stays (``-LRB-``), and
+    so does a part of one letter after the category (``PRP-S``); quoted words that label themselves (``'x-a'``) stay
+    in every convention. Collapsed chains keep the root and the preterminals too. Classes of rare words:
+    `signature`; conventions: `truesource.grammar.conventions`.
 
     Raises:
         InputError: an unknown option, or ``rare_below`` and ``unknown`` that contradict each other.

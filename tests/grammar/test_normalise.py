@@ -210,3 +210,18 @@ def test_depth_is_not_limited():
     deep = "(A " * 2500 + "(B b)" + " (C c))" * 2500
     check(deep, f"(ROOT {deep})", unaries="collapse")
     check("(A (B " * 2500 + "(C c)" + "))" * 2500, "(ROOT (A (C c)))", unaries="collapse")
+
+
+@pytest.mark.parametrize(
+    ("label", "category"),
+    [
+        ("PRP-S", "PRP-S"),
+        ("WP-S-1", "WP-S"),
+        ("NP-SBJ-S", "NP"),
+        ("NP-SBJ=2", "NP"),
+        ("NP-2", "NP"),
+        ("-LRB-", "-LRB-"),
+    ],
+)
+def test_one_letter_after_a_category_is_no_function_tag(label: str, category: str) -> None:
+    check(f"(S ({label} x) (VP (V y) (V z)))", f"(S ({category} x) (VP (V y) (V z)))", root=None)
