@@ -26,6 +26,8 @@ from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
+OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
+
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
 IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make
@@ -202,7 +204,7 @@ def evaluate_pairs(
         InputError: a sentence is longer than the model takes.
     """
     reasons = {
-        "a word is outside the model's vocabulary": outside_vocabulary(model, pairs),
+        OUTSIDE: outside_vocabulary(model, pairs),
         "the grammar can make neither sentence": np.array([pair.impossible == "both" for pair in pairs], dtype=bool),
     }
     left_out, kept = {}, np.ones(len(pairs), dtype=bool)

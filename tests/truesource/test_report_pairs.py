@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,21 @@ def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:
     (figure,) = re.findall(r"<svg.*?</svg>", section[1], re.DOTALL)
     assert "bigrams" in figure
     assert ">raw<" not in figure
+
+
+def test_the_stage_says_how_many_pairs_it_leaves_out_and_what_keeps_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    agreement_grammar().save(tmp_path / "toy.npz")
+    config = CONFIG.replace("order: 3, smoothing: mle", "order: 2, min_count: 40")
+    (tmp_path / "toy.yaml").write_text(config, encoding="utf-8")
+    with caplog.at_level(logging.INFO, "truesource"):
+        run(tmp_path)
+    found = json.loads((tmp_path / "runs" / "toy" / "pairs" / "models" / "raw.json").read_text(encoding="utf-8"))
+    (left_out,) = found["left_out"].values()
+    assert 0 < left_out < 60
+    (line,) = (message for message in caplog.messages if message.startswith(f"raw: {left_out} of 60 pairs left out"))
+    assert "min_count" in line
 
 
 def test_the_section_of_the_report(finished: Path) -> None:

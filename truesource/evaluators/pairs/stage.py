@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.pairs.evaluate import NoPairsError, evaluate_pairs
+from truesource.evaluation.pairs.evaluate import OUTSIDE, NoPairsError, evaluate_pairs
 from truesource.evaluation.pairs.files import read_pairs, write_pairs
 from truesource.evaluation.pairs.harness import TaskFiles, write_reader
 from truesource.evaluation.pairs.lexicon import Lexicon
@@ -102,6 +102,9 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 def _record(run: RunFolder, name: str, model: LanguageModel, pairs: Sequence[Pair]) -> dict[str, Any]:
     found = evaluate_pairs(model, pairs, run.pcfg, lengths=run.config.corpus.lengths, seed=run.config.seed)
+    for reason, number in found.left_out.items():
+        remedy = "; a lower model.min_count keeps more words" if reason == OUTSIDE else ""
+        log.info("%s: %d of %d pairs left out: %s%s", name, number, len(pairs), reason, remedy)
     return {
         "model": name,
         "objective": found.objective,
