@@ -12,11 +12,14 @@ coverage is certainly (95%) outside 93 to 97% are marked. Cells do not depend on
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
@@ -34,10 +37,14 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import fit_corpus
 from truesource.evaluation.naturalness.zipf_ranks import TrueLaw
 from truesource.evaluation.pplu.unigrams import END, oracle_unigram
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluation.tokenisation.estimators.estimate import log_interval
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimators.estimate import Estimate, degrees_of, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.measure import require_pieces
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.piece_model import TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -195,46 +202,95 @@ def of_laws(replications: int, seed: int, sizes: Sequence[int], only: str) -> It
 
 
 def of_filters(replications: int, seed: int, sizes: Sequence[int], only: str) -> Iterator[Cell]:
-    """Texts of 3 to 8 words under a 4-gram of pieces, ln P known; totals over 1, 5 and 50 texts."""
-    for particles in (4, 8, 16):
-        relative = single_filters(particles, seed)
-        rng = np.random.default_rng([seed, particles])
+    """Texts whose ln P is known, of short toy words under a 4-gram and of English words under a trigram; totals too."""
+    for name, candidates, particles in (
+        *(("toy", EstimatorSettings.candidates, particles) for particles in (4, 8, 16, 32)),
+        *(("English", candidates, 32) for candidates in (8, 16, EstimatorSettings.candidates)),
+        ("English", EstimatorSettings.candidates, 16),
+    ):
+        source = f"{name}, {candidates} candidates, {particles} particles"
+        if only not in source:
+            continue
+        one = single_filters(*(toy_texts(seed) if name == "toy" else english_texts(seed)), candidates, particles)
+        rng = np.random.default_rng([seed, candidates, particles])
         for filters in (2, 4, 8):
-            source = f"{particles} particles, {filters} filters"
-            for texts in sizes if only in source else ():
-                held = []
-                while len(held) < 10 * replications:
-                    which = rng.integers(0, len(relative), texts)
-                    weights = relative[which[:, None], rng.integers(0, relative.shape[1], (texts, filters))]
-                    mean, variance = weights.mean(axis=1), weights.var(axis=1, ddof=1) / filters
-                    variance /= mean**2
-                    whole = float(variance.sum())
-                    degrees = whole**2 / max(float((variance**2).sum()) / (filters - 1), 1e-300)
-                    low, high = log_interval(float(np.log(mean).sum()), whole, degrees)
-                    held.append(low - 1e-12 <= 0.0 <= high + 1e-12)
-                yield (source, f"{texts} texts", "ln P"), held
+            for texts in sizes:
+                held, refused = [], 0
+                for _ in range(10 * replications):
+                    which = rng.integers(0, len(one.relative), texts)
+                    drawn = one.relative[which[:, None], rng.integers(0, RUNS, (texts, filters))]
+                    found = [
+                        Estimate(
+                            estimator="dpf",
+                            log_p=float(np.log(weights.mean())),
+                            bound="unbiased",
+                            relative_variance=float(weights.var(ddof=1) / filters / weights.mean() ** 2),
+                            log_lower=0.0,
+                            steps=0,
+                            cuts=0,
+                            degrees=filters - 1,
+                            unlisted=unlisted,
+                        )
+                        for weights, unlisted in zip(drawn, one.unlisted[which].tolist(), strict=True)
+                    ]
+                    variances = [each.variance for each in found if each.variance is not None]
+                    if len(variances) < texts:
+                        refused += 1
+                        continue
+                    total = math.fsum(each.log_p for each in found)
+                    low, high = log_interval(total, math.fsum(variances), degrees_of(found))
+                    held.append(low - 1e-9 <= 0.0 <= high + 1e-9)
+                if held:
+                    measure = f"ln P, {refused / (10 * replications):.0%} without a bar"
+                    yield ((f"{source}, {filters} filters", f"{texts} texts", measure), held)
 
 
-def single_filters(particles: int, seed: int) -> FloatArray:
-    """Estimates of P(text) over their mean, of single filters, (texts, filters); texts that are exact are left out."""
+class Filters(NamedTuple):
+    """Single filters of some texts, T of them."""
+
+    relative: FloatArray  #: (T, RUNS) estimates of P over the exact one
+    unlisted: FloatArray  #: (T,) `Estimate.unlisted`
+
+
+def single_filters(model: TokenisedModel, texts: Sequence[str], candidates: int, particles: int) -> Filters:
+    """`RUNS` filters of each text; texts that are exact are left out."""
+    settings = EstimatorSettings(candidates=candidates, particles=particles, replicates=1)
+    rows, unlisted = [], []
+    for document in documents(model, texts, LatticeBuilder(model.pieces.inventory)).documents:
+        truth = ESTIMATORS["exact"].run(model, document, settings).log_p
+        found = [ESTIMATORS["dpf"].run(model, document, replace(settings, seed=i)) for i in range(RUNS)]
+        if found[0].bound != "exact":
+            rows.append(np.exp([each.log_p - truth for each in found]))
+            unlisted.append(found[0].unlisted)
+    return Filters(np.stack(rows), np.array(unlisted))
+
+
+def toy_texts(seed: int) -> tuple[TokenisedModel, list[str]]:
+    """Texts of 3 to 8 words of at most 4 letters, under a 4-gram of pieces."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
-    from guided_estimates import AB, document_of
+    from guided_estimates import AB
     from piece_models import ToyPieceModel
 
-    model = ToyPieceModel(AB, order=4, seed=5, spread=1.0)
     rng = np.random.default_rng(seed)
-    rows = []
-    for text in (" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(TEXTS)):
-        document = document_of(model, text)
-        truth = ESTIMATORS["exact"].run(model, document, EstimatorSettings()).log_p
-        one = [
-            ESTIMATORS["dpf"].run(model, document, EstimatorSettings(particles=particles, replicates=1, seed=i)).log_p
-            for i in range(RUNS)
-        ]
-        if np.ptp(one) > 1e-9:
-            weights = np.exp(np.array(one) - truth)
-            rows.append(weights / weights.mean())  # that of all is the truth of this source
-    return np.stack(rows)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(TEXTS)]
+    return ToyPieceModel(AB, order=4, seed=5, spread=1.0), texts
+
+
+def english_texts(seed: int) -> tuple[TokenisedModel, list[str]]:
+    """Texts of about 60 words of up to 13 letters, some of which have 100 segmentations and more, under a trigram.
+
+    The embedded grammar makes the words; 400 unigram pieces and the trigram are trained on 1,000 of its sentences.
+    """
+    from truesource import Corpus, load_model, model_settings, train
+
+    with tempfile.TemporaryDirectory() as folder:
+        splits = {"train": 1000, "eval": 4 * TEXTS}
+        corpus = Corpus.sample(english(), splits, seed=seed, lengths=LengthRange(12, 18), path=Path(folder) / "corpus")
+        settings = model_settings("ngram", order=3, tokenizer="unigram", vocab_size=400)
+        train(corpus, settings, None, Path(folder) / "model", seed=seed)
+        sentences = [" ".join(sentence) for sentence in corpus.sentences("eval")]
+        model = require_pieces(load_model(Path(folder) / "model"), "trigram")
+    return model, [" ".join(sentences[i : i + 4]) for i in range(0, len(sentences), 4)]
 
 
 if __name__ == "__main__":

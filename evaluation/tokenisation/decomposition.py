@@ -16,7 +16,7 @@ from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.bound_checks import below_bounds
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
-from truesource.evaluation.tokenisation.results import Evaluation, variance_of
+from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
@@ -237,7 +237,7 @@ def decompose(
     def sums(values: FloatArray) -> FloatArray:
         return np.bincount(row, values[kept]).astype(np.float64)
 
-    errors = [variance_of(estimate) for estimate in evaluation.estimates[run]]
+    errors = [estimate.variance for estimate in evaluation.estimates[run]]
     variance = None if None in errors else sums(np.array(errors, dtype=np.float64))
     joined: list[list[tuple[str, ...]]] = [[] for _ in range(int(row.max()) + 1)]
     for document, i in zip(row.tolist(), kept.tolist(), strict=True):

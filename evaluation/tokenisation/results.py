@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, log_interval
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, degrees_of, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.settings import EstimatorRun
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -99,10 +99,10 @@ class Evaluation(ResultRecords):
     def total(self, label: str) -> Total:
         """Sums over the documents."""
         found = self.estimates[label]
-        errors = [variance_of(estimate) for estimate in found]
+        errors = [estimate.variance for estimate in found]
         known = [error for error in errors if error is not None]
         variance = math.fsum(known) if len(known) == len(found) else None
-        degrees = _degrees(found)
+        degrees = degrees_of(found)
         log_p, bound = math.fsum(estimate.log_p for estimate in found), _bound({estimate.bound for estimate in found})
         low, high = None, None
         if variance is not None and bound in ("exact", "unbiased"):
@@ -193,20 +193,6 @@ def summed(estimator: str) -> str:
     if estimator == ONE_BEST:
         return "own-cut"
     return "all-cuts" if ESTIMATORS[estimator].target == "P" else "consistent-cuts"
-
-
-def variance_of(estimate: Estimate) -> float | None:
-    """Of log P(D), by the delta method; 0 where exact, None where what is missing has no error bar."""
-    if estimate.bound == "exact":
-        return 0.0
-    return None if estimate.relative_variance is None else max(estimate.relative_variance, 0.0)
-
-
-def _degrees(estimates: Sequence[Estimate]) -> float:
-    """Degrees of freedom of a sum of variances (Satterthwaite 1946); infinite where none is uncertain."""
-    uncertain = math.fsum((variance_of(one) or 0.0) ** 2 / one.degrees for one in estimates if one.degrees)
-    whole = math.fsum(variance_of(one) or 0.0 for one in estimates)
-    return whole**2 / uncertain if uncertain > 0.0 else math.inf
 
 
 def _bound(bounds: set[str]) -> Bound:

@@ -21,8 +21,8 @@ class EstimatorSettings:
     samples: int = 128  #: segmentations scored by path estimators
     b: float = 1.0  #: inverse temperature of the proposal; the model is never tempered
     seed: int = DEFAULT_SEED
-    candidates: int = 8  #: segmentations of each word that guided estimators consider
-    particles: int = 16  #: of the discrete particle filter; samples of block importance sampling; width of the beam
+    candidates: int = 128  #: segmentations of each word that guided estimators consider
+    particles: int = 32  #: of the discrete particle filter; samples of block importance sampling; width of the beam
     tail: bool = True  #: whether block and dpf also sample segmentations of a word that are not on its list
     replicates: int = 4  #: independent filters of dpf, averaged; two or more give an error bar
     most_prefixes: int = 200_000  #: maximum number of contexts that exact enumeration visits in one document

@@ -121,6 +121,10 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Estimat
     are averaged and their spread gives it, with so many degrees of freedom less one; the effective sample size and the
     largest share are of their totals. They share contexts, so that two cost less than twice one.
 
+    An unlisted segmentation that is drawn rarely and weighs much is in the spread of few filters or of none. So the
+    variance has what is unlisted by the scores beside it, and where that is much there is no error bar; more
+    ``candidates`` are the remedy (`Estimate.unlisted`).
+
     Raises:
         InputError: the model's window is too short for the canonical tokenisation.
     """
@@ -157,6 +161,7 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
         steps=walk.scorer.steps,
         cuts=walk.scored,
         degrees=filters.filters - 1 if several else None,
+        unlisted=walk.unlisted,
     )
 
 

@@ -64,6 +64,7 @@ class Tail:
         self._counts = _path_counts(lattice)
         self._b = b
         self._prepare()
+        self.mass = math.exp(self._log_unlisted())  #: share of Q_b that is not listed, 0 to 1
         while self._log_unlisted() < math.log(LEAST_MASS):
             self._b /= 2.0
             self._prepare()

@@ -53,6 +53,7 @@ class BlockWalk:
         self.scorer = reader(model, document)
         self.blocks = Blocks(document, model.pieces.inventory, settings, tail=tail)
         self.whole = True  #: whether no segmentation of any block met so far was left out
+        self.unlisted = 0.0  #: sum over blocks of the squared shares of Q_b that are not listed
         self.scored = 0  #: segmentations of blocks scored, each in its context
 
     def moves(self, context: IntArray, position: IntArray, end: int, rng: np.random.Generator | None = None) -> Moves:
@@ -72,6 +73,7 @@ class BlockWalk:
         lists: list[Candidates] = [known[entry] for entry in places[:, 1].tolist()]
         counts = np.array([len(listed.sizes) for listed in lists])
         self.whole &= all(listed.whole for listed in lists)
+        self.unlisted += max(listed.tail.mass if listed.tail else 0.0 for listed in lists) ** 2
         cuts = [cut for listed in lists for cut in listed.tokens]
         start = np.repeat(places[:, 0], counts)
         position_after = np.concatenate(

@@ -146,13 +146,34 @@ def test_replicates_give_an_unbiased_variance() -> None:
 def test_a_spread_over_filters_has_one_degree_of_freedom_less() -> None:
     document = document_of(TRIGRAM, THREE_WORDS)
     for filters in (2, 4):
-        found = particle_filter(TRIGRAM, document, replace(SETTINGS, particles=3, replicates=filters))
+        found = particle_filter(TRIGRAM, document, replace(SETTINGS, candidates=15, particles=3, replicates=filters))
         assert found.degrees == filters - 1
         assert found.interval is not None and found.relative_variance is not None
         half = stats.t.ppf(0.975, filters - 1) * math.sqrt(found.relative_variance)
         middle = found.log_p + found.relative_variance / 2.0
         assert found.interval == pytest.approx((middle - half, middle + half), rel=1e-12)
     assert particle_filter(TRIGRAM, document, replace(SETTINGS, particles=3)).interval is None
+
+
+@pytest.mark.parametrize(("order", "seed", "spread"), [(3, 5, 1.0), (3, 2, 1.5), (4, 7, 2.0)])
+def test_a_tail_that_filters_miss_is_in_the_error_bar_or_there_is_none(order: int, seed: int, spread: float) -> None:
+    """A word of 80 segmentations of which one unlisted may weigh much; the spread of filters holds in 8% to 80%."""
+    model = ToyPieceModel(AB, order=order, seed=seed, spread=spread)
+    document = document_of(model, LONG_WORD)
+    truth = ESTIMATORS["exact"].run(model, document, EstimatorSettings()).log_p
+    wide = EstimatorSettings(candidates=40, particles=16, replicates=4)
+    found = [particle_filter(model, document, replace(wide, seed=i)) for i in range(30)]
+    ends = [one.interval for one in found if one.interval is not None]
+    assert len(ends) == len(found)
+    assert np.mean([low <= truth <= high for low, high in ends]) >= 0.9
+    alone = [log_interval(one.log_p, one.relative_variance or 0.0, 3) for one in found]
+    assert np.mean([low <= truth <= high for low, high in alone]) <= 0.8
+    few = particle_filter(model, document, replace(wide, candidates=20))
+    assert few.bound == "unbiased"
+    assert (few.interval, few.standard_error) == (None, None)
+    whole = particle_filter(model, document, replace(wide, candidates=80, particles=2))
+    assert whole.unlisted == 0.0
+    assert whole.interval is not None
 
 
 @pytest.mark.parametrize(("filters", "texts"), [(2, 1), (4, 1), (4, 20), (8, 20)])

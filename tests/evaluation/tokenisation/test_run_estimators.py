@@ -170,7 +170,7 @@ def test_the_signature_holds_what_an_estimator_reads(model: ToyPieceModel, read:
     same = {name: found.signed(name) == other.signed(name) for name in names}
     assert same == {"exact": True, "nbest": True, "wr": False, "consistent-wr": False}
     guided = evaluate_documents(model, read, ["dpf", "beam"], FEW)
-    assert {"particles:16", "tail:True", "replicates:4"} <= set(parts(guided.signed("dpf")))
+    assert {"candidates:128", "particles:32", "tail:True", "replicates:4"} <= set(parts(guided.signed("dpf")))
     assert not any(part.startswith(("samples:", "seed:")) for part in parts(guided.signed("beam")))
     flat = documents(model, TEXTS, LatticeBuilder(INVENTORY, np.zeros(len(INVENTORY.pieces))))
     assert evaluate_documents(model, flat, names, FEW).signed("wr") != found.signed("wr")

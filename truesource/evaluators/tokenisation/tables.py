@@ -13,6 +13,9 @@ Found = Mapping[str, Any]  #: of one model, see `truesource.evaluators.tokenisat
 
 BOUNDS = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 TOO_LARGE = "over 1e308"
+NO_BAR = (
+    " No ±: one filter or sample, or dpf with too few candidates for the words of a text; set more with --candidates."
+)
 #: measure, its name, what it means
 MEASURES = (
     ("one_best_nll_per_word", "NLL, canonical tokenisation", "nats a word"),
@@ -84,8 +87,13 @@ def estimators_table(found: Found) -> ReportTable:
         " resampling documents; value: a lower bound is certain, an unbiased estimate is right on average; ESS, share:"
         " effective sample size and share of the largest weight, of the worst document (dpf: of its filters); steps:"
         " tokens that the model reads for each piece; lower by: PPL, compared with the canonical tokenisation."
-        " Intervals of ln P(text) by wr, block, wor and wor1 can be far too short.",
+        " Intervals of ln P(text) by wr, block, wor and wor1 can be far too short."
+        + (NO_BAR if any(_lacks_bar(scores) for scores in runs.values()) else ""),
     )
+
+
+def _lacks_bar(scores: Mapping[str, Record]) -> bool:
+    return scores["log_p"]["bound"] == "unbiased" and "standard_error" not in scores
 
 
 def _log_p(scores: Mapping[str, Record]) -> Cell:
