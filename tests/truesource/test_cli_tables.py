@@ -146,7 +146,7 @@ def test_bad_sizes_of_figures_are_refused(here: Path, command: Command, size: st
 
 
 def test_a_figure_needs_a_format(here: Path, command: Command) -> None:
-    found = command("evaluate", "pairs", "m", "--oracle", "toy.txt", "--figure", "f.jpg")
+    found = command("evaluate", "pairs", str(here), "--oracle", "toy.txt", "--figure", "f.jpg")
     assert found.code == 2 and "--figure writes .svg, .pdf or .png" in found.err
 
 

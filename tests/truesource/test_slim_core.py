@@ -69,6 +69,7 @@ WORK = [
     "schema",
     "run toy.yaml --help",
     "reproduce --list",
+    "figure run",
     "cite",
 ]
 #: calls that need an extra, and the sentence they end in; nothing is written
@@ -78,7 +79,7 @@ REFUSE = {
     "score model corpus": f"the model model needs {LM}",
     "compare model models.py:uniform corpus --oracle toy.npz": f"the model model needs {LM}",
     "report run": f"a report needs {REPORT}",
-    "figure run": f"a report needs {REPORT}",
+    "figure run lengths -o lengths.svg": f"a report needs {REPORT}",
     "demo": f"the run demo needs {BOTH}",
     "warm": f"the run warm needs {REPORT}",
     "run trained.yaml": f"the run toy needs {BOTH}",
@@ -122,6 +123,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, file in {"model": "config.json", "run": "stages.json"}.items():
         (folder / name).mkdir()
         (folder / name / file).write_text("{}", encoding="utf-8")
+    page = '<div data-figure="lengths"><div><svg aria-label="Lengths"></svg></div></div>'
+    (folder / "run" / "report.html").write_text(page, encoding="utf-8")
     asked = {
         "without": [module for modules in EXTRAS.values() for module in modules],
         "calls": [each.split() for each in (*WORK, *REFUSE)],

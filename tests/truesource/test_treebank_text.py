@@ -189,7 +189,7 @@ def test_options_that_need_another_are_refused(here: Path, command: Command) -> 
     Path("folder").mkdir()
     for call, message in (
         (("train", "folder", "-o", "m", "--dev", "text.txt"), "--dev goes with a text file"),
-        (("score", "m", "text.txt", "--lengths", "1..4"), "--lengths is the condition of the oracle"),
+        (("score", "folder", "text.txt", "--lengths", "1..4"), "--lengths is the condition of the oracle"),
     ):
         refused = command(*call)
         assert refused.code == 2 and message in refused.err

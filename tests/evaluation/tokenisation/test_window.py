@@ -282,7 +282,9 @@ def read() -> Documents:
 
 def test_runs_say_that_there_is_a_window(read: Documents) -> None:
     model = narrow(5)
-    found = evaluate_documents(model, read, ["exact", "wr", "dpf"], EstimatorSettings(samples=40))
+    found = evaluate_documents(
+        model, read, ["exact", "wr", "dpf"], EstimatorSettings(samples=40, candidates=8, particles=16)
+    )
     totals = {name: found.total(name) for name in found.runs}
     assert {name: total.bound for name, total in totals.items()} == {
         "one-best": "lower", "exact": "lower", "wr": "part", "dpf": "part",

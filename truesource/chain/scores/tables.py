@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.signature import parts_of
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ _WITH_INTERVAL = "relative_ppl"  #: the others have theirs in files only
 def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
     """A row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
-    words = {(r["objective"], parts_of(r["signature"])["vocab"]) for r in records if r.get("signature")}
+    signed = [(r["objective"], r.get("signature") or "") for r in records]
+    words = {(objective, text.partition("|vocab:")[2].partition("|")[0]) for objective, text in signed if text}
     several = len(words) > len({objective for objective, _ in words})
     bounds = "; the bounds differ since all words that a model does not know are one, <unk>" if several else ""
     return ReportTable(
