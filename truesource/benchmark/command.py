@@ -249,18 +249,16 @@ def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[
     """Say which relative perplexities are above the threshold; exit code 3 if there are any."""
     from truesource.benchmark.tables import is_reference
 
-    above = (
-        []
-        if most is None
-        else [
-            f"{row.name} on {language} {standing.relative_ppl:.4f}"
-            for each in found
-            for row in each.rows
-            if row.name in own and not is_reference(row)
-            for language, standing in row.languages.items()
-            if not standing.relative_ppl <= most
-        ]
-    )
+    if most is None:
+        return
+    above = [
+        f"{row.name} on {language} {standing.relative_ppl:.4f}"
+        for each in found
+        for row in each.rows
+        if row.name in own and not is_reference(row)
+        for language, standing in row.languages.items()
+        if not standing.relative_ppl <= most
+    ]
     if above:
         echo(f"truesource: relative perplexity above {most:g}: {', '.join(above)}", err=True)
         raise typer.Exit(ABOVE)
