@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict
 
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
@@ -23,9 +24,12 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import STRICT, FileName, read_record
 from truesource.grammar.variants import Change, Variant, measure
 from truesource.grammar.variants.spec import file_names
 
+FILE = "variants.json"  #: in a folder of parallel corpora
+ORIGINAL = "original"  #: the corpus of the grammar itself
 TOLERANCE = 1e-9  #: relative; of probabilities that a reordering leaves as they are
 
 
@@ -103,7 +107,7 @@ def sample_variants(
     variants = [change(pcfg, plan.lengths, original=before) for change in changes]
     names = file_names([variant.name for variant in variants])
     original = Sampler(pcfg, plan.lengths, max_height=plan.max_height)
-    samplers: dict[str, Sampler] = {"original": original}
+    samplers: dict[str, Sampler] = {ORIGINAL: original}
     for name, variant in zip(names, variants, strict=True):
         if is_reordering(pcfg, variant):
             samplers[name] = RetoldSampler(original, variant)
@@ -119,5 +123,24 @@ def sample_variants(
         {"corpus": name, "retold": isinstance(samplers[name], RetoldSampler), **variant.as_dict()}
         for name, variant in zip(names, variants, strict=True)
     ]
-    write_json(folder / "variants.json", {"original": before.as_dict(), "variants": entries})
+    write_json(folder / FILE, {"original": before.as_dict(), "variants": entries})
     return variants, made
+
+
+class _Entry(TypedDict):
+    corpus: FileName
+
+
+class _Record(TypedDict):
+    __pydantic_config__ = STRICT
+    variants: list[_Entry]
+
+
+def parallel_corpora(folder: str | Path) -> list[str]:
+    """The names of the corpora that `sample_variants` made, ``original`` first; each is that of a folder.
+
+    Raises:
+        InputError: there is no record of them, or it is damaged.
+    """
+    record = read_record(Path(folder) / FILE, _Record, remedy="sample the variants again")
+    return [ORIGINAL, *(entry["corpus"] for entry in record["variants"])]

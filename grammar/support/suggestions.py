@@ -22,7 +22,10 @@ _KINDS = {
     "run": (("stages.json",), ("results.json",)),
     "model": (("training.json",), ("config.json", "tokenizer.json")),
     "corpus": (("record.json", "grammar.npz"),),
+    "variants": (("variants.json",),),
 }
+_PLURALS = {"corpus": "corpora"}
+_CALLED = {"variants": "folder of parallel corpora"}
 _SHOWN = 5  #: models that a message lists
 #: where a run and a corpus have what else may have been meant
 _PARTS = {
@@ -30,11 +33,16 @@ _PARTS = {
     ("run", "corpus"): "corpus",
     ("run", "grammar"): "grammar/grammar.npz",
     ("corpus", "grammar"): "grammar.npz",
+    ("variants", "corpus"): "*",
+    ("variants", "grammar"): "*/grammar.npz",
 }
 
 
 def kind_of(folder: Path) -> str | None:
-    """What a folder is, by the names of its files: ``run`` (finished or not), ``model`` or ``corpus``; None: none."""
+    """What a folder is, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``; None: none.
+
+    A run may be unfinished; ``variants`` are the parallel corpora of a grammar and of its variants.
+    """
     for kind, alternatives in _KINDS.items():
         if any(all((folder / name).is_file() for name in names) for names in alternatives):
             return kind
@@ -50,7 +58,7 @@ def refuse_other_kind(folder: Path, wanted: str, *, code: str = InputError.defau
         code: of the error.
 
     Raises:
-        InputError: it is a run, a model or a corpus, and not what is wanted.
+        InputError: it is of a known kind, and not of the one wanted.
     """
     kind = kind_of(folder)
     if kind is None or kind == wanted:
@@ -58,9 +66,10 @@ def refuse_other_kind(folder: Path, wanted: str, *, code: str = InputError.defau
     remedy = f"name a {wanted}"
     if (pattern := _PARTS.get((kind, wanted))) is not None:
         inside = [str(each) for each in sorted(folder.glob(pattern)) if each.is_file() or kind_of(each) == wanted]
-        listed = f"{'s are' if len(inside) > 1 else ' is'} {', '.join(inside[:_SHOWN])}"
-        remedy = f"its {wanted}{listed}{', ...' * (len(inside) > _SHOWN)}" if inside else f"it has no {wanted} yet"
-    raise InputError(f"this is a {kind}; {remedy}", folder, code=code)
+        those = f"its {_PLURALS.get(wanted, f'{wanted}s')} are" if len(inside) > 1 else f"its {wanted} is"
+        listed = f"{those} {', '.join(inside[:_SHOWN])}{', ...' * (len(inside) > _SHOWN)}"
+        remedy = listed if inside else f"it has no {wanted} yet"
+    raise InputError(f"this is a {_CALLED.get(kind, kind)}; {remedy}", folder, code=code)
 
 
 def require_run(folder: Path) -> None:

@@ -14,10 +14,12 @@ import pytest
 from command_line import Command
 from tiny_run import BANK, prepare, run
 
+from truesource import PCFG, Corpus, LengthRange, ParallelText, compare_parallel
 from truesource.comparing.runs import read_runs
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.lmtrain.models import load_model
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 NETWORK = "{name: net, preset: tiny, model: {dim: 8, heads: 1, layers: 1}, training: {max_steps: 4, batch_tokens: 64}}"
@@ -428,3 +430,48 @@ def test_a_run_keeps_what_its_models_cannot_make(home: Path) -> None:
         ("net", 3, [3, 4, 5]),
         ("counts_2", 1, [None]),
     ]
+
+
+@pytest.fixture
+def variants(here: Path, command: Command) -> Path:
+    """Corpora of the toy grammar and of its mirror image, sentence beside sentence."""
+    call = ("sample", "toy.txt", "--variant", "mirror=all", "-n", "80", "--shares", "train=.5,eval=.5")
+    assert command(*call, "--lengths", "1..6", "--seed", "2", "-o", "variants").code == 0
+    return here / "variants"
+
+
+def test_models_of_variants_are_compared_sentence_by_sentence_as_in_python(variants: Path, command: Command) -> None:
+    models = ("original=own.py:table", "mirror-all=own.py:table", "mirror-all=own.py:no_b")
+    found = command("compare", *models, variants, "--json", "out.json")
+    assert found.code == 0, found.err
+    assert "oracle of original" in found.out
+    texts = {}
+    for name, learned in (("original", ["own.py:table"]), ("mirror-all", ["own.py:table", "own.py:no_b"])):
+        pcfg, sentences = PCFG.load(variants / name / "grammar.npz"), Corpus.load(variants / name).sentences("eval")
+        texts[name] = ParallelText(pcfg=pcfg, sentences=sentences, models=[load_model(text) for text in learned])
+    alone = compare_parallel(texts, lengths=LengthRange(1, 6))
+    records = [json.loads(Path("out.json").read_text("utf-8")), json.loads(json.dumps(alone.records()))]
+    without_names_of_seeds = [[{**record, "seed_of": "seed_of" in record} for record in each] for each in records]
+    assert without_names_of_seeds[0] == without_names_of_seeds[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (("original=own.py:table", "mirror=own.py:table"), "mirror is not a corpus of variants; did you mean mirror-all"),
+        (("own.py:table", "mirror-all=own.py:table"), "as in original=MODEL; the corpora are original and mirror-all"),
+        (("original=own.py:table", "original=own.py:no_b"), "there is original with several seeds"),
+        (("original=own.py:table", "original=own.py:table"), "own.py:table is given twice"),
+        (("original=own.py:table", "mirror-all=own.py:table", "--oracle", "toy.txt"), "leave --oracle out"),
+    ],
+)
+def test_bad_calls_on_variants(variants: Path, command: Command, call: tuple[str, ...], said: str) -> None:
+    found = command("-q", "compare", *call[:2], "variants", *call[2:])
+    assert found.code == 2
+    assert said in " ".join(found.err.split())
+
+
+def test_a_folder_of_variants_is_recognised_where_a_corpus_belongs(variants: Path, command: Command) -> None:
+    found = command("-q", "score", "own.py:table", "variants", "--oracle", "toy.txt")
+    assert found.code == 2
+    assert "this is a folder of parallel corpora; its corpora are variants/mirror-all, variants/original" in found.err

@@ -16,6 +16,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.languages import languages
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.variants import parse_variant
 from truesource.run.config import RunConfig
 from truesource.sweep.config import load_sweep
 from truesource.sweep.run import grammar_of
@@ -167,3 +168,16 @@ def test_no_setting_of_a_language_is_a_key_of_its_own_in_a_configuration() -> No
     keys = RunConfig.model_fields["grammar"].annotation.model_fields.keys()  # type: ignore[union-attr]
     for name, each in languages().items():
         assert not keys & each.settings.model_fields.keys(), name
+
+
+def test_a_run_takes_a_variant_of_its_grammar(folder: Path) -> None:
+    every = ["grammar", "corpus", "score:oracle", "report"]
+    assert made(folder, "{language: dyck, k: 2}") == every
+    assert made(folder, "{language: dyck, k: 2, variant: mirror=all}") == every
+    assert made(folder, "{language: dyck, k: 2, variant: mirror=all}") == []
+    found = PCFG.load(folder / "runs" / "toy" / "grammar" / "grammar.npz")
+    assert found.digest == parse_variant("mirror=all")(language("dyck", k=2)).pcfg.digest
+    report = (folder / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
+    assert "It was changed by <code>mirror=all</code>" in report
+    with pytest.raises(InputError, match=r"grammar\.variant.*no variant is called 'miror'"):
+        config_of(folder, "{language: dyck, variant: miror=all}")

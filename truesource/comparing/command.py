@@ -9,14 +9,19 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, FirstSentences, Force, Json, Longest
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.suggestions import kind_of
 
 Models = Annotated[
     list[str],
-    typer.Argument(metavar="MODEL_OR_RUN", help="Models, and last their corpus or text; or folders of runs."),
+    typer.Argument(
+        metavar="MODEL_OR_RUN", help="Models, and last their corpus, text or folder of variants; or folders of runs."
+    ),
 ]
 Oracle = Annotated[
-    Path | None, typer.Option("--oracle", help="Grammar of the corpus: a file, or a language. Not for runs.")
+    Path | None,
+    typer.Option("--oracle", help="Grammar of the corpus: a file or a language. Not for runs or variants."),
 ]
 Baseline = Annotated[
     str | None, typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: first).")
@@ -43,6 +48,16 @@ Columns = Annotated[
     str | None, typer.Option("--columns", help="Columns of the table, such as ppl,kl,difference,p,tokens.")
 ]
 
+#: options of models alone, by the name of what they say
+OPTIONS = {
+    "split": "--split",
+    "frame": "--frame",
+    "lengths": "--lengths",
+    "longest": "--longest",
+    "first": "--sentences",
+    "exact": "--exact-kl",
+}
+
 
 def command(
     models: Models,
@@ -66,38 +81,41 @@ def command(
     one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
     intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
     adjusted for the number of tests (Holm). For folders of finished runs, the stored scores are compared; no model is
-    loaded.
+    loaded. For a folder of truesource sample --variant, each model is called as the corpus that it learned,
+    original=MODEL, and is scored on that corpus with its own truth; differences are of corresponding sentences.
 
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.comparing.given import scores_of_models, scores_of_runs
+    from truesource.comparing.given import Scored, scores_of_models, scores_of_runs, scores_of_variants
     from truesource.comparing.tables import check_columns, comparison_table, warning_of
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
-    if oracle is None:
-        given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest}
-        given |= {"--sentences": sentences, "--exact-kl": exact}
-        scored = scores_of_runs(models, [option for option, value in given.items() if value is not None], seed)
-    else:
-        scored = scores_of_models(
-            models,
-            oracle=oracle,
-            split=split or "eval",
-            frame=frame or "default",
-            lengths=lengths,
-            longest=longest,
-            first=sentences,
-            exact=exact,
-            seed=DEFAULT_SEED if seed is None else seed,
-            baseline=baseline,
+    given = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences, "exact": exact}
+    given = {key: value for key, value in given.items() if value is not None}
+    asked = Scored(seed=DEFAULT_SEED if seed is None else seed, **given)
+    parallel = kind_of(Path(models[-1])) == "variants"
+    if parallel and oracle is not None:
+        raise InputError(
+            f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out",
+            code="unused-option",
         )
+    if parallel:
+        scored = scores_of_variants(models, asked, baseline)
+    elif oracle is None:
+        scored = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
+    else:
+        scored = scores_of_models(models, oracle, asked, baseline)
     from truesource.comparing.compared import comparisons
     from truesource.comparing.figures import comparison_figure
+    from truesource.evaluation.comparing.comparison import compare_models
 
-    found, said = comparisons(scored, baseline=baseline, seed=seed)
+    if parallel:
+        found, said = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)], []
+    else:
+        found, said = comparisons(scored, baseline=baseline, seed=seed)
     for sentence in said:
         echo(sentence, err=True)
     for comparison in found:

@@ -1,8 +1,9 @@
-"""What a call of `truesource compare` names: models with a corpus and its grammar, or runs."""
+"""What a call of `truesource compare` names: models with a corpus and its grammar or with its variants, or runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import kind_of
+from truesource.grammar.support.suggestions import did_you_mean, kind_of
 from truesource.report.words import listed
 
 if TYPE_CHECKING:
@@ -47,38 +48,30 @@ def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | No
     return found.models if seed is None else [model.resampled(seed) for model in found.models]
 
 
-def scores_of_models(
-    texts: Sequence[str],
-    *,
-    oracle: Path,
-    split: str,
-    frame: str,
-    lengths: str | None,
-    longest: int | None,
-    first: int | None,
-    exact: int | None,
-    seed: int,
-    baseline: str | None,
-) -> list[ModelScores]:
-    """The models of references, scored on the ``first`` sentences of the corpus that is the last of the arguments.
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Which sentences of a corpus are scored, and how."""
+
+    split: str = "eval"  #: of a corpus folder
+    frame: str = "default"  #: name of a preset
+    lengths: str | None = None  #: condition of the truth; None: that of the corpus
+    longest: int | None = None  #: most words of a sentence
+    first: int | None = None  #: number of sentences; None: all
+    exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
+    seed: int  #: of intervals
+
+
+def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baseline: str | None) -> list[ModelScores]:
+    """The models of references, scored on the corpus that is the last of the arguments.
 
     Raises:
         InputError: there are fewer than two models, an unknown baseline, or a model or the text cannot be used.
     """
-    corpus = Path(texts[-1])
-    for text in texts:
-        if kind_of(Path(text)) == "run":
-            raise InputError(
-                f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
-            )
-    if not corpus.exists():
-        raise InputError(f"the last argument is the corpus or text, but there is no {corpus}", code="missing")
+    corpus = _corpus(texts)
     models = named_models(texts[:-1])
     _check_models(models, baseline)
     from truesource.chain.treebank.text import text_of_file
-    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of, warn_of_other_corpus
-    from truesource.cli.lengths import announce_long, at_most
-    from truesource.comparing.scoring import SharedText, score_models
+    from truesource.comparing.scoring import score_models
 
     if text_of_file(corpus) is not None:
         raise InputError(
@@ -87,28 +80,85 @@ def scores_of_models(
             corpus,
             code="real-text",
         )
-    sentences, drawn = read_sentences(corpus, split)
-    condition = length_condition(lengths, drawn)
+    shared = _text(corpus, oracle, models, scored)
+    found = score_models(models, shared)
+    _say_left_out(found, shared)
+    return found
+
+
+def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | None) -> list[ModelScores]:
+    """Models of a grammar and of its variants, each scored on its own corpus with the truth of that corpus.
+
+    Args:
+        texts: ``CORPUS=MODEL`` for each model, and last the folder that `truesource sample --variant` made.
+        scored: the sentences, the same of each corpus.
+        baseline: name of the corpus that the others are compared with.
+
+    Raises:
+        InputError: a model is not called as a corpus of the folder, there are models of fewer than two corpora, an
+            unknown baseline, or a model or a corpus cannot be used.
+    """
+    folder = _corpus(texts)
+    models = named_models(texts[:-1], several_texts=True)
+    from truesource.generator.parallel_corpora import parallel_corpora
+
+    corpora = parallel_corpora(folder)
+    for model in models:
+        if model.name not in corpora:
+            raise InputError(
+                f"{model.name} is not a corpus of {folder}{did_you_mean(model.name, corpora)}; call each model as the"
+                f" corpus that it learned, as in {corpora[0]}=MODEL; the corpora are {listed(corpora)}",
+                code="unknown-corpus",
+            )
+    _check_models(models, baseline)
+    from truesource.comparing.scoring import score_models
+
+    found = []
+    for model in models:
+        shared = _text(folder / model.name, folder / model.name / "grammar.npz", [model], scored)
+        found += score_models([model], shared)
+        _say_left_out(found[-1:], shared)
+    return found
+
+
+def _corpus(texts: Sequence[str]) -> Path:
+    """The corpus that is the last argument of a call without runs."""
+    for text in texts:
+        if kind_of(Path(text)) == "run":
+            raise InputError(
+                f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
+            )
+    corpus = Path(texts[-1])
+    if not corpus.exists():
+        raise InputError(f"the last argument is the corpus or text, but there is no {corpus}", code="missing")
+    return corpus
+
+
+def _text(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scored) -> SharedText:
+    """The text that models are scored on; what is odd about it or about the models is said."""
+    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of, warn_of_other_corpus
+    from truesource.cli.lengths import announce_long, at_most
+    from truesource.comparing.scoring import SharedText
+
+    sentences, drawn = read_sentences(corpus, scored.split)
+    condition = length_condition(scored.lengths, drawn)
     pcfg, transform = grammar_of_text(corpus, oracle)
-    excluded = truth_of(corpus, split, pcfg, drawn, condition)
+    excluded = truth_of(corpus, scored.split, pcfg, drawn, condition)
     for reference in (seed.text for model in models for seed in model.seeds):
         warn_of_other_corpus(reference, corpus)
-    sentences, longer = at_most(sentences[:first], longest)
+    sentences, longer = at_most(sentences[: scored.first], scored.longest)
     announce_long(pcfg, sentences, condition, masked=False)
-    shared = SharedText(
+    return SharedText(
         pcfg=pcfg,
         sentences=sentences,
         lengths=condition,
-        frame=frame,
-        seed=seed,
+        frame=scored.frame,
+        seed=scored.seed,
         excluded=excluded,
         left_out=longer,
         transform=transform,
-        exact=exact,
+        exact=scored.exact,
     )
-    scored = score_models(models, shared)
-    _say_left_out(scored, shared)
-    return scored
 
 
 def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:

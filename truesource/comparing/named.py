@@ -33,11 +33,15 @@ class NamedModel:
     seeds: Sequence[NamedReference]
 
 
-def named_models(texts: Sequence[str]) -> list[NamedModel]:
+def named_models(texts: Sequence[str], *, several_texts: bool = False) -> list[NamedModel]:
     """Read ``REFERENCE`` and ``NAME=REFERENCE``; nothing is loaded, and no code is run.
 
     References of one name are its seeds. Folders without a name that were trained alike with different seeds are those
     of one model, whose name is what theirs begin with.
+
+    Args:
+        texts: the references, with or without a name.
+        several_texts: each name is that of a text of its own, so a reference may occur once for each.
 
     Raises:
         InputError: a reference names no model, or is given twice; or a model is called as the truth.
@@ -50,7 +54,8 @@ def named_models(texts: Sequence[str]) -> list[NamedModel]:
             groups.append((name, [found]))
         else:
             place.append(found)
-    _refuse_repeats([seed for _, seeds in groups for seed in seeds])
+    for seeds in [found for _, found in groups] if several_texts else [[seed for _, found in groups for seed in found]]:
+        _refuse_repeats(seeds)
     proposed = [name or _default_name(seeds) for name, seeds in groups]
     names = [
         seeds[0].text if name is None and (proposed.count(wanted) > 1 or wanted == ORACLE) else wanted

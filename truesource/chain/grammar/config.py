@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic.dataclasses import dataclass as checked
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -42,6 +42,9 @@ class GrammarConfig(Settings):
         None,
         description="A language of truesource languages; its settings are keys beside this one, or as in dyck:k=2.",
     )
+    variant: str | None = Field(
+        None, description="A change of that grammar, as in truesource vary: mirror=all, or zipf=1.2,temperature=0.8."
+    )
     binarise: _Binarisation = Field(
         _Binarisation(), description="How nodes with more than two children become binary rules."
     )
@@ -65,6 +68,15 @@ class GrammarConfig(Settings):
         own = {key: value for key, value in values.items() if key in cls.model_fields}
         named = {key: value for key, value in values.items() if key == LANGUAGE or key not in own}
         return {"method": LANGUAGE, **own, LANGUAGE: reference_of(named)}
+
+    @field_validator("variant")
+    @classmethod
+    def _is_a_change(cls, text: str | None) -> str | None:
+        if text is not None:
+            from truesource.grammar.variants.spec import parse_variant
+
+            parse_variant(text)
+        return text
 
     @model_validator(mode="after")
     def _names_go_with_method(self) -> Self:

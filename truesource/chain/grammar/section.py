@@ -28,6 +28,7 @@ def section(run: FinishedRun) -> Part:
     ]
     content = {
         "language": run.pcfg.meta.get("language"),
+        "variant": run.pcfg.meta.get("variant"),
         "identity": run.pcfg.identity,
         "sizes": run.pcfg.sizes(),
         "diagnosis": found,

@@ -33,14 +33,16 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, seed, and the treebank, the file or the language."""
+    """Settings, seed, treebank, file or language, and variant."""
     config = run.config.grammar
-    settings = config.model_dump(mode="json", exclude={"language"})
+    settings = config.model_dump(mode="json", exclude={"language", "variant"})
     value: dict[str, Any] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
     if (given := _given(run)) is not None:
         value |= _identity(given)
     if config.method == "split_merge":
         value["seed"] = run.config.seed
+    if config.variant is not None:
+        value["variant"] = config.variant
     return value
 
 
@@ -81,6 +83,10 @@ def make(run: RunFolder) -> str:
         bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
         pcfg, trace = induce(bank, config, seed=run.config.seed, held_out=held_out, checkpoint=_checkpoint(run))
     require_consistent(pcfg, given)
+    if config.variant is not None:
+        from truesource.grammar.variants import parse_variant
+
+        pcfg, held_out = parse_variant(config.variant)(pcfg).pcfg, None  # the text that was held out is not its own
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace and config.method == "split_merge":
