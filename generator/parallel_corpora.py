@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.corpus import Corpus
@@ -127,12 +128,13 @@ def sample_variants(
     return variants, made
 
 
+@with_config(STRICT)
 class _Entry(TypedDict):
     corpus: FileName
 
 
+@with_config(STRICT)
 class _Record(TypedDict):
-    __pydantic_config__ = STRICT
     variants: list[_Entry]
 
 

@@ -458,7 +458,7 @@ def test_models_of_variants_are_compared_sentence_by_sentence_as_in_python(varia
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (("original=own.py:table", "mirror=own.py:table"), "mirror is not a corpus of variants; did you mean mirror-all"),
+        (("original=own.py:table", "mirror=own.py:table"), "not a corpus of variants; did you mean mirror-all"),
         (("own.py:table", "mirror-all=own.py:table"), "as in original=MODEL; the corpora are original and mirror-all"),
         (("original=own.py:table", "original=own.py:no_b"), "there is original with several seeds"),
         (("original=own.py:table", "original=own.py:table"), "own.py:table is given twice"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -93,8 +93,8 @@ def command(
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
-    given = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences, "exact": exact}
-    given = {key: value for key, value in given.items() if value is not None}
+    options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
+    given: dict[str, Any] = {key: value for key, value in [*options.items(), ("exact", exact)] if value is not None}
     asked = Scored(seed=DEFAULT_SEED if seed is None else seed, **given)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
@@ -113,11 +113,11 @@ def command(
     from truesource.evaluation.comparing.comparison import compare_models
 
     if parallel:
-        found, said = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)], []
+        found = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)]
     else:
         found, said = comparisons(scored, baseline=baseline, seed=seed)
-    for sentence in said:
-        echo(sentence, err=True)
+        for sentence in said:
+            echo(sentence, err=True)
     for comparison in found:
         show(comparison_table(comparison, chosen))
         if warning := warning_of(comparison):
