@@ -11,7 +11,7 @@ TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 EXTRAS ?= all,dask,sentencepiece
 TESTS ?= tests
 
-.PHONY: demo test check docs slow campaign bench settings reproductions test-lowest release clean
+.PHONY: demo test check docs slow campaign bench settings golden reproductions test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource demo
@@ -40,6 +40,10 @@ campaign: .venv/developed
 settings: .venv/installed
 	$(BIN)/python -m truesource.cli.settings_table > docs/reference/settings.md
 	$(BIN)/python docs/_ext/key_page.py > docs/reference/signature-keys.md
+
+# The digests that tests/truesource/test_golden.py expects of all that the verbs write, after a change that is meant.
+golden: .venv/developed
+	rm -rf .golden && PYTHONPATH=tests/oracles $(BIN)/python tests/oracles/golden.py .golden --write
 
 # The pages of the papers, from data/reproductions and its results.
 reproductions: .venv/installed
