@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, ConfigDict
 
 from truesource.grammar.support.errors import InputError
-
-log = logging.getLogger("truesource")
 
 
 class Settings(BaseModel):
@@ -28,42 +16,12 @@ class Settings(BaseModel):
 
     A field's description is the help of its option and its line in the table of defaults. A field of type
     `pathlib.Path` is a file: relative to the configuration there, to the working folder on the command line.
-    Unknown keys are refused; keys of earlier versions are read under their new names, with a warning.
+    Unknown keys are refused.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
-    renamed: ClassVar[Mapping[str, str]] = {}  #: earlier name of a key: its name now
-
-    later: ClassVar[frozenset[str]] = frozenset()  #: fields that records of earlier versions do not have
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The JSON Schema; keys of earlier versions are in it, as deprecated ones."""
-        found = handler(core)
-        properties = handler.resolve_ref_schema(found).get("properties", {})
-        for old, new in cls.renamed.items():
-            properties[old] = {**properties[new], "deprecated": True, "description": f"Earlier name of {new}."}
-        return found
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave fields of later versions out where they have their default, so that finished work is not made again."""
-        values: dict[str, Any] = serialise(self)
-        fields = type(self).model_fields
-        return {k: v for k, v in values.items() if k not in self.later or getattr(self, k) != fields[k].default}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_earlier_names(cls, values: Any) -> Any:
-        earlier = cls.renamed.keys() & values.keys() if isinstance(values, Mapping) else ()
-        for old in sorted(earlier):
-            new = cls.renamed[old]
-            if new in values:
-                raise ValueError(f"{old} is the earlier name of {new}; give only {new}")
-            log.warning("the configuration key %s is now called %s", old, new)
-        return {cls.renamed.get(key, key): value for key, value in values.items()} if earlier else values
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
@@ -83,6 +41,11 @@ class Settings(BaseModel):
             return resolve(value) if isinstance(value, Path) else value
 
         return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
+
+
+def option_name(field: str) -> str:
+    """``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
+    return f"--{field.rstrip('_').replace('_', '-')}"
 
 
 def split_reference(text: str) -> tuple[str, dict[str, str]]:

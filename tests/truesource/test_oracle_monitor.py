@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from truesource.chain.models.config import ModelEntry
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
@@ -135,17 +134,4 @@ def test_a_stage_whose_model_has_a_monitor_depends_on_the_grammar() -> None:
     entry = config.models[0]
     assert "grammar" not in train.inputs(run, entry)
     monitored = train.inputs(run, entry.model_copy(update={"oracle_monitor": True}))
-    assert (monitored["grammar"], monitored["probe_sentences"]) == ("2", 200)
-
-
-def test_earlier_names_of_the_keys_are_read_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    entry = ModelEntry.model_validate({"name": "m", "preset": "tiny", "probe": True, "probe_sentences": 7})
-    assert (entry.oracle_monitor, entry.oracle_monitor_sentences) == (True, 7)
-    assert caplog.messages == [
-        "the configuration key probe is now called oracle_monitor",
-        "the configuration key probe_sentences is now called oracle_monitor_sentences",
-    ]
-    assert ModelEntry.model_validate(entry.model_dump()) == entry
-    assert len(caplog.messages) == 2
-    with pytest.raises(ValueError, match="probe is the earlier name of oracle_monitor; give only oracle_monitor"):
-        ModelEntry.model_validate({"name": "m", "preset": "tiny", "probe": True, "oracle_monitor": True})
+    assert (monitored["grammar"], monitored["oracle_monitor_sentences"]) == ("2", 200)

@@ -271,21 +271,6 @@ def test_records_and_columns_name_split_and_groups(here: Path, command: Command,
     assert "selectivity" not in position
 
 
-def test_records_of_earlier_versions_leave_remarks_out(finished: Path) -> None:
-    from truesource.evaluators.probing.figures import layer_figure
-    from truesource.evaluators.probing.tables import layers_table
-
-    records = json.loads((finished / "probing" / "kept.json").read_text(encoding="utf-8"))["targets"]["tag"]
-    new = ("target", "right", "items", "labels", "split", "resampled")
-    old = [{name: value for name, value in record.items() if name not in new} for record in records]
-    table = layers_table(old)
-    assert "interval" in layers_table(records).note
-    assert "interval" not in table.note
-    assert table.title == "kept (causal)"
-    assert [row.cells for row in table.rows] == [row.cells for row in layers_table(records).rows]
-    assert "<svg" in layer_figure(old, "old")
-
-
 @pytest.mark.parametrize("right", ["argmax", "sampled"])
 def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     here: Path, command: Command, tmp_path: Path, right: str
@@ -295,16 +280,6 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", (tmp_path / "p.svg").read_text(encoding="utf-8"))
     assert ("limit" in texts) == (right == "sampled")
     assert ("limit of the expected" in texts) == ("expected for a sampled label" in texts) == (right == "argmax")
-
-
-def test_the_earlier_name_of_verb_and_key(finished: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
-    assert "--targets" in command("evaluate", "probe", "--help").out
-    file = finished.parent.parent / "toy.yaml"
-    config = load_config(file, ["evaluation={probe: {targets: [state]}}"])
-    assert config.evaluation.of(ProbingSettings).targets == ("state",)
-    assert "the configuration key probe is now called probing" in caplog.text
-    with pytest.raises(InputError, match="probe is the earlier name of probing; give only probing"):
-        load_config(file, ["evaluation={probe: {}, probing: {}}"])
 
 
 def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -416,19 +416,11 @@ def test_duration(seconds, text):
     assert words.duration(seconds) == text
 
 
-def test_the_time_of_training_is_shown_from_wherever_it_stands(run):
-    """In the folder of the model; in runs of earlier versions, in its record or in the results."""
+def test_the_time_of_training_is_shown(run):
     assert "1,234,567(75 s)" in inner_text(page(run))
     model = run / "models" / "causal-small"
     (model / "times.jsonl").unlink()
     assert inner_text(page(run)).count("1,234,567(75 s)") == 1
-    (model / "training.json").write_text('{"final": {"seconds": 41.2}}')
-    assert "1,234,567(41 s)" in inner_text(page(run))
-    (model / "training.json").write_text('{"final": {"step": 190}}')
-    rows = json.loads((run / "results.json").read_text())
-    write_json(run / "results.json", [{**row, "training_seconds": 7800.0} for row in rows])
-    text = inner_text(page(run))
-    assert "1,234,567(2 h 10 min)" in text and "1,234,567(75 s)" in text
     (model / "times.jsonl").write_text('{"step": 0, "seconds": "1"}')
     with pytest.raises(InputError, match=r"seconds: .*times\.jsonl:1\)"):
         build_report(run)

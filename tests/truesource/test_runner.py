@@ -300,29 +300,6 @@ def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None
         execute(load_config(config), **where)
 
 
-def test_a_range_that_the_configuration_no_longer_gives_is_not_dropped_in_silence(fresh: Path) -> None:
-    """The configuration of an earlier run may have relied on a default range, which there no longer is."""
-    (fresh / "g.txt").write_text("S -> S S 0.3 | a 0.5 | b 0.2\n", encoding="utf-8")
-    config, folder = fresh / "file.yaml", fresh / "runs" / "file"
-    config.write_text("name: file\ngrammar: {method: file, file: g.txt}\ncorpus: {splits: {eval: 20}}\n", "utf-8")
-    where = {"base": fresh, "runs": fresh / "runs"}
-    execute(load_config(config, ["corpus.lengths=1..5"]), **where)
-    before = contents(folder)
-    with pytest.raises(InputError, match=r"has lengths 1\.\.5.*add corpus: \{lengths: 1\.\.5\}"):
-        execute(load_config(config), **where)
-    assert contents(folder) == before
-    recorded = load_config(folder / "config.json", ["grammar.file=../../g.txt"])
-    assert recorded.corpus == load_config(config, ["corpus.lengths=1..5"]).corpus
-    execute(load_config(config, ["corpus.lengths=none"]), **where)
-    assert made(folder) == ["corpus", "score:oracle", "report"]
-    assert json.loads((folder / "corpus" / "record.json").read_text("utf-8"))["call"]["lengths"] is None
-    execute(load_config(config), **where)
-    assert made(folder) == []
-    execute(load_config(config, ["corpus.lengths=1..5"]), **where)
-    execute(load_config(config), **where, force=True)
-    assert json.loads((folder / "corpus" / "record.json").read_text("utf-8"))["call"]["lengths"] is None
-
-
 def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
     from truesource.grammar.formats import save_grammar
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 class BoundSettings(Settings):
     """What `truesource bound` scores, and which positions count."""
 
-    renamed = {"masked_variant": "definitions"}
-
     causal: bool = Field(True, description="Score each word given the words before it.")
     masked: bool = Field(True, description="Score each word given all other words.")
     next: bool = Field(False, description="Also write all next-word distributions to --json; small inputs only.")

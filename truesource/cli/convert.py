@@ -11,10 +11,9 @@ from pydantic import Field
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, SplitName
-from truesource.cli.renamed import option_name
 from truesource.cli.settings import with_options
 from truesource.grammar.formats import names
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import Settings, option_name
 
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG

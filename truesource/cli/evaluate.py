@@ -29,8 +29,6 @@ def verbs() -> typer.Typer:
             cls=Verb if evaluator.name in _WITHOUT_NETWORKS else NetworkVerb,
             short_help=evaluator.summary,
         )(evaluator.command)
-        if evaluator.formerly is not None:
-            made.command(evaluator.formerly, cls=Verb, hidden=True)(evaluator.command)
     made.command(lattice.NAME, cls=Verb)(lattice.command)
     made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
     made.callback()(_evaluate)

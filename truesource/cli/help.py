@@ -168,7 +168,7 @@ def _declared(callback: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter
 
 def _has_options(function: Callable[..., Any]) -> bool:
     """Whether a function was made by `truesource.cli.settings.with_options`, and has annotations of its own."""
-    return "renamed_options" in vars(function) and "settings" not in function.__annotations__
+    return "from_settings" in vars(function) and "settings" not in function.__annotations__
 
 
 def _kind(hint: Any) -> Any:

@@ -13,11 +13,10 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from truesource.cli.renamed import option_name, renamed_fields
 from truesource.cli.sources import named
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import Settings, option_name
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -48,7 +47,7 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
             command(**given, settings=from_options(kind, values))
 
         called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        called.renamed_options = renamed_fields(kind)  # type: ignore[attr-defined]
+        called.from_settings = True  # type: ignore[attr-defined]
         called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return called  # type: ignore[return-value]
 

@@ -1,4 +1,4 @@
-"""A verb of the command: its help, options under their earlier spellings, and the options that every verb takes.
+"""A verb of the command: its help, and the options that every verb takes.
 
 A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes what `truesource.cli.output.show` shows. A verb
 with the parameter ``figure`` has ``--figure-size``.
@@ -16,7 +16,6 @@ from typer.core import TyperCommand
 
 from truesource.cli.asked import AskedOutputs, asking, size_of
 from truesource.cli.logs import add_to_logs
-from truesource.cli.renamed import earlier_spellings, with_names_of_today
 from truesource.grammar.support.extras import extras_for
 
 log = logging.getLogger("truesource")
@@ -70,11 +69,9 @@ class Verb(TyperCommand):
         return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What is left of the arguments; earlier spellings of options are read as those of today."""
-        spellings = earlier_spellings(self.name or "", self.callback)
-        repeatable = frozenset(name for each in self.params if getattr(each, "multiple", False) for name in each.opts)
+        """The arguments that are left after the options."""
         try:
-            return super().parse_args(ctx, with_names_of_today(args, spellings, repeatable=repeatable))
+            return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")  # pydantic's, of a choice
             raise

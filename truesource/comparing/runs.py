@@ -122,8 +122,6 @@ def _paired(file: Path, row: Record) -> Paired:
     """The scores of the tokens; all sentences without a token count as those that the model cannot make."""
     table = read_token_table(file)
     sentence = table["sentence"].astype(np.int32)
-    if row.get("sentences") is None or row.get("excluded") is None:
-        raise InputError(f"{row['model']} was scored by an earlier version; run the experiment again", file)
     n = row["sentences"] + row["excluded"]
     model, oracle = table["model"].astype(np.float64), table["oracle"].astype(np.float64)
     right = (

@@ -88,10 +88,9 @@ class FinishedRun:
         path = self.path / name
         return read_svg(path) if path.is_file() else None
 
-    def asks(self, *keys: str | None) -> bool:
-        """Whether the configuration asks for an evaluator, under one of these keys."""
-        asked = self.config.get("evaluation", {})
-        return any(asked.get(key) not in (None, False) for key in keys if key is not None)
+    def asks(self, key: str) -> bool:
+        """Whether the configuration asks for an evaluator."""
+        return self.config.get("evaluation", {}).get(key) not in (None, False)
 
     def record(self, name: str, model: type[Any]) -> Record | None:
         """What a stage left in a file; None where it is absent.
@@ -211,8 +210,7 @@ def read_results(run: Path) -> Sequence[Record]:
 
 
 def _training_seconds(run: Path, row: ResultRow) -> float | None:
-    found = None if row.get("loaded") else training_seconds(run / "models" / row["model"])
-    return row.get("training_seconds") if found is None else found
+    return None if row.get("loaded") else training_seconds(run / "models" / row["model"])
 
 
 def _lines(path: Path, model: type[T]) -> list[T]:

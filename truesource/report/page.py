@@ -114,7 +114,7 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
     measured = [
         Part(each.name, each.title, each.template, each.section(run), notes.get(each.name, ()))
         for each in evaluators
-        if run.asks(each.name, each.formerly)
+        if run.asks(each.name)
     ]
     return [
         Part("run", "What was run", FOLDER / "overview.html.j2", overview),

@@ -43,12 +43,11 @@ class ResultRow(TypedDict):
     bound_unconditioned: NotRequired[float | None]
     bound_unconditioned_low: NotRequired[float | None]
     bound_unconditioned_high: NotRequired[float | None]
-    sentences: NotRequired[Count | None]
-    excluded: NotRequired[Count | None]
-    impossible_model: NotRequired[Count | None]
-    impossible_oracle: NotRequired[Count | None]
+    sentences: Count
+    excluded: Count
+    impossible_model: Count
+    impossible_oracle: Count
     parameters: NotRequired[Count | None]
-    training_seconds: NotRequired[float | None]  # of earlier versions, see `truesource.lmtrain.times`
     tokenizer: NotRequired[str | None]
     replicate_of: NotRequired[FileName | None]  # the model of the configuration, trained with ``seed``
     seed: NotRequired[int | None]
@@ -180,7 +179,7 @@ class StageRecord(_StageTimes):
     inputs: str
     output: str
     files: dict[InnerPath, Count]
-    depends: NotRequired[dict[str, Any]]  #: of which ``inputs`` is the digest; earlier versions did not write it
+    depends: dict[str, Any]  #: of which ``inputs`` is the digest
 
 
 @with_config(STRICT)

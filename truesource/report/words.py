@@ -119,8 +119,6 @@ def _scored(row: Record) -> int:
 def impossible(row: Record) -> str:
     """Which side cannot make how many of the sentences that are left out of a result."""
     oracle, model = row.get("impossible_oracle"), row.get("impossible_model")
-    if oracle is None or model is None:  # results of an earlier version
-        return f"the oracle or the model cannot make {row['excluded']:,}"
     sides = [(f"the oracle cannot make {oracle:,}", oracle), (f"the model cannot make {model:,}", model)]
     return " and ".join(text for text, number in sides if number)
 

@@ -5,7 +5,6 @@ Cards are no part of what decides whether a stage is made again, nor of the dige
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from truesource.generator.card import corpus_card
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.run.folder import RunFolder
 
-log = logging.getLogger("truesource")
 METRICS = {
     "ppl": ("perplexity", "perplexity"),
     "relative_ppl": ("relative-perplexity", "perplexity, divided by that of the exact distribution"),
@@ -42,14 +40,7 @@ def _write_model_card(run: RunFolder, entry: ModelEntry, licence: dict[str, str]
 
     folder = run.model_folder(entry)
     record = read_record(folder / FILE, dict[str, Any], what=WHAT, remedy=REMEDY)
-    try:
-        card = folder_card({**record, **licence}, results_of(run, entry))
-    except KeyError as error:
-        log.info(
-            "%s: its card stays as it is, the record of the training is of an earlier version, %s", entry.name, error
-        )
-        return
-    write_text(folder / "README.md", card)
+    write_text(folder / "README.md", folder_card({**record, **licence}, results_of(run, entry)))
 
 
 def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:

@@ -62,7 +62,6 @@ class EvaluationConfig(Settings):
 class RunConfig(Settings):
     """A whole experiment."""
 
-    later = frozenset({"license", "seeds", "dtype"})
     name: str = Field(pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/.")
     title: str | None = Field(None, description="Title of the report.")
     license: str | None = Field(
@@ -158,7 +157,7 @@ class RunConfig(Settings):
 
 
 class Measure(Protocol):
-    """What a configuration may ask for: what of an evaluator concerns it."""
+    """An evaluator, as far as a configuration knows it."""
 
     @property
     def name(self) -> str:
@@ -167,14 +166,6 @@ class Measure(Protocol):
     @property
     def summary(self) -> str:
         """What it does, in one line."""
-
-    @property
-    def formerly(self) -> str | None:
-        """Its key in earlier versions."""
-
-    @property
-    def later(self) -> bool:
-        """Whether configurations of runs of earlier versions do not have its key."""
 
     @property
     def settings(self) -> type[Settings]:
@@ -212,8 +203,6 @@ def config_class(evaluators: tuple[Measure, ...]) -> type[RunConfig]:
         for each in evaluators
     }
     evaluation = create_model("EvaluationConfig", __base__=EvaluationConfig, **keys)
-    evaluation.later = frozenset(each.name for each in evaluators if each.later)
-    evaluation.renamed = {each.formerly: each.name for each in evaluators if each.formerly is not None}
     return create_model("RunConfig", __base__=RunConfig, evaluation=(evaluation, evaluation()))
 
 

@@ -73,8 +73,6 @@ def dry_run(
 
 def _because(name: str, known: dict[str, Any], depends: dict[str, Any]) -> PlannedStage:
     """Why a stage that was made before would be made again."""
-    if "depends" not in known:  # of an earlier version
-        return PlannedStage(name, Fate.RUNS, "a setting or input changed; which one was not recorded")
     changed = list(_changes(known["depends"], depends, ""))
     waits = [text.removeprefix(_PENDING) for text in changed if text.startswith(_PENDING)]
     own = [text for text in changed if not text.startswith(_PENDING)]

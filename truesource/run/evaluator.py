@@ -35,8 +35,6 @@ class Evaluator:
     package: str  #: where the modules are: ``__name__``
     settings: type[Settings]  #: keys of the configuration, and options of the verb
     kinds: tuple[str, ...] = ()  #: of its stages, where they are others than the name
-    formerly: str | None = None  #: key and verb under which earlier versions know it
-    later: bool = False  #: configurations of runs of earlier versions do not have its key
 
     @property
     def command(self) -> Callable[..., None]:

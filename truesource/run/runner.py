@@ -61,8 +61,7 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
 
     Raises:
         InputError: a model or code that the configuration names is not there or cannot be used, the run folder holds
-            something else, another process is at work in it, a stage refuses its input, or the configuration leaves out
-            the length range of the corpus that is there.
+            something else, another process is at work in it, or a stage refuses its input.
     """
     folder = runs / config.name
     run = RunFolder(config, folder, base)
@@ -111,11 +110,9 @@ def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
     """What is known of the finished stages of a run, by name; nothing, where all are made again.
 
     Raises:
-        InputError: the record is damaged, or the configuration leaves out the length range of the corpus that is there.
+        InputError: the record is damaged.
     """
-    state = {} if force else _read_state(run.folder / STATE)
-    _keep_lengths(run.config, run.folder, state)
-    return state
+    return {} if force else _read_state(run.folder / STATE)
 
 
 def depends_on(run: RunFolder, stage: Stage) -> dict[str, Any]:
@@ -130,25 +127,6 @@ def is_up_to_date(folder: Path, known: dict[str, Any], depends: dict[str, Any]) 
     return bool(
         known["inputs"] == digest_json(depends) and ("unmeasured" in known or _is_whole(folder, known["files"]))
     )
-
-
-def _keep_lengths(config: RunConfig, folder: Path, state: dict[str, Any]) -> None:
-    """Refuse to make corpus and models again, of all lengths, only because the configuration does not say the range.
-
-    Without ``corpus.lengths``, runs of earlier versions had 6..25.
-    """
-    made = state.get("corpus")
-    if made is None or "lengths" in config.corpus.model_fields_set or not _is_whole(folder, made["files"]):
-        return
-    from truesource.generator.corpus import Corpus
-
-    lengths = Corpus.load(folder / "corpus").lengths
-    if lengths is not None:
-        raise InputError(
-            f"the corpus of this run has lengths {lengths}, but the configuration gives none; add"
-            f" corpus: {{lengths: {lengths}}} to keep corpus and models, or {{lengths: none}} to make them again",
-            folder,
-        )
 
 
 def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], state_file: Path) -> None:

@@ -44,8 +44,6 @@ class ModelEntry(Settings):
     Or a model that exists, to ``load``.
     """
 
-    later = frozenset({"load"})
-    renamed = {"probe": "oracle_monitor", "probe_sentences": "oracle_monitor_sentences"}
     name: str = Field(pattern=NAME_PATTERN, description="Name in tables and figures, and of the model's folder.")
     load: str | None = Field(
         None,

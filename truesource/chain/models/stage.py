@@ -59,7 +59,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
     shape, training = resolved(run, model)
     compared: dict[str, Any] = {}
     if model.oracle_monitor:  # the key of finished stages stays as it was, so that they are not made again
-        compared = {"probe_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
+        compared = {"oracle_monitor_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
     return {
         **compared,
         "model": shape.model_dump(mode="json"),

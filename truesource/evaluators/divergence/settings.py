@@ -13,8 +13,6 @@ from truesource.grammar.support.settings import Settings
 class DivergenceSettings(Settings):
     """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
 
-    renamed = {"top": "top_k"}
-
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
     by: tuple[By, ...] = Field(BY, description="Break the divergence down by position, length, class, frequency.")

@@ -34,8 +34,7 @@ def dynamics_figure(record: Record) -> str:
     """All panels in one ``<svg>``.
 
     Args:
-        record: as `truesource.evaluators.dynamics.measure.report_record`; in those of earlier versions, the mean of all
-            classes is shown.
+        record: as `truesource.evaluators.dynamics.measure.report_record`.
 
     Raises:
         InputError: there are no values of the measure.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 class NaturalnessSettings(Settings):
     """The corpus compared with held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
 
-    renamed = {"variant": "definitions"}
-
     sentences: int = Field(
         10_000, ge=2, description="Maximum number of sentences of each source; grammars generate as many."
     )

@@ -52,14 +52,12 @@ def examples_table(examples: Sequence[Record]) -> ReportTable:
     """A pair of each phenomenon, the more probable sentence first.
 
     Args:
-        examples: as `truesource.evaluators.pairs.measure.examples`; those of earlier versions have no numbers of pairs.
+        examples: as `truesource.evaluators.pairs.measure.examples`.
     """
     rows = []
     for pair in examples:
-        name, odds, number = pair["phenomenon"], pair["log_odds"], pair.get("pairs")
-        counts = (
-            (None, None) if number is None else (number_cell(number, ","), number_cell(pair["impossible_pairs"], ","))
-        )
+        name, odds = pair["phenomenon"], pair["log_odds"]
+        counts = (number_cell(pair["pairs"], ","), number_cell(pair["impossible_pairs"], ","))
         good, bad = (_marked(pair[f"sentence_{side}"], pair["positions"]) for side in ("good", "bad"))
         shown_odds = "one is impossible" if odds is None else number_cell(odds, ".2f")
         rows += [

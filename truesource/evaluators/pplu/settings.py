@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 class PpluSettings(Settings):
     """Perplexity over that of word frequencies; see docs/howto/tendencies.md."""
 
-    renamed = {"reference": "counted"}
-
     unigram: Literal["oracle", "train", "test", "model"] | None = Field(
         None, description="Word frequencies: exact (oracle), or of training text, scored text, samples."
     )

@@ -11,5 +11,4 @@ PROBING = Evaluator(
     summary="Train linear probes on the layers of a network.",
     package=__name__,
     settings=ProbingSettings,
-    formerly="probe",
 )

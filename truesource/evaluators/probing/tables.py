@@ -62,14 +62,14 @@ def layers_table(records: Sequence[Record]) -> ReportTable:
     """A row for each layer of the finished model.
 
     Args:
-        records: of one model and target; those of earlier versions do not say how items are divided.
+        records: of one model and target.
     """
     final, best = final_layers(records), best_layer(records)
     named = [name for name in COLUMNS if any(name in row for row in final.values())]
     accuracy = final[best]["accuracy"]
     split = {name: final[best].get(name, {}).get("split") for name in named}
-    size = f": {accuracy['items']:,} items, {accuracy['labels']} labels" if "items" in accuracy else ""
-    target = f", {TARGETS[accuracy['target']]}" if "target" in accuracy else ""
+    size = f": {accuracy['items']:,} items, {accuracy['labels']} labels"
+    target = f", {TARGETS[accuracy['target']]}"
     return ReportTable(
         title=f"{accuracy['model']} ({accuracy['objective']}){target}{size}",
         columns=(
@@ -89,9 +89,7 @@ def layers_table(records: Sequence[Record]) -> ReportTable:
 
 
 def intervals(record: Record) -> str:
-    """What the intervals of a measure resample; empty for records of earlier versions."""
-    if "resampled" not in record:
-        return ""
+    """A note of what the intervals of a measure resample."""
     unit = RESAMPLED[record["resampled"]]
     return (
         f"; intervals: none, fewer than {FEWEST} {unit}"

@@ -23,7 +23,6 @@ class TendenciesSettings(Settings):
     """Samples of the causal models by several schemes, and their text; see docs/howto/tendencies.md."""
 
     yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
-    renamed = {"sentences": "number", "variant": "definitions"}
 
     schemes: list[Annotated[str, _SCHEME] | Annotated[dict[str, Any], KeysOf(Decoding)]] = Field(
         ["ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}],

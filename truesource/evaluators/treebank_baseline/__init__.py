@@ -12,5 +12,4 @@ TREEBANK_BASELINE = Evaluator(
     package=__name__,
     settings=TreebankBaselineSettings,
     kinds=("treebank_train",),
-    later=True,
 )
