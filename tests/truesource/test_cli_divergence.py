@@ -11,7 +11,7 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluators.divergence.tables import measures_table
+from truesource.evaluators.divergence.section import measures_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -14,7 +14,7 @@ from command_line import Command
 from tiny_run import prepare, run
 
 from truesource.evaluators.dynamics import DYNAMICS
-from truesource.evaluators.dynamics.figures import curves_figure, dynamics_figure, places_figure
+from truesource.evaluators.dynamics.section import curves_figure, dynamics_figure, places_figure
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.embedded import data_folder
 from truesource.grammar.pcfg import PCFG

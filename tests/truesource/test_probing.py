@@ -15,8 +15,8 @@ from command_line import Command
 from tiny_run import prepare
 
 from truesource.evaluation.probing.settings import Kind
-from truesource.evaluators.probing.measure import probe_model
 from truesource.evaluators.probing.settings import ProbingSettings
+from truesource.evaluators.probing.stage import probe_model
 from truesource.experiment import build_report, execute, load_config, plan
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -110,7 +110,7 @@ def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
 
 
 def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    from truesource.evaluators.probing import figures as figures_probing
+    from truesource.evaluators.probing import section as figures_probing
 
     monkeypatch.setattr(figures_probing, "SHOWN", 2)
     head = {"name": "confusion", "layer": 1, "model": "m"}

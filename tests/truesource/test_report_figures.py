@@ -14,8 +14,8 @@ from truesource.chain.grammar.figures import possible_held_out, spectrum_figure,
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.divergence.breakdown import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.evaluators.divergence import figures as figures_divergence
-from truesource.evaluators.naturalness import figures as figures_naturalness
+from truesource.evaluators.divergence import section as figures_divergence
+from truesource.evaluators.naturalness import section as figures_naturalness
 from truesource.evaluators.tendencies import section as tendencies
 from truesource.grammar.pcfg import PCFG
 from truesource.report.figures import figure, to_svg

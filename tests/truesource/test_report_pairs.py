@@ -14,7 +14,7 @@ import pytest
 from agreement_grammar import agreement_grammar
 from tiny_run import run
 
-from truesource.evaluators.pairs.figures import pairs_figure
+from truesource.evaluators.pairs.section import pairs_figure
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from tiny_run import prepare, run
 
 from truesource.chain.treebank.text import TreebankText
-from truesource.evaluators.treebank_baseline.budget import budget
-from truesource.evaluators.treebank_baseline.training import TextInMemory, best_state, equal_part
+from truesource.evaluators.treebank_baseline.stage import TextInMemory, best_state, budget, equal_part
 from truesource.experiment import load_config, plan
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
-Record = Mapping[str, Any]
 MOST = 10  #: labels, tags and confusions that are shown unless all are asked for
 #: measure, its heading, and whether it is a share, which is shown in per cent
 LABELLED = (

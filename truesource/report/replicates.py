@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-Record = Mapping[str, Any]
+from truesource.report.records import Record
+
 COMPARED = ("ppl", "bound", "relative_ppl")  #: measures with an interval over sentences and seeds
 AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has none
 SPREAD = ("ppl", "relative_ppl", *AGREEMENT)  #: measures whose spread over seeds is shown

@@ -205,7 +205,7 @@ def _with_reference(
     from truesource.cli.output import show
     from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
     from truesource.evaluation.core.token_table import token_columns
-    from truesource.evaluators.treebank_baseline.tables import baseline_table, coverage_line
+    from truesource.evaluators.treebank_baseline.section import baseline_table, coverage_line
 
     announce_long(truth.pcfg, text.sentences, text.condition, masked=trained.objective == "masked")
     found = score_on_text(

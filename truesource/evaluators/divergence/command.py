@@ -45,8 +45,8 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.evaluation.core.transformed import require_tokens
     from truesource.evaluation.divergence.reverse import reverse_divergence
-    from truesource.evaluators.divergence.measure import measure
-    from truesource.evaluators.divergence.tables import OF_SAMPLES, measures_table
+    from truesource.evaluators.divergence.section import OF_SAMPLES, measures_table
+    from truesource.evaluators.divergence.stage import measure
     from truesource.generator.interface.abilities import require
 
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -108,7 +108,7 @@ def read_samples(path: Path) -> list[list[str]]:
 
 def _show(found: ModelDivergence, settings: DivergenceSettings) -> None:
     from truesource.cli.output import show
-    from truesource.evaluators.divergence.tables import group_table, measures_table
+    from truesource.evaluators.divergence.section import group_table, measures_table
 
     column = {found.model: found.records()}
     show(measures_table(column, title=f"{found.model} ({found.objective}), {found.contexts:,} contexts"))
@@ -117,7 +117,7 @@ def _show(found: ModelDivergence, settings: DivergenceSettings) -> None:
 
 
 def _figure(found: ModelDivergence) -> str:
-    from truesource.evaluators.divergence.figures import divergence_figure
+    from truesource.evaluators.divergence.section import divergence_figure
 
     return divergence_figure(found)
 

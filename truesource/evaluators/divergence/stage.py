@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluators.divergence.measure import measure
+from truesource.evaluation.core.tag_classes import PENN, read_classes
+from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
 from truesource.evaluators.divergence.settings import DivergenceSettings
 from truesource.generator.interface.abilities import require
 from truesource.grammar.support.files import digest_json, write_json, write_text
@@ -14,8 +16,39 @@ from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.interface.language_model import DistributionModel
+    from truesource.generator.transforms import Transform
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
+
+
+def measure(
+    model: DistributionModel,
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    settings: DivergenceSettings,
+    *,
+    lengths: LengthRange | None,
+    seed: int,
+    excluded: Exclusion | None = None,
+    transform: Transform | None = None,
+) -> ModelDivergence:
+    """Compare the first sentences; see `truesource.evaluation.divergence.compare.compare_distributions`."""
+    return compare_distributions(
+        model,
+        pcfg,
+        sentences[: settings.sentences],
+        lengths=lengths,
+        top=settings.top_k,
+        by=settings.by,
+        classes=PENN if settings.classes is None else read_classes(settings.classes),
+        seed=seed,
+        excluded=excluded,
+        transform=transform,
+    )
 
 
 def stages(config: RunConfig) -> list[Stage]:
@@ -31,7 +64,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``divergence/<name>.json`` and the figure ``divergence/<name>.svg``."""
-    from truesource.evaluators.divergence.figures import divergence_figure
+    from truesource.evaluators.divergence.section import divergence_figure
     from truesource.report.figures import standalone
 
     pcfg, transform = run.text_grammar

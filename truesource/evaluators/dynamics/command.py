@@ -58,9 +58,8 @@ def command(
         checkpoints(named.folder)  # refused before anything is computed
     from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.evaluation.core.transformed import require_order
-    from truesource.evaluators.dynamics.figures import dynamics_figure
-    from truesource.evaluators.dynamics.measure import measure, report_record
-    from truesource.evaluators.dynamics.tables import groups_table
+    from truesource.evaluators.dynamics.section import dynamics_figure, groups_table
+    from truesource.evaluators.dynamics.stage import measure, report_record
 
     text, drawn = read_sentences(corpus, split)
     pcfg, transform = grammar_of_text(corpus, oracle)

@@ -2,20 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.tag_classes import PENN, read_classes, tags_of
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluators.dynamics.measure import measure, report_record
+from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.dynamics.compare import learning_dynamics
+from truesource.evaluation.dynamics.findings import findings
+from truesource.evaluation.dynamics.table import Dynamics
 from truesource.evaluators.dynamics.settings import DynamicsSettings
-from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.generator.corpus import Corpus
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.progress import track
 from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
+    from truesource.lmtrain.references import ModelReference
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
+
+
+def measure(
+    reference: str | Path | ModelReference,
+    pcfg: PCFG,
+    corpus: Path,
+    split: str,
+    sentences: Sequence[Sequence[str]],
+    settings: DynamicsSettings,
+    *,
+    name: str,
+    lengths: LengthRange | None,
+    frame: str,
+    seed: int,
+    excluded: Exclusion | None = None,
+) -> Dynamics:
+    """Measure all snapshots of a model, the model itself last.
+
+    ``corpus`` and ``split`` have the derivations of the sentences; the other arguments are those of
+    `evaluation.dynamics.compare.learning_dynamics`.
+
+    Raises:
+        InputError: as `lmtrain.checkpoints.checkpoints_of` and `evaluation.dynamics.compare.learning_dynamics`; or
+            there is no class of a name in ``settings.only``, or no exact divergence to show.
+    """
+    some = sentences[: settings.sentences]
+    classes = PENN if settings.classes is None else read_classes(settings.classes)
+    if settings.measure == "kl" and frame != "default":
+        raise InputError(f"there is no exact KL divergence in the frame {frame}, which leaves out positions")
+    if settings.only:
+        names = (*classes.table(tags_of(pcfg))[0], END)
+        unknown = [group for group in settings.only if group not in names]
+        if unknown:
+            raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
+
+    from truesource.lmtrain.checkpoints import checkpoints_of  # torch, after the quick checks
+
+    found = checkpoints_of(reference, "evaluate dynamics")
+
+    def models() -> Iterator[tuple[int, LanguageModel]]:
+        for step, load in track(found, "comparing checkpoints", len(found)):
+            yield step, load()
+
+    return learning_dynamics(
+        models(),
+        pcfg,
+        some,
+        name=name,
+        lengths=lengths,
+        settings=settings,
+        classes=classes,
+        trees=sampled_trees(corpus, split, len(some)) if settings.tags == "paper" else None,
+        frame=frame,
+        seed=seed,
+        excluded=excluded,
+    )
+
+
+def sampled_trees(corpus: Path, split: str, number: int) -> list[Tree]:
+    """The derivations that the first sentences of a corpus were sampled with.
+
+    Raises:
+        InputError: this is not a corpus folder, it was sampled without trees, or its text is transformed: trees have
+            the order of the original.
+    """
+    if not (corpus / "record.json").is_file():
+        raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", corpus)
+    read = Corpus.load(corpus)
+    if read.transform is not None:
+        raise InputError(
+            f"trees of this corpus have the order of the original sentences, the text that of {read.transform};"
+            " take --tags expected or drawn",
+            corpus,
+            code="transformed",
+        )
+    return list(islice(read.trees(split), number))
+
+
+def report_record(found: Dynamics, settings: DynamicsSettings) -> dict[str, Any]:
+    """What tables and figures are made from: curves, findings, and what of them is shown.
+
+    Where a model has no exact divergence, its figures show the mean.
+    """
+    shown = "mean" if settings.measure == "kl" and not found.contexts else settings.measure
+    return {**found.as_record(), "measure": shown, "only": list(settings.only), "findings": findings(found)}
 
 
 def stages(config: RunConfig) -> list[Stage]:

@@ -62,8 +62,8 @@ def command(
     names = [source.name for source in read]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InputError(f"two sources are called {twice!r}; name them, NAME={sources[0]}")
-    from truesource.evaluators.naturalness.measure import measure
-    from truesource.evaluators.naturalness.tables import measures_table
+    from truesource.evaluators.naturalness.section import measures_table
+    from truesource.evaluators.naturalness.stage import measure
 
     for source in read:
         echo(source)
@@ -100,7 +100,7 @@ def _grammars(read: list[Source], oracle: Path | None, lengths: LengthRange | No
 
 
 def _figure(found: Naturalness) -> str:
-    from truesource.evaluators.naturalness.figures import naturalness_figure
+    from truesource.evaluators.naturalness.section import naturalness_figure
 
     return naturalness_figure(found)
 

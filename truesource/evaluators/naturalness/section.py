@@ -1,12 +1,75 @@
-"""What the section on naturalness shows."""
+"""The section on naturalness: records, tables, figures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.evaluators.naturalness.records import NaturalnessRecord
-from truesource.evaluators.naturalness.tables import measures_table
+import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.naturalness.compare import Naturalness
+from truesource.grammar.support.records import STRICT, Count
+from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, binned, figure, to_svg
 from truesource.report.finished_run import FinishedRun
+from truesource.report.table import ReportTable, TableRow, score_cell
+from truesource.report.words import count
+
+#: measure, its name, what it means
+MEASURES = (
+    ("mean_length", "mean length", "tokens per sentence"),
+    ("type_token_ratio", "type-token ratio", "different words per token, in equally many tokens"),
+    ("zipf_alpha", "Zipf-Mandelbrot alpha", "exponent of the fitted law"),
+    ("zipf_beta", "Zipf-Mandelbrot beta", "shift of the ranks"),
+    ("zipf_kl", "  KL of the fit", "nats; 0 if the frequencies follow the law"),
+    ("zipf_alpha_paper", "  alpha, published recipe", "fitted as in Jumelet & Zuidema (2023)"),
+    ("zipf_beta_paper", "  beta, published recipe", "fitted as in Jumelet & Zuidema (2023)"),
+    ("length_tv", "lengths: total variation", "distance from the lengths of the reference"),
+    ("length_tv_null", "  by chance", "mean distance if both have one distribution"),
+    ("length_tv_p", "  p-value", "probability of such a distance, or a larger one, by chance"),
+    ("length_tv_exact", "  exact against reference", "distance of the grammar's exact lengths"),
+    *(
+        (f"ngram_spearman_{n}", f"{n}-grams: Spearman", "correlation of counts with half of the reference")
+        for n in range(1, 5)
+    ),
+    *(
+        (f"ngram_shared_tokens_{n}", f"{n}-grams: shared tokens", "share that half of the reference has too")
+        for n in range(1, 5)
+    ),
+)
+
+
+def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str, int]) -> ReportTable:
+    """A row for each measure, a column for each source.
+
+    Args:
+        records: of all sources.
+        sentences: their number by source, the reference first.
+    """
+    scores = {(record["source"], record["name"]): record for record in records}
+    rows = [
+        (label, [score_cell(scores.get((source, name)), ".4f") for source in sentences], meaning)
+        for name, label, meaning in MEASURES
+    ]
+    return ReportTable(
+        columns=("measure", *(f"{source}\n{count(n, 'sentence')}" for source, n in sentences.items()), "meaning"),
+        keys=("measure", *sentences, "meaning"),
+        text=(0, -1),
+        rows=[TableRow((label, *cells, meaning)) for label, cells, meaning in rows if any(cells)],
+        note="95% intervals; of n-grams the range over random choices of sentences. N-grams of the reference: one half"
+        " against the other, which is what a perfect source would reach.",
+    )
+
+
+@with_config(STRICT)
+class NaturalnessRecord(TypedDict):
+    """``naturalness/naturalness.json``."""
+
+    reference: str
+    sentences: dict[str, Count]
+    records: list[ScoreRecord]
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:
@@ -22,3 +85,131 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
         "figure": run.figure("naturalness/naturalness.svg"),
         "signature": (of_reference.get("ngram_spearman_1") or of_reference["zipf_alpha"])["signature"],
     }
+
+
+COLOURS = (
+    SAMPLE,
+    MODEL,
+    SECOND,
+    "#A36AA5",
+    "#B8860B",
+    "#8C510A",
+    "#3E9A8F",
+)  #: of the sources but the reference, in turn
+REFERENCE = "#8B94A3"  #: bars of the reference
+ACROSS = 4  #: panels of frequencies in a row
+BELOW = 3  #: panels of lengths in a row
+
+
+def naturalness_figure(found: Naturalness) -> str:
+    """All three figures, one above the other, as ``<svg>``."""
+    heights = [2.9 * -(-len(found.scores) // ACROSS), 2.9 * -(-(len(found.scores) - 1) // BELOW), 3.2]
+    with figure(9.4, sum(heights), "naturalness") as drawn:
+        parts: Any = drawn.subfigures(3, 1, height_ratios=heights)
+        for part, draw in zip(parts, (_rank_frequency, _lengths, _ngrams), strict=True):
+            draw(part, found)
+        return to_svg(drawn, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
+
+
+def _colour(found: Naturalness, name: str) -> str:
+    names = list(found.scores)
+    return QUIET if name == found.reference else COLOURS[(names.index(name) - 1) % len(COLOURS)]
+
+
+def _rank_frequency(drawn: Any, found: Naturalness) -> None:
+    names = list(found.scores)
+    across = min(ACROSS, len(names))
+    panels = drawn.subplots(-(-len(names) // across), across, sharex=True, sharey=True, squeeze=False)
+    for axes, name in zip(panels.flat, names, strict=False):
+        fit, released = found.fits[name]
+        at, share = binned(fit.counts)
+        axes.loglog(at, share, linestyle="none", marker="o", markersize=3.2, color=_colour(found, name))
+        ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
+        if found.variant == "paper" and released is not None:
+            curve = (ranks - 1 + released.beta) ** -released.alpha
+            whole = (np.arange(fit.law.types) + released.beta) ** -released.alpha
+            axes.loglog(ranks, curve / whole.sum(), color=TRUTH, linewidth=1.3)
+            alpha, beta = released.alpha, released.beta
+        else:
+            axes.loglog(ranks, fit.law.pmf(ranks), color=TRUTH, linewidth=1.3)
+            alpha, beta = fit.parameters  # of the law; the curve is by estimated ranks, as the points are
+        label = f"\N{GREEK SMALL LETTER ALPHA} = {alpha:.3f}, \N{GREEK SMALL LETTER BETA} = {beta:.2f}"
+        axes.set_title(name)
+        axes.text(0.97, 0.95, label, transform=axes.transAxes, ha="right", va="top", fontsize=8.5)
+        axes.grid(which="major")
+    _hide(panels, len(names))
+    drawn.supxlabel("rank of the word in the other half", fontsize=9.5)
+    drawn.supylabel("share of tokens", fontsize=9.5)
+
+
+def _hide(panels: Any, used: int) -> None:
+    """Take away the panels that nothing is drawn in; those above them show the ticks."""
+    across = panels.shape[1]
+    for i, axes in enumerate(panels.flat):
+        axes.set_visible(i < used)
+        axes.tick_params(labelbottom=i + across >= used)
+
+
+def _lengths(drawn: Any, found: Naturalness) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    others = [name for name in found.scores if name != found.reference]
+    across = min(BELOW, len(others))
+    panels = drawn.subplots(-(-len(others) // across), across, sharex=True, sharey=True, squeeze=False)
+    reference = found.lengths[found.reference]
+    x = np.arange(len(reference))
+    seen = np.flatnonzero(sum(found.lengths.values()))
+    for axes, name in zip(panels.flat, others, strict=False):
+        axes.bar(x, reference / reference.sum(), width=0.85, color=REFERENCE, label=f"{found.reference} (reference)")
+        counts = found.lengths[name]
+        axes.plot(
+            x[seen[0] : seen[-1] + 1],
+            (counts / counts.sum())[seen[0] : seen[-1] + 1],
+            linestyle="none",
+            marker="D",
+            markersize=3.6,
+            color=_colour(found, name),
+            label="sampled" if name in found.exact else None,
+        )
+        axes.set_title(name)
+        if name in found.exact:
+            exact = found.exact[name][seen[0] : seen[-1] + 1]
+            axes.plot(
+                x[seen[0] : seen[0] + len(exact)], exact, color=TRUTH, linewidth=1.2, label="exact, from the grammar"
+            )
+        axes.set_xlim(seen[0] - 0.8, seen[-1] + 0.8)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y")
+    panels.flat[0].set_ylim(bottom=0)  # of all, once all that they share is drawn
+    _hide(panels, len(others))
+    most = max(panels.flat[: len(others)], key=lambda axes: len(axes.get_legend_handles_labels()[1]))
+    drawn.legend(*most.get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    drawn.supxlabel("sentence length (tokens)", fontsize=9.5)
+    drawn.supylabel("share of sentences", fontsize=9.5)
+
+
+def _ngrams(drawn: Any, found: Naturalness) -> None:
+    axes = drawn.subplots()
+    others = [name for name in found.scores if name != found.reference]
+    width = 0.8 / len(others)
+    for i, name in enumerate(others):
+        rows = [(n, found.scores[name].get(f"ngram_shared_tokens_{n}")) for n in range(1, 5)]
+        there = [(n, score) for n, score in rows if score is not None]
+        axes.bar(
+            [n - 0.4 + width * (i + 0.5) for n, _ in there],
+            [score.value for _, score in there],
+            width=0.92 * width,
+            color=_colour(found, name),
+            label=name,
+        )
+    for n in range(1, 5):
+        score = found.scores[found.reference].get(f"ngram_shared_tokens_{n}")
+        if score is not None:
+            label = f"{found.reference}, one half against the other" if n == 1 else None
+            axes.plot([n - 0.46, n + 0.46], [score.value] * 2, color="#111827", linewidth=1.6, label=label)
+    axes.set_xticks(range(1, 5), [f"{n}-grams" for n in range(1, 5)])
+    axes.set_ylabel("share of tokens in common")
+    axes.set_ylim(0.0, 1.0)
+    axes.set_xlim(0.45, 4.55)
+    axes.grid(axis="y")
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4)

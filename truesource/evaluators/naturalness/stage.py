@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluators.naturalness.measure import measure
+from truesource.evaluation.naturalness.compare import Naturalness, compare_naturalness
 from truesource.evaluators.naturalness.settings import NaturalnessSettings
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
@@ -15,9 +16,39 @@ from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
+    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
+
+
+def measure(
+    sources: Mapping[str, Sequence[Sequence[str]]],
+    grammars: Mapping[str, PCFG],
+    settings: NaturalnessSettings,
+    *,
+    lengths: LengthRange | None,
+    seed: int,
+) -> Naturalness:
+    """Compare the first sentences; see `truesource.evaluation.naturalness.compare.compare_naturalness`.
+
+    Args:
+        sources: sentences by name, the reference first.
+        grammars: by name of the source that each generated under ``lengths``.
+        settings: of the comparison.
+        lengths: condition of the grammars.
+        seed: of all that is random.
+    """
+    used = {name: sentences[: settings.sentences] for name, sentences in sources.items()}
+    high = max((len(sentence) for sentences in used.values() for sentence in sentences), default=0)
+    return compare_naturalness(
+        used,
+        next(iter(used)),
+        exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
+        variant=settings.definitions,
+        seed=seed,
+    )
+
 
 REFERENCE = "held-out trees"
 _STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
@@ -41,7 +72,7 @@ def inputs(run: RunFolder) -> Any:
 
 def make(run: RunFolder) -> str:
     """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
-    from truesource.evaluators.naturalness.figures import naturalness_figure
+    from truesource.evaluators.naturalness.section import naturalness_figure
     from truesource.grammar.estimate.relative_frequency import relative_frequency
     from truesource.report.figures import standalone
 

@@ -26,7 +26,7 @@ from truesource.evaluators.pplu.settings import PpluSettings
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from truesource.evaluators.pplu.measure import PpluResult
+    from truesource.evaluators.pplu.stage import PpluResult
 
 
 @with_options(PpluSettings)
@@ -56,7 +56,7 @@ def command(
     from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of
     from truesource.evaluation.core.transformed import require_tokens, require_whole
-    from truesource.evaluators.pplu.measure import measure
+    from truesource.evaluators.pplu.stage import measure
     from truesource.generator.interface.abilities import require
     from truesource.generator.interface.frame import preset_frame
 
@@ -131,7 +131,7 @@ def _counted(settings: PpluSettings, corpus: Path) -> list[list[str]]:
 
 def _show(result: PpluResult) -> None:
     from truesource.cli.output import show
-    from truesource.evaluators.pplu.tables import further_tables, scores_table
+    from truesource.evaluators.pplu.section import further_tables, scores_table
 
     scores = result.scores
     n = len(set(scores.sentence.tolist()))
@@ -143,6 +143,6 @@ def _show(result: PpluResult) -> None:
 
 
 def _figure(result: PpluResult) -> str:
-    from truesource.evaluators.pplu.figures import reduction_figure
+    from truesource.evaluators.pplu.section import reduction_figure
 
     return reduction_figure(result.curves)

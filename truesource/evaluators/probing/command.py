@@ -32,9 +32,8 @@ def command(
     from truesource.cli.inputs import grammar_of_text, read_sentences, warn_of_other_grammar
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.evaluation.core.transformed import require_order
-    from truesource.evaluators.probing.figures import probing_figure
-    from truesource.evaluators.probing.measure import measure
-    from truesource.evaluators.probing.tables import best_table, layers_table, steps_of, steps_table
+    from truesource.evaluators.probing.section import best_table, layers_table, probing_figure, steps_of, steps_table
+    from truesource.evaluators.probing.stage import measure
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)

@@ -1,36 +1,110 @@
-"""Stage: what the text of all causal models looks like compared with the truth, by decoding scheme."""
+"""Stages: samples of all causal models, and how they differ from the truth, by decoding scheme."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare, record_of, same_size
+from truesource.embedded import read_stopwords
+from truesource.evaluation.tendencies.decoding_schemes import ModelSample, classes_for, compare, record_of, same_size
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluators.tendencies import samples
-from truesource.evaluators.tendencies.measure import engine_settings
-from truesource.evaluators.tendencies.samples import applies
 from truesource.evaluators.tendencies.settings import TendenciesSettings
-from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
+    from truesource.lmtrain.decoding.folder import SampleFolder
+    from truesource.lmtrain.decoding.settings import Decoding
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
 
 def stages(config: RunConfig) -> list[Stage]:
     """The samples of every causal model, then one comparison of all of them."""
-    causal = [model for model in config.entries if samples.applies(model)]
+    causal = [model for model in config.entries if applies(model)]
     if not causal:
         return []
     schemes = config.evaluation.of(TendenciesSettings).decodings()
     files = tuple(f"samples/{{}}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
     made = ("tendencies/tendencies.json", *(f"tendencies/{scheme}.svg" for scheme in schemes))
     compared = Stage("tendencies", made, inputs, make)
-    return [*(Stage.of_model("samples", model, files, samples.inputs, samples.make) for model in causal), compared]
+    return [*(Stage.of_model("samples", model, files, sampling_inputs, draw) for model in causal), compared]
+
+
+def applies(model: ModelEntry) -> bool:
+    """Whether a model has a distribution over sentences to draw from: it is causal; of a loaded model: perhaps."""
+    return model.is_causal
+
+
+def sampling_inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """Schemes, number of sentences, seed, and the trained model."""
+    config = run.settings(TendenciesSettings)
+    return {
+        "schemes": {name: decoding.as_record() for name, decoding in config.decodings().items()},
+        "sentences": config.number,
+        "seed": run.config.seed,
+        "model": run.model_digest(model),
+    }
+
+
+def draw(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``samples/<name>/<scheme>/``."""
+    from truesource.lmtrain.decoding.sample_builder import make_samples, reference_digest
+
+    config, reference = run.settings(TendenciesSettings), run.reference(model)
+    if model.loaded and run.model(model).objective != "causal":
+        raise NothingToMeasureError("text cannot be drawn from a masked model, which has no order of words", "masked")
+    digest = reference_digest(reference)
+    found = {}
+    for name, decoding in config.decodings().items():
+        path = run.folder / "samples" / model.name / name
+        samples = _standing(path, config.number, decoding, run.config.seed, digest)
+        if samples is None:
+            samples = make_samples(reference, config.number, decoding, path, seed=run.config.seed, force=True)
+        assert samples is not None
+        found[name] = samples.digest
+    return digest_json(found)
+
+
+def _standing(path: Path, n: int, decoding: Decoding, seed: int, digest: str) -> SampleFolder | None:
+    """The samples of this very call, if they stand there undamaged."""
+    from truesource.lmtrain.decoding.folder import SampleFolder
+
+    try:
+        samples = SampleFolder.load(path)
+        samples.verify()
+    except InputError:  # absent, or not whole
+        return None
+    call = samples.record["call"]
+    wanted = decoding.as_record()
+    there = {key: value for key, value in call["decoding"].items() if key in wanted or key != "max_tokens"}
+    same = (call["sentences"], call["seed"], there, samples.record["model"]["digest"]) == (n, seed, wanted, digest)
+    return samples if same else None
+
+
+def engine_settings(
+    settings: TendenciesSettings, texts: Sequence[list[list[str]]], words: Sequence[str], seed: int
+) -> TendencySettings:
+    """Settings of the comparison; it has a class of stopwords only where the texts or the grammar have some.
+
+    Args:
+        settings: of the evaluator.
+        texts: that are compared.
+        words: of the grammar; none where it is not known.
+        seed: of all that is random.
+    """
+    return TendencySettings(
+        classes_for(read_stopwords(settings.stopwords, settings.definitions), [*texts, [list(words)]]),
+        chance=settings.chance,
+        permutations=settings.permutations,
+        variant=settings.definitions,
+        seed=seed,
+    )
 
 
 def inputs(run: RunFolder) -> Any:

@@ -17,7 +17,7 @@ from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from truesource.evaluators.tokenisation.measure import Measurement
+    from truesource.evaluators.tokenisation.stage import Measurement
     from truesource.evaluators.tokenisation.texts import TextSet
     from truesource.grammar.conditioning import LengthRange
 
@@ -53,7 +53,7 @@ def command(
     """
     from truesource.cli.inputs import grammar_of_text, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
-    from truesource.evaluators.tokenisation.measure import load, measure
+    from truesource.evaluators.tokenisation.stage import load, measure
     from truesource.grammar.support.errors import InputError
 
     files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
@@ -138,7 +138,7 @@ def _show(found: Measurement) -> None:
 
 def _show_further(found: Measurement) -> None:
     from truesource.cli.output import show
-    from truesource.evaluators.tokenisation.further_tables import costs_table, further_tables
+    from truesource.evaluators.tokenisation.tables import costs_table, further_tables
 
     record = found.as_record()
     for table in (*further_tables(record), costs_table(record)):

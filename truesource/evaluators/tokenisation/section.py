@@ -1,15 +1,31 @@
-"""What the section on tokenisation shows."""
+"""The section on tokenisation, and its records."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluators.tokenisation import figures
-from truesource.evaluators.tokenisation.further_tables import further_tables
-from truesource.evaluators.tokenisation.records import TokenisationRecord
-from truesource.evaluators.tokenisation.tables import estimators_table, measures_table
+from truesource.evaluators.tokenisation.tables import estimators_table, further_tables, measures_table
+from truesource.grammar.support.records import STRICT
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
+
+
+@with_config(STRICT)
+class TokenisationRecord(TypedDict):
+    """``tokenisation/<model>.json``."""
+
+    model: str
+    marginal: str
+    bound: Any
+    documents: Any
+    left_out: Any
+    records: list[ScoreRecord]
+    gaps: Any
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:

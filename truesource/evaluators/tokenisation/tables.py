@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
+from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
-Record = Mapping[str, Any]
-Found = Mapping[str, Any]  #: of one model, see `truesource.evaluators.tokenisation.records`
+Found = Mapping[str, Any]  #: of one model, see `truesource.evaluators.tokenisation.section`
 
 BOUNDS = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 TOO_LARGE = "over 1e308"
@@ -139,4 +140,238 @@ def nested(
     found: dict[Any, dict[Any, Record]] = {}
     for record in records:
         found.setdefault(row(record), {})[column(record)] = record
+    return found
+
+
+OF_TEXTS = {"gap_per_piece": "marginal gap\nof a piece", "entropy_per_piece": "entropy\nof a piece"}
+LOCAL = {
+    "locally_canonical": "the most probable is canonical",
+    "local_canonical_mass": "probability of the canonical one",
+}
+CASES = {"first": "first time", "same": "again, same segmentation", "other": "again, another one"}
+SURPRISALS = {
+    "surprisal": "canonical tokenisation",
+    "surprisal_marginal": "marginal",
+    "surprisal_difference": "  difference",
+    "surprisal_truth": "truth",
+    "surprisal_excess": "  marginal less truth",
+}
+LANGUAGES = {
+    "tokenisation_gap_per_word": "tokenisation gap",
+    "model_gap_per_word": "model gap",
+    "domain_shift_per_word": "own grammar\nbetter by",
+    "training_impossible": "new to the\nfirst grammar",
+}
+
+
+def further_tables(found: Found) -> list[ReportTable]:
+    """The tables that were asked for, of one text or of several."""
+    records = found["records"]
+    tables = (
+        _texts(_of(records, "sets"), found["marginal"]),
+        _grid(_by_text(records, "grid")),
+        _numbers(_of(records, "samples"), _of(records, "order")),
+        _temperatures(_by_text(records, "temperature")),
+        _caching(_by_text(records, "caching")),
+        _canonical(_by_text(records, "canonical")),
+        _words(_of(records, "words")),
+        _languages(_of(records, "out-of-domain")),
+    )
+    return [table for table in tables if table.rows]
+
+
+def _texts(records: Sequence[Record], marginal: str) -> ReportTable:
+    """A row for each of several texts, and one for all of them."""
+    texts = nested(records, lambda record: record["set"], lambda record: (record["run"], record["name"]))
+    return ReportTable(
+        title="Several texts",
+        columns=(
+            *("text", "documents", "left out", f"PPL\n{ONE_BEST}", f"PPL\n{marginal}", "lower by"),
+            *OF_TEXTS.values(),
+            "their\ncorrelation",
+        ),
+        rows=[
+            TableRow(
+                (
+                    text,
+                    value_of(scores[marginal, "documents"], ",.0f"),
+                    value_of(scores[marginal, "left_out"], ",.0f"),
+                    ppl_cell(scores.get((ONE_BEST, "ppl"))),
+                    ppl_cell(scores.get((marginal, "ppl"))),
+                    value_of(scores.get((marginal, "improvement")), ".3%"),
+                    *(score_of(scores.get((marginal, name))) for name in (*OF_TEXTS, "entropy_gap_rho")),
+                ),
+                (scores.get((marginal, "ppl")) or scores[marginal, "bits_per_character"])["signature"],
+            )
+            for text, scores in texts.items()
+        ],
+        note="PPL of a word; marginal gap, and entropy of segmentations under the proposal: nats; correlation:"
+        " Spearman's, over documents",
+    )
+
+
+def _grid(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
+    """A row for each text, as table 1 of Cao and Rimell (2021)."""
+    named = {text: {(r["cuts"], r["method"]): r for r in rows if r["name"] == "ppl"} for text, rows in texts.items()}
+    places = list(dict.fromkeys((r["cuts"], r["method"]) for rows in texts.values() for r in rows))
+    samples = sorted({r["samples"] for rows in texts.values() for r in rows} - {None})
+    return ReportTable(
+        title="Published estimators",
+        columns=("PPL of a word", *(f"{cuts}\n{method}" if cuts else method for cuts, method in places)),
+        rows=[TableRow((text, *(ppl_cell(scores.get(place)) for place in places))) for text, scores in named.items()],
+        note=f"{', '.join(map(str, samples))} segmentations; consistent: equal words of a document have equal"
+        " segmentations",
+    )
+
+
+def _numbers(samples: Sequence[Record], orders: Sequence[Record]) -> ReportTable:
+    """Perplexity of the first text by number of segmentations."""
+    scored = [record for record in samples if record["estimator"] != ONE_BEST]
+    ppl = nested(scored, lambda record: record["samples"], lambda record: record["estimator"])
+    of_orders = nested(orders, lambda record: record["cuts"], lambda record: record["order"])
+    names = list(dict.fromkeys(record["estimator"] for record in scored))
+    return ReportTable(
+        title="PPL of a word by number of segmentations",
+        columns=("number", *names, "by scores", "by model"),
+        rows=[
+            TableRow(
+                (
+                    number_cell(n, "d"),
+                    *(ppl_cell(row[name]) if name in row else None for name in names),
+                    *(ppl_cell(of_orders.get(n, {}).get(order)) for order in ("tokeniser", "model")),
+                )
+            )
+            for n, row in sorted(ppl.items())
+        ],
+        note="by scores, by model: the segmentations of nbest, in the order of their scores (the canonical one first),"
+        " and in that of the model",
+    )
+
+
+def _temperatures(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
+    """A row for each inverse temperature, a column for each text."""
+    flat = [{**record, "text": text} for text, records in texts.items() for record in records]
+    rows = nested(flat, lambda record: record["b"], lambda record: (record["text"], record["name"]))
+    names = sorted({record["estimator"] for record in flat})
+
+    def cell(row: Mapping[tuple[str, str], Record], text: str) -> Cell:
+        against = row.get((text, "difference_percent"))
+        difference = "" if against is None else f"{shown(against['value'], '+.2f')}%"
+        return replace(ppl_cell(row.get((text, "ppl"))), small=difference)
+
+    return ReportTable(
+        title=f"PPL of a word by inverse temperature, {', '.join(names)}",
+        columns=("inverse temperature", *texts),
+        rows=[TableRow((number_cell(b, "g"), *(cell(row, text) for text in texts))) for b, row in sorted(rows.items())],
+        note="beside it: compared with nbest; below 0 is the tighter bound",
+    )
+
+
+def _caching(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
+    """Two rows for each text, as table 2 of Cao and Rimell (2021)."""
+    flat = [{**record, "text": text} for text, records in texts.items() for record in records]
+    rows = nested(flat, lambda record: (record["text"], record["words"]), lambda record: record["case"])
+    return ReportTable(
+        title="Loss of a repeated word, nats",
+        columns=("text", "words", *CASES.values(), "repeats"),
+        text=(0, 1),
+        rows=[
+            TableRow(
+                (*place, *(score_of(row.get(case)) for case in CASES), number_cell(row["first"]["occurrences"], ","))
+            )
+            for place, row in rows.items()
+        ],
+        note="words that recur in a document, and have the same segmentation again in some samples, another in others",
+    )
+
+
+def _canonical(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
+    """A column for each text."""
+    named = {text: {record["name"]: record for record in records} for text, records in texts.items()}
+    most = [f"{segmentation} ({n:,})" for rows in list(texts.values())[:1] for segmentation, n in rows[0]["instead"]]
+    words = [number_cell(rows[0]["compared"], ",") for rows in texts.values()]
+    cells = {label: [score_of(scores.get(name)) for scores in named.values()] for name, label in LOCAL.items()}
+    rows = [TableRow((label, *row)) for label, row in cells.items()]
+    return ReportTable(
+        title="Segmentations of a word in its context",
+        columns=("share", *texts),
+        rows=[TableRow(("words with several segmentations", *words)), *rows] if texts else [],
+        note="each word after the canonical tokenisation of the words before"
+        + (f"; most probable instead: {', '.join(most)}" if most else ""),
+    )
+
+
+def _words(records: Sequence[Record]) -> ReportTable:
+    found = {record["name"]: record for record in records}
+    return ReportTable(
+        title="Surprisal of a word, nats",
+        columns=("surprisal", "mean", "words"),
+        rows=[
+            TableRow((label, score_of(found[name]), number_cell(found[name]["words"], ",")))
+            for name, label in SURPRISALS.items()
+            if name in found
+        ],
+    )
+
+
+def costs_table(found: Found) -> ReportTable:
+    """A row for each estimator and size, the cheapest first; none where they were not compared."""
+    errors = [record for record in _of(found["records"], "equal-cost") if record["name"] == "rmse"]
+    documents, reference = (errors[0]["documents"], errors[0]["reference"]) if errors else (0, "")
+    return ReportTable(
+        title="Estimators by cost",
+        columns=("estimator", "size", "value", "steps", "bias", "spread", "RMSE"),
+        text=(0, 2),
+        rows=[
+            TableRow(
+                (
+                    record["estimator"],
+                    _size(record),
+                    BOUNDS[record["bound"]],
+                    number_cell(record["steps_per_piece"], ".1f"),
+                    number_cell(record["error"], "+.5f"),
+                    number_cell(record["sd"], ".5f"),
+                    number_cell(record["value"], ".5f"),
+                )
+            )
+            for record in sorted(errors, key=lambda record: (record["steps_per_piece"], record["value"]))
+        ],
+        note=f"ln P(text) of {documents} documents less the reference, {reference}, nats; dpf/3x64x128:5 is the mean of"
+        " 3 runs with 64 candidates and 128 particles, for 5 documents; RMSE: bias and spread together",
+    )
+
+
+def _size(record: Record) -> str:
+    """Candidates and particles, or samples, of an estimator."""
+    if record["estimator"] in ("block", "dpf", "beam"):
+        return f"{record['candidates']} x {record['particles']}"
+    return "1" if record["estimator"] == ONE_BEST else str(record["samples"])
+
+
+def _languages(records: Sequence[Record]) -> ReportTable:
+    """A row for each set of sentences of a changed grammar."""
+    sets = nested(records, lambda record: record["set"], lambda record: record["name"])
+    return ReportTable(
+        title="Changed grammars",
+        columns=("sentences of", *LANGUAGES.values()),
+        rows=[
+            TableRow(
+                (name, *(score_of(scores.get(each)) for each in LANGUAGES)),
+                scores["tokenisation_gap_per_word"]["signature"],
+            )
+            for name, scores in sets.items()
+        ],
+        note="gaps: nats a word; new to the first grammar: share of sentences that it cannot generate",
+    )
+
+
+def _of(records: Iterable[Record], table: str) -> list[Record]:
+    return [record for record in records if record.get("table") == table]
+
+
+def _by_text(records: Sequence[Record], table: str) -> dict[str, list[Record]]:
+    """Records of a table by text, where there are several; else all of them."""
+    found: dict[str, list[Record]] = {}
+    for record in _of(records, f"sets-{table}") or _of(records, table):
+        found.setdefault(record.get("set", "all documents"), []).append(record)
     return found

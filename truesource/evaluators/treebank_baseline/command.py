@@ -16,7 +16,7 @@ from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.baseline.compare import Kind
-    from truesource.evaluators.treebank_baseline.measure import TextToMeasure
+    from truesource.evaluators.treebank_baseline.stage import TextToMeasure
     from truesource.grammar.pcfg import PCFG
 
 
@@ -47,8 +47,8 @@ def command(
     Example: truesource evaluate treebank_baseline real/ model/ --held-out text/held_out.txt --oracle grammar.npz
     """
     from truesource.cli.output import OutputFiles, json_of, show
-    from truesource.evaluators.treebank_baseline.measure import measure, records_of
-    from truesource.evaluators.treebank_baseline.tables import baseline_table, coverage_line
+    from truesource.evaluators.treebank_baseline.section import baseline_table, coverage_line
+    from truesource.evaluators.treebank_baseline.stage import measure, records_of
     from truesource.grammar.pcfg import PCFG
 
     named = _named(models)
@@ -90,7 +90,7 @@ def _texts(
     """Real text, and sampled text where there is a corpus."""
     from truesource.chain.treebank.text import text_of_file
     from truesource.cli.inputs import read_sentences, truth_of
-    from truesource.evaluators.treebank_baseline.measure import TextToMeasure
+    from truesource.evaluators.treebank_baseline.stage import TextToMeasure
     from truesource.generator.text import read_sentences as read_text
 
     about = text_of_file(held_out)
