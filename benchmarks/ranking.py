@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from truesource.benchmark.joining import baselines_file, read_for
+from truesource.benchmark.checking import baselines_file, read_for
 from truesource.benchmark.reliability import reliability
 from truesource.benchmark.reliability_tables import reliability_table, separation_table
 from truesource.benchmark.results import REFERENCES

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     __version__: str
 
     from truesource.comparing.language_models import compare_models
-    from truesource.comparing.parallel_texts import ParallelText, compare_parallel
+    from truesource.comparing.scoring import ParallelText, compare_parallel
     from truesource.embedded import english
     from truesource.evaluation.core.comparison import Comparison, compare
     from truesource.evaluation.core.exclusion import Exclusion
@@ -50,7 +50,7 @@ _HOMES = {
     "ModelConfig": "truesource.lmtrain.config",
     "Normalisation": "truesource.grammar.treebank",
     "Oracle": "truesource.evaluation.core.oracle",
-    "ParallelText": "truesource.comparing.parallel_texts",
+    "ParallelText": "truesource.comparing.scoring",
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
     "ScoringFrame": "truesource.generator.interface.frame",
@@ -62,7 +62,7 @@ _HOMES = {
     "assemble_scores": "truesource.generator.interface.language_model",
     "compare": "truesource.evaluation.core.comparison",
     "compare_models": "truesource.comparing.language_models",
-    "compare_parallel": "truesource.comparing.parallel_texts",
+    "compare_parallel": "truesource.comparing.scoring",
     "english": "truesource.embedded",
     "language": "truesource.grammar.pcfg",
     "load_model": "truesource.lmtrain.models",

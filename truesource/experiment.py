@@ -10,7 +10,7 @@ from truesource.run import config
 from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
-    from truesource.run.dry_run import PlannedStage
+    from truesource.run.runner import PlannedStage
     from truesource.run.stage import Stage
 
 
@@ -34,8 +34,8 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
 
 
 def dry_run(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> list[PlannedStage]:
-    """Which stages would be made, and why; see `truesource.run.dry_run.dry_run`."""
-    from truesource.run import dry_run as planning
+    """Which stages would be made, and why; see `truesource.run.runner.dry_run`."""
+    from truesource.run import runner as planning
 
     return planning.dry_run(config, truesource.evaluators.EVALUATORS, base=base, runs=runs, force=force)
 

@@ -57,7 +57,7 @@ PACKAGES = {
     "evaluation": "The exact oracle, and every measure that compares a model with it",
 }
 #: inner modules that guides import from and that are in none of these packages
-OTHERS = ("truesource.parsing.parsed",)
+OTHERS = ("truesource.parsing.record",)
 MEMBERS = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n"
 HEAD = """\
 # Python API

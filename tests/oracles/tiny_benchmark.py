@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from truesource.benchmark.candidates import candidates
 from truesource.benchmark.run import Asked, Outcome, execute
-from truesource.benchmark.suite import Suite, load_suite
+from truesource.benchmark.suite import Suite, candidates, load_suite
 from truesource.grammar.support.parallel import Share, Workers
 
 SUITE = """\

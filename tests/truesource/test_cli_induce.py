@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from truesource.chain.grammar.figures import spectrum_figure, substates_figure
+from truesource.chain.grammar.section import spectrum_figure, substates_figure
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.treebank import Treebank

@@ -25,7 +25,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.treebank import Treebank
-from truesource.parsing.parsed import ParsedCorpus
+from truesource.parsing.record import ParsedCorpus
 from truesource.parsing.settings import ParseOutcome
 from truesource.parsing.source import CorpusSource, ForwardReader, TextSource
 

@@ -29,9 +29,8 @@ from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences
-from truesource.sweep.report import answer
+from truesource.sweep.report import answer, joint_text, spread_text
 from truesource.sweep.results import Sweep, read_plan
-from truesource.sweep.tables import joint_text, spread_text
 
 TOY = """\
 S -> NP VP 1.0

@@ -10,8 +10,7 @@ import pytest
 from toy_models import Table
 
 import truesource
-from truesource.comparing.named import named_models
-from truesource.comparing.replicates import common_name, training_of
+from truesource.comparing.named import common_name, named_models, training_of
 from truesource.comparing.tables import comparison_table
 from truesource.grammar.support.errors import InputError
 

@@ -37,7 +37,7 @@ COUNT = Evaluator(
     "stage.py": """
 from toy_evaluator.settings import CountSettings
 from truesource.grammar.support.files import digest_json, write_json
-from truesource.run.inputs import of_settings
+from truesource.run.stage import of_settings
 from truesource.run.stage import Stage
 
 def stages(config):

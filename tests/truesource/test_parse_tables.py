@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from truesource.cli.output import show
-from truesource.cli.parse_tables import MOST, difference_tables, parse_tables
+from truesource.cli.parse import MOST, difference_tables, parse_tables
 from truesource.evaluation.parsing.difference import compare_parses
 from truesource.evaluation.parsing.scores import score_parses
 from truesource.grammar.tree import Tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from truesource.run.provenance import commit
+from truesource.run.runner import commit
 
 
 def git(folder: Path, *arguments: str) -> str:

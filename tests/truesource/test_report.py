@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.chain.grammar.rules import frequent_rules
-from truesource.chain.grammar.trees import draw_tree, typical_tree
+from truesource.chain.grammar.section import draw_tree, frequent_rules, typical_tree
 from truesource.chain.scores.section import surely_nearer
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle

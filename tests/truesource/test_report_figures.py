@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from truesource.chain.grammar.figures import possible_held_out, spectrum_figure, trace_figure
+from truesource.chain.grammar.section import possible_held_out, spectrum_figure, trace_figure
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.divergence.breakdown import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness

@@ -7,9 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from truesource.reproduce.command import by_configuration
-from truesource.reproduce.composed import compose
 from truesource.reproduce.found import of_run
-from truesource.reproduce.packaged import find_rows
+from truesource.reproduce.packaged import compose, find_rows
 from truesource.reproduce.quantities import measured
 from truesource.reproduce.rows import Quantity
 from truesource.run.config import RunConfig

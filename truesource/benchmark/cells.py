@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,26 +12,118 @@ from typing import TYPE_CHECKING, Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.benchmark.candidates import Candidate
-from truesource.benchmark.corpora import corpus_of, known_words
-from truesource.benchmark.learning import counted_curve, network_curve
-from truesource.benchmark.measure import MeasuredModel
-from truesource.benchmark.results import BenchmarkCell, TruthRecord
-from truesource.benchmark.suite import Suite
-from truesource.benchmark.truth import LanguageTruth
+from truesource.benchmark.results import BenchmarkCell, Divergences, TruthRecord
+from truesource.benchmark.suite import Candidate, Suite
+from truesource.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
 from truesource.evaluation.core.constant import counted_frequencies
 from truesource.evaluation.core.oracle import Oracle
+from truesource.generator.interface.abilities import require
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive
-from truesource.grammar.support.records import STRICT, Count, Positive, read_record
+from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.threads import one_thread
 
 if TYPE_CHECKING:
+    from truesource.evaluation.divergence.contexts import Contexts
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.generator.interface.language_model import LanguageModel, Objective
+    from truesource.generator.interface.language_model import DistributionModel, LanguageModel, Objective
+
+
+HALVINGS = 8  #: of the train split, for models that count
+
+
+def network_curve(folder: Path) -> tuple[list[tuple[int, float]], int, int]:
+    """Of a trained network: training tokens and KL in nats a token at each line of its metrics; steps; tokens.
+
+    Raises:
+        InputError: the metrics are damaged.
+    """
+    from truesource.lmtrain.training_record import MetricsRow
+
+    remedy = "delete the folder of the model and it will be trained again"
+    rows: list[dict[str, Any]] = [
+        dict(row) for _, row in read_records(folder / "metrics.jsonl", MetricsRow, remedy=remedy)
+    ]
+    curve = [(int(row.get("tokens") or 0), float(row["kl"])) for row in rows if row.get("kl") is not None]
+    return curve, int(rows[-1]["step"]), int(rows[-1].get("tokens") or 0)
+
+
+def counted_curve(
+    corpus: Corpus, shape: ModelConfig, seed: int, monitor: OracleMonitor, target: Path
+) -> list[tuple[int, float]]:
+    """Of a model that counts, trained on the first half of the train split, on half of that and so on.
+
+    Args:
+        corpus: with splits train and dev.
+        shape: settings of the model.
+        seed: of its training.
+        monitor: measures it.
+        target: the finished model, whose words the others tell apart too.
+    """
+    from truesource.lmtrain.subwords import make_tokenizer
+    from truesource.lmtrain.trained_models import load_folder
+    from truesource.lmtrain.training import train
+
+    whole = corpus.coded("train")
+    tokenizer = make_tokenizer(shape, whole, shape.objective)
+    curve = []
+    for halvings in range(HALVINGS, 0, -1):
+        n = len(whole) >> halvings
+        if n == 0:
+            continue
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".curve-") as folder:
+            model = train(whole[:n], shape, None, Path(folder) / "model", seed=seed, tokenizer=tokenizer)
+            curve.append((int(whole.lengths[:n].sum()) + n, monitor(model)["kl"]))
+    curve.append((int(whole.lengths.sum()) + len(whole), monitor(load_folder(target))["kl"]))
+    return curve
+
+
+class MeasuredModel:
+    """A model in the contexts of the test strings, and of longer ones.
+
+    Args:
+        model: with full distributions.
+        truth: about the language.
+        longest: most tokens that the model reads, its marks included; None: any number.
+
+    Raises:
+        InputError: the model has no full distributions, or gives probability 0 to what may follow.
+    """
+
+    def __init__(self, model: LanguageModel, truth: LanguageTruth, longest: int | None) -> None:
+        self._truth = truth
+        distributed = require(model, "distributions", "benchmark")
+        found = truth.measured(distributed, "test")
+        self.test = self._divergences(distributed, found, "test")
+        self.calibration = found.reliability.error
+        self.longer: Divergences | None = None
+        self.longer_refused: str | None = None
+        needed = truth.language.longest + 2
+        if "longer" not in truth.parts:
+            return
+        if longest is not None and longest < needed:
+            self.longer_refused = (
+                f"the model reads {longest} tokens at most, and the longer strings have up to {needed}"
+            )
+            return
+        self.longer = self._divergences(distributed, truth.measured(distributed, "longer"), "longer")
+
+    def _divergences(self, model: DistributionModel, found: Contexts, part: Part) -> Divergences:
+        kept = self._truth.counted(found, part)
+        kl = self._truth.blocks(found, part, found.column("kl"))
+        if not all(value < float("inf") for value in kl):
+            raise InputError(
+                f"{model.name} gives probability 0 to something that may follow, so that its divergence from the truth"
+                " is infinite; smooth it",
+                code="infinite-divergence",
+            )
+        wrong = found.column("impossible_mass") + found.column("special_mass")
+        return {"kl": kl, "wrong": min(1.0, float(wrong[kept].mean()))}
+
 
 _REMEDY = "delete it and it will be made again"
 

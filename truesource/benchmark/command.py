@@ -97,9 +97,8 @@ def command(
 
     Example: truesource benchmark --languages brackets --model mine=my_model/ -o results/ --fail-above 1.10
     """
-    from truesource.benchmark.candidates import ALL, candidates
     from truesource.benchmark.run import Asked
-    from truesource.benchmark.suite import load_suite
+    from truesource.benchmark.suite import ALL, candidates, load_suite
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.parallel import Share, Workers
 
@@ -218,11 +217,9 @@ def _show(
     seed: int,
 ) -> list[Standings]:
     """Print the tables of all models, and write the page where there is a folder; where the models stand."""
-    from truesource.benchmark.differences import difference_tables, differences_of
-    from truesource.benchmark.joining import beside_baselines
+    from truesource.benchmark.checking import beside_baselines
     from truesource.benchmark.page.write import write_page
-    from truesource.benchmark.records import standing_records
-    from truesource.benchmark.standings import standings
+    from truesource.benchmark.standings import difference_tables, differences_of, standing_records, standings
     from truesource.benchmark.tables import headline_table, with_models
     from truesource.cli.output import json_of, show
 
@@ -247,7 +244,7 @@ def _show(
 
 def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[str]) -> None:
     """Say which relative perplexities are above the threshold; exit code 3 if there are any."""
-    from truesource.benchmark.tables import is_reference
+    from truesource.benchmark.standings import is_reference
 
     if most is None:
         return
@@ -301,8 +298,7 @@ def _export(asked: Asked, folder: Path, outputs: OutputFiles, *, force: bool) ->
 
 def _check(suite: Suite, path: Path, cell: str | None, outputs: OutputFiles) -> None:
     """Compute one cell of a file again, and say how near it comes."""
-    from truesource.benchmark.checking import check_cell, checked_table
-    from truesource.benchmark.joining import read_for
+    from truesource.benchmark.checking import check_cell, checked_table, read_for
     from truesource.cli.output import json_of, show
 
     found = check_cell(suite, read_for(suite, path), cell)

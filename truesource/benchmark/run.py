@@ -12,11 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from truesource.benchmark.candidates import Candidate
 from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read_cell, read_truth
-from truesource.benchmark.corpora import corpus_folder, corpus_of, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
-from truesource.benchmark.suite import Suite
+from truesource.benchmark.suite import Candidate, Suite
+from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora
 from truesource.generator.interface.computing import current
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError

@@ -9,12 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
+from truesource.benchmark.results import REFERENCES, BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
+from truesource.comparing.tables import p_cell
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
+from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.report.table import ReportTable, TableRow, score_cell
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
 
@@ -240,3 +244,187 @@ def _mean(values: Sequence[float]) -> float:
 def _geometric(values: Sequence[float | None]) -> float | None:
     kept = [value for value in values if value is not None and value > 0.0]
     return math.exp(_mean([math.log(value) for value in kept])) if len(kept) == len(values) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareDifference:
+    """The share of a model less that of a baseline on the same test strings, mean over the languages of a suite."""
+
+    model: str
+    baseline: str
+    contrast: Contrast
+    p_adjusted: float | None  #: by Holm's method, for all that are compared with the baseline
+
+
+def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
+    """The reader's first model that was measured on all languages, else the best one; None: there is none."""
+    ranked = [row.name for row in found.rows if row.share is not None and not is_reference(row)]
+    return next((name for name in own if name in ranked), ranked[0] if ranked else None)
+
+
+def difference_tables(compared: Sequence[Sequence[ShareDifference]]) -> list[ReportTable]:
+    """A table for each group of `differences_of`."""
+    return [difference_table(group) for group in compared]
+
+
+def differences_of(
+    results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
+) -> list[list[ShareDifference]]:
+    """The differences of each objective with two ranked models or more.
+
+    Args:
+        results: of models on a suite.
+        found: their standings.
+        own: names of the reader's models.
+        baseline: of objectives that have a model of this name; None, and in the others: `default_baseline`.
+
+    Raises:
+        InputError: no ranked model has the name of the baseline.
+    """
+    groups, known = [], set()
+    for each in found:
+        ranked = {row.name for row in each.rows if row.share is not None and not is_reference(row)}
+        known |= ranked
+        against = baseline if baseline in ranked else default_baseline(each, own)
+        if against is not None and len(ranked) > 1:
+            groups.append(share_differences(results, each, against))
+    if baseline is not None and baseline not in known:
+        raise InputError(
+            f"no model {baseline!r} was measured on all languages; there are {', '.join(sorted(known)) or 'none'}",
+            code="unknown-baseline",
+        )
+    return groups
+
+
+def share_differences(results: BenchmarkResults, found: Standings, baseline: str) -> list[ShareDifference]:
+    """The shares of all other ranked models less that of a baseline, in the order of the standings; their seed too.
+
+    Args:
+        results: that they are from.
+        found: models of one objective.
+        baseline: name of a model that was measured on all languages.
+
+    Raises:
+        KeyError: there is no such model.
+    """
+    models = {row.name: row.model for row in found.rows if row.share is not None and not is_reference(row)}
+    against = models.pop(baseline)
+    contrasts = {
+        name: _negated(
+            mean_over_texts([_pair(results, model, against, each) for each in found.languages], seed=found.seed)
+        )
+        for name, model in models.items()
+    }
+    adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
+    return [
+        ShareDifference(
+            model=name,
+            baseline=baseline,
+            contrast=contrast,
+            p_adjusted=None if contrast.p is None else next(adjusted),
+        )
+        for name, contrast in contrasts.items()
+    ]
+
+
+def difference_table(differences: Sequence[ShareDifference]) -> ReportTable:
+    """A row for each model."""
+    baseline = differences[0].baseline
+    return ReportTable(
+        title=f"Share learned, less the share of {baseline}",
+        columns=("model", f"difference\nto {baseline}", "p (Holm)"),
+        keys=("model", "difference", "p_adjusted"),
+        rows=[
+            TableRow(
+                [
+                    each.model,
+                    score_cell(each.contrast.interval._asdict(), f"+{SPEC}"),
+                    None if each.p_adjusted is None else p_cell(each.p_adjusted),
+                ]
+            )
+            for each in differences
+        ],
+        note="Mean over languages, paired on the same test strings, with 95% intervals over other strings and other"
+        f" training seeds; p-values are adjusted for {len(differences)} comparisons.",
+    )
+
+
+def _pair(
+    results: BenchmarkResults, model: BenchmarkModel, against: BenchmarkModel, language: str
+) -> tuple[SeedSums, SeedSums]:
+    own, other = share_sums(results, model, language), share_sums(results, against, language)
+    if own is None or other is None:
+        raise KeyError(language)
+    return own, other
+
+
+def _negated(found: Contrast) -> Contrast:
+    """One's own KL is subtracted from that of the other: a share is one less KL over information."""
+    if found.low is None or found.high is None:
+        return Contrast(-found.value)
+    return Contrast(-found.value, -found.high, -found.low, found.p)
+
+
+def standing_records(
+    found: Sequence[Standings], compared: Sequence[Sequence[ShareDifference]], *, own: Sequence[str] = ()
+) -> dict[str, list[dict[str, Any]]]:
+    """The numbers of the tables and of each language: ``standings`` and ``differences``.
+
+    Args:
+        found: standings of models on a suite.
+        compared: their differences, by `truesource.benchmark.standings.differences_of`.
+        own: names of the reader's models.
+    """
+    return {
+        "standings": [
+            {"objective": each.objective, **_of_model(row, own=row.name in own)} for each in found for row in each.rows
+        ],
+        "differences": [
+            {
+                "model": each.model,
+                "baseline": each.baseline,
+                **contrast_record(each.contrast),
+                "p_adjusted": each.p_adjusted,
+            }
+            for group in compared
+            for each in group
+        ],
+    }
+
+
+def _of_model(row: Standing, *, own: bool) -> dict[str, Any]:
+    return {
+        "model": row.name,
+        "architecture": row.model["architecture"],
+        "own": own,
+        "share": contrast_record(row.share),
+        "longer_share": contrast_record(row.longer_share),
+        "languages": {name: _of_language(each) for name, each in row.languages.items()},
+    }
+
+
+def _of_language(each: LanguageStanding) -> dict[str, Any]:
+    return {
+        "seeds": each.seeds,
+        "share": contrast_record(each.share),
+        "kl": contrast_record(each.kl),
+        "relative_ppl": each.relative_ppl,
+        "wrong": each.wrong,
+        "calibration": each.calibration,
+        "longer_share": contrast_record(each.longer_share),
+        "longer_wrong": each.longer_wrong,
+        "tokens_to": {f"{nats:g}": tokens for nats, tokens in each.tokens_to.items()},
+    }
+
+
+def contrast_record(found: Contrast | None) -> dict[str, float | None]:
+    """``value``, ``low``, ``high`` and ``p`` of a mean or difference; nothing where it was not measured."""
+    return {} if found is None else {"value": found.value, "low": found.low, "high": found.high, "p": found.p}
+
+
+SPEC = ".3f"  #: of shares, relative perplexities and bits
+
+
+def is_reference(row: Standing) -> bool:
+    """Whether a row is an end of the scale and no model that competes."""
+    return row.model["architecture"] in REFERENCES

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from truesource.benchmark.results import REFERENCES
-from truesource.benchmark.standings import THRESHOLDS, LanguageStanding, Standing, Standings
+from truesource.benchmark.standings import SPEC, THRESHOLDS, LanguageStanding, Standing, Standings, is_reference
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ci_part
@@ -15,7 +15,6 @@ from truesource.evaluation.measures.contrast import Contrast
 from truesource.report.table import ABSENT, Cell, ReportTable, TableRow, score_cell, shown
 from truesource.report.words import brief, listed
 
-SPEC = ".3f"  #: of shares, relative perplexities and bits
 REFUSED = "not read"  #: of longer strings
 NO_STRINGS = "no such strings"  #: of languages without longer strings
 
@@ -114,11 +113,6 @@ def ranks(standings: Standings) -> list[int | None]:
         rank += counts
         found.append(rank if counts else None)
     return found
-
-
-def is_reference(row: Standing) -> bool:
-    """Whether a row is an end of the scale and no model that competes."""
-    return row.model["architecture"] in REFERENCES
 
 
 def with_models(found: Sequence[Standings]) -> list[Standings]:

@@ -146,8 +146,7 @@ def _bounds(
     seed: int,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of
-    from truesource.cli.lengths import announce_long, at_most
+    from truesource.cli.inputs import announce_long, at_most, grammar_of_text, read_sentences, truth_of
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.generator.interface.frame import preset_frame

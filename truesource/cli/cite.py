@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.own_grammar import grammar_inside
+from truesource.cli.inputs import grammar_inside
 from truesource.cli.works import TOPICS, topics_of
 from truesource.cli.works import bibtex as bibtex_of
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,10 +15,12 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, SplitName
 from truesource.cli.settings import with_options
 from truesource.grammar.formats import names
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings, option_name
 
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
+
 
 FORMATS = ", ".join(names())
 
@@ -60,7 +64,6 @@ def command(
     if not source.is_dir() or (source / "config.json").is_file():
         convert_grammar(source, target, settings, json=json, force=force)
         return
-    from truesource.cli.corpus_text import write_corpus
     from truesource.grammar.support.errors import InputError
 
     given = ", ".join(map(option_name, settings.model_dump(exclude_defaults=True)))
@@ -124,3 +127,41 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     if pcfg.meta["empty"] > 0.0:
         echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']:.3g} in the model.")
     return pcfg
+
+
+def write_corpus(
+    source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, json: Path | None, force: bool
+) -> None:
+    """Write one split: Penn bracketings, or sentences if the name of ``target`` ends in ``.txt``; compressed if .gz.
+
+    Raises:
+        InputError: there is no such corpus or split, it has no trees, a word of a sentence contains white space, or
+            ``target`` cannot be written.
+    """
+    from truesource.cli.output import OutputFiles, json_of
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import line_of
+    from truesource.grammar.support.files import atomic_path
+    from truesource.grammar.support.progress import meter
+
+    files = OutputFiles(text=target, json=json, force=force)
+    corpus = Corpus.load(source)
+    n = corpus.n_sentences(split)
+    plain = target.name.removesuffix(".gz").endswith(".txt")
+    if plain and (symbols or binarised):
+        raise InputError("--symbols and --binarised are for trees, but .txt files have sentences; remove them", target)
+    lines: Iterable[str]
+    if plain:
+        lines = (line_of(sentence) for sentence in corpus.sentences(split))
+    else:
+        lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
+    with atomic_path(target) as temporary, meter("writing lines", total=n) as progress:
+        packed = gzip.GzipFile(temporary, "wb", mtime=0) if target.suffix == ".gz" else temporary.open("wb")
+        with packed as stream:
+            for line in lines:
+                stream.write(line.encode() + b"\n")
+                progress.advance(1)
+    following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
+    what = "sentences" if plain else "trees"
+    also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))
+    echo(f"Wrote {target}{also}: {n:,} {what}. Next: truesource {following}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from truesource.cli.console import echo
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
@@ -298,3 +301,53 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
     if min(sizes.values()) < 1:
         raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --shares train=1")
     return sizes
+
+
+PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
+
+
+def at_most(sentences: list[list[str]], longest: int | None) -> tuple[list[list[str]], dict[str, int]]:
+    """The sentences of at most ``longest`` words, and what the signature says of the others.
+
+    Raises:
+        InputError: all sentences are longer.
+    """
+    if longest is None:
+        return sentences, {}
+    kept = [sentence for sentence in sentences if len(sentence) <= longest]
+    longer = len(sentences) - len(kept)
+    if not kept:
+        raise InputError(f"all {longer} sentences have more than {longest} words; increase --longest")
+    if longer:
+        echo(f"{longer} of {len(sentences)} sentences have more than {longest} words and are left out", err=True)
+    return kept, {"longest": longest, "longer": longer}
+
+
+def announce_long(
+    pcfg: PCFG,
+    sentences: list[list[str]],
+    condition: LengthRange | None,
+    *,
+    masked: bool,
+    dtype: DTypeLike = "float64",
+) -> None:
+    """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
+    from truesource.evaluation.core.cost import LONG, long_sentences
+
+    cost = long_sentences(pcfg, sentences, condition, masked=masked, dtype=dtype)
+    if cost is not None and cost.seconds > PATIENCE:
+        echo(f"{cost}; --longest {LONG} leaves them out", err=True)
+
+
+PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
+
+
+def grammar_inside(folder: Path) -> Path | None:
+    """Its file; None for a folder without one."""
+    return next((folder / place for place in PLACES if (folder / place).is_file()), None)
+
+
+def oracle_option(folder: Path) -> str:
+    """`--oracle` with that grammar, for the command that a message names; with a word in capitals if there is none."""
+    inside = grammar_inside(folder)
+    return f"--oracle {'GRAMMAR' if inside is None else shlex.quote(str(inside))}"

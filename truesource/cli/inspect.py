@@ -13,11 +13,14 @@ from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    from truesource.generator.derivations import Derivations
+    from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import Coverage
     from truesource.grammar.diagnostics import Diagnosis
     from truesource.grammar.pcfg import PCFG
     from truesource.report.table import ReportTable
+
 
 MOST = 10  #: unknown words listed
 
@@ -42,7 +45,6 @@ def command(
     """
     from truesource.cli.inputs import read_sentences
     from truesource.cli.output import OutputFiles, json_of, keep
-    from truesource.cli.samples import show_words
     from truesource.grammar.coverage import coverage
     from truesource.grammar.diagnostics import diagnose, is_serious
     from truesource.grammar.pcfg import PCFG
@@ -104,8 +106,6 @@ def _show_grammar(diagnosis: Diagnosis) -> None:
 
 def _show_samples(pcfg: PCFG, number: int) -> list[str]:
     """Print sentences of the grammar; the same for JSON."""
-    from truesource.cli.samples import draw, show_strings
-
     if not number:
         return []
     sampler, drawn = draw(pcfg, number, DEFAULT_SEED)
@@ -138,3 +138,30 @@ def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
     echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
     if seen.mean_log_prob is not None:
         echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")
+
+
+MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed
+LONGEST_STRING = 60  #: words of a sample that are shown
+_STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same seed
+
+
+def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:
+    """Derivations of a grammar to look at, and the sampler that reads them."""
+    from truesource.generator.random_streams import random_state
+    from truesource.generator.sampler import Sampler
+
+    sampler = Sampler(pcfg)
+    return sampler, sampler.draw(number, random_state(seed, _STREAM))
+
+
+def show_strings(sentences: list[list[str]]) -> None:
+    """Print a line for each sentence; long ones are cut."""
+    for sentence in sentences:
+        more = "" if len(sentence) <= LONGEST_STRING else f" ... ({len(sentence):,} words)"
+        echo(f"  {' '.join(sentence[:LONGEST_STRING])}{more}")
+
+
+def show_words(pcfg: PCFG) -> None:
+    """Print the words of a small grammar, so that a misspelt symbol is seen among them."""
+    if len(pcfg.terminals) <= MOST_WORDS:
+        echo(f"the words: {' '.join(pcfg.terminals)}")

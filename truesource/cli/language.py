@@ -121,7 +121,7 @@ def _show_figures(pcfg: PCFG) -> dict[str, Any]:
 
 def _show_samples(pcfg: PCFG, number: int, seed: int) -> list[str]:
     """Print strings, and the tree of the shortest; the strings."""
-    from truesource.cli.samples import draw, show_strings
+    from truesource.cli.inspect import draw, show_strings
 
     sampler, drawn = draw(pcfg, number, seed)
     sentences = sampler.sentences(drawn)

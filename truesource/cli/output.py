@@ -155,7 +155,7 @@ def rows_of(rows: Callable[[], Sequence[Mapping[str, Any]]]) -> Callable[[Path],
     """Writes rows as CSV or Parquet; they are made only where they are asked for."""
 
     def columns() -> Mapping[str, Any]:
-        from truesource.report.row_files import as_columns
+        from truesource.report.table_files import as_columns
 
         return as_columns(rows())
 
@@ -166,7 +166,7 @@ def columns_of(columns: Callable[[], Mapping[str, Any]]) -> Callable[[Path], Non
     """Writes columns of one length as CSV or Parquet; they are made only where they are asked for."""
 
     def write(path: Path) -> None:
-        from truesource.report.row_files import write_columns
+        from truesource.report.table_files import write_columns
 
         write_columns(path, columns())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +25,8 @@ from truesource.cli.options import (
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
 from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
+from truesource.report.records import Record
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from truesource.grammar.support.parallel import Workers as AtWork
     from truesource.grammar.tree import Tree
     from truesource.parsing.build import Parsing
-    from truesource.parsing.parsed import ParsedCorpus
+    from truesource.parsing.record import ParsedCorpus
     from truesource.parsing.source import ParserInput, RawSource
 
 
@@ -173,7 +177,6 @@ def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
     """Say which sentences have no tree, and how good the others' trees are; the same for JSON."""
     from truesource.cli.output import show
-    from truesource.cli.parse_tables import parse_tables
     from truesource.parsing.report import call_record, compare_with_gold, missing_lines
 
     missing = parsed.missing()
@@ -201,3 +204,171 @@ def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -
             gold,
         )
     return list(bank.trees)
+
+
+MOST = 10  #: labels, tags and confusions that are shown unless all are asked for
+#: measure, its heading, and whether it is a share, which is shown in per cent
+LABELLED = (
+    ("labelled_f1", "labelled F1", True),
+    ("labelled_precision", "precision", True),
+    ("labelled_recall", "recall", True),
+    ("exact_match", "exact\nmatch", True),
+    ("tagging_accuracy", "tags", True),
+    ("crossing_brackets", "crossing\nbrackets", False),
+    ("no_crossing", "no\ncrossing", True),
+)
+UNLABELLED = (
+    ("unlabelled_f1", "unlabelled F1", True),
+    ("unlabelled_precision", "precision", True),
+    ("unlabelled_recall", "recall", True),
+    ("at_most_two_crossing", "two or fewer\ncrossing", True),
+)
+GROUPS = {"label": "Most frequent labels", "tag": "Most frequent tags"}
+
+
+def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[ReportTable]:
+    """Scores of all sentences and by length, and of the most frequent labels.
+
+    Args:
+        records: the ``summary`` of `truesource.evaluation.parsing.scores.ParseScores.records`.
+        full: show all labels, and also unlabelled brackets, tags, and the most frequent confusions of tags.
+    """
+    tables = [_lengths(records, "Labelled brackets, by sentence length", LABELLED)]
+    if full:
+        tables.append(_lengths(records, "Unlabelled brackets, by sentence length", UNLABELLED))
+    tables.append(_groups(records, "label", full))
+    if full:
+        tables += [_groups(records, "tag", full), _confusions(records)]
+    return [table for table in tables if table.rows]
+
+
+def difference_tables(records: Sequence[Record]) -> list[ReportTable]:
+    """How often two parses differ, by length, and the difference of their labelled F1.
+
+    Args:
+        records: of `truesource.evaluation.parsing.difference.ParseDifference.records`.
+    """
+    trees = [record for record in records if record["name"] == "differing_trees"]
+    differing = ReportTable(
+        title="{parser} and {baseline}".format_map(trees[0]),
+        columns=("length", "sentences", "trees that differ"),
+        keys=("length", "sentences", "differing_trees"),
+        rows=[
+            TableRow((_length(record), number_cell(record["sentences"], ","), _percent(record)), record["signature"])
+            for record in trees
+        ],
+        note="per cent of the sentences, 95% interval",
+    )
+    f1 = [record for record in records if record["name"] == "labelled_f1_difference"]
+    if not f1:
+        return [differing]
+    better = ReportTable(
+        columns=("parser", "labelled F1", "difference", "p"),
+        keys=("parser", "labelled_f1", "labelled_f1_difference", "p"),
+        rows=[
+            row
+            for record in f1
+            for row in (
+                TableRow((record["baseline"], _share(record["labelled_f1_baseline"]), None, None)),
+                TableRow(
+                    (
+                        record["parser"],
+                        _share(record["labelled_f1"]),
+                        _percent(record),
+                        number_cell(record["p"], ".3f"),
+                    ),
+                    record["signature"],
+                ),
+            )
+        ],
+        note="percentage points, with the 95% interval from resampling sentences; p: random swaps of parses",
+    )
+    return [differing, better]
+
+
+def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str, str, bool]]) -> ReportTable:
+    """A row for all sentences and one for each range of lengths; the first measure with its interval."""
+    groups: dict[str, dict[str, Record]] = {}
+    for record in records:
+        if record.get("by", "length") == "length":
+            groups.setdefault(_length(record), {})[record["name"]] = record
+    main = measures[0][0]
+    return ReportTable(
+        title=title,
+        columns=("length", "sentences", "without\na parse", *(heading for _, heading, _ in measures)),
+        keys=("length", "sentences", "unparsed", *(name for name, _, _ in measures)),
+        rows=[
+            TableRow(
+                (
+                    length,
+                    *(number_cell(found[name]["value"], ",") for name in ("sentences", "unparsed")),
+                    *(_cell(found.get(name), share, ends=name == main) for name, _, share in measures),
+                ),
+                found[main if main in found else "sentences"]["signature"],
+            )
+            for length, found in groups.items()
+        ],
+        note="per cent, counted as evalb counts, but sentences without a parse count too; crossing brackets: mean"
+        " number in a sentence with a parse; 95% interval of F1 from resampling sentences",
+    )
+
+
+def _groups(records: Sequence[Record], by: str, full: bool) -> ReportTable:
+    """A row for each label or tag, the most frequent of the treebank first."""
+    groups: dict[str, dict[str, Record]] = {}
+    for record in records:
+        if record.get("by") == by:
+            groups.setdefault(record["group"], {})[record["name"]] = record
+    chosen = groups if full else dict(list(groups.items())[:MOST])
+    return ReportTable(
+        title=f"All {by}s" if full or len(groups) <= MOST else GROUPS[by],
+        columns=(by, "gold", "proposed", "matched", "precision", "recall", "F1"),
+        keys=(by, "gold", "proposed", "matched", "precision", "recall", "f1"),
+        rows=[
+            TableRow(
+                (
+                    group,
+                    *(number_cell(found["f1"][count], ",") for count in ("gold", "proposed", "matched")),
+                    *(_cell(found.get(name), True, ends=False) for name in ("precision", "recall", "f1")),
+                ),
+                found["f1"]["signature"],
+            )
+            for group, found in chosen.items()
+        ],
+        note="per cent; gold: in the treebank, proposed: in the parses",
+    )
+
+
+def _confusions(records: Sequence[Record]) -> ReportTable:
+    found = [record for record in records if record.get("by") == "confusion"][:MOST]
+    return ReportTable(
+        title="Most frequent confusions of tags",
+        columns=("tag of the treebank", "tag of the parse", "words"),
+        keys=("gold", "proposed", "words"),
+        text=(0, 1),
+        rows=[
+            TableRow((record["gold"], record["proposed"], number_cell(record["value"], ",")), record["signature"])
+            for record in found
+        ],
+    )
+
+
+def _length(record: Record) -> str:
+    return str(record.get("group", "all"))
+
+
+def _cell(record: Record | None, share: bool, *, ends: bool) -> Cell | None:
+    found = None if record is None else _percent(record) if share else score_cell(record, ".2f")
+    return found if found is None or ends else replace(found, ends=None, no_interval="")
+
+
+def _share(value: float) -> Cell:
+    return Cell(shown(100.0 * value, ".2f"), score=(value, None, None))
+
+
+def _percent(record: Record) -> Cell | None:
+    """A share in per cent; in files as it is."""
+    value, low, high = (record[key] for key in ("value", "low", "high"))
+    scaled = {key: None if record[key] is None else 100.0 * record[key] for key in ("value", "low", "high")}
+    found = score_cell({**record, **scaled}, ".2f")
+    return None if found is None else replace(found, score=(value, low, high))

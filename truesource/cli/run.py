@@ -40,7 +40,7 @@ def command(
     Example: truesource run demo --set models.0.training.max_steps=300
     """
     from truesource.cli.output import OutputFiles
-    from truesource.run.packaged import find_config
+    from truesource.run.reading import find_config
 
     path, base = find_config(config)
     from truesource.experiment import execute, load_config  # seconds of imports, after the quick check
@@ -60,7 +60,7 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
     from truesource.cli.output import json_of, show
     from truesource.experiment import dry_run
     from truesource.report.table import ReportTable, TableRow
-    from truesource.run.dry_run import Fate
+    from truesource.run.runner import Fate
 
     stages = dry_run(config, base=base, runs=runs, force=force)
     rows = [TableRow([stage.name, str(stage.fate), stage.reason]) for stage in stages]
@@ -80,8 +80,8 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
 
 def show_run(report: Path, files: OutputFiles) -> None:
     """Print the table of a run and where its report is."""
+    from truesource.chain.scores.tables import show_results
     from truesource.cli.output import json_of
-    from truesource.cli.table import show_results
 
     records = results_of(report)
     show_results(records)
@@ -95,9 +95,8 @@ def results_of(report: Path) -> list[Mapping[str, Any]]:
         InputError: those beside the report are missing or damaged.
     """
     from truesource.grammar.support.records import read_record
-    from truesource.report.finished_run import COMPARISON
+    from truesource.report.finished_run import COMPARISON, summarised
     from truesource.report.records import REMEDY, ComparedRow, ResultRow
-    from truesource.report.replicates import summarised
 
     rows = read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY)
     compared = report.parent / COMPARISON

@@ -108,8 +108,8 @@ def command(
         scored = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
     else:
         scored = scores_of_models(models, oracle, asked, baseline)
-    from truesource.comparing.compared import comparisons
-    from truesource.comparing.figures import comparison_figure
+    from truesource.comparing.scoring import comparisons
+    from truesource.comparing.tables import comparison_figure
     from truesource.evaluation.comparing.comparison import compare_models
 
     if parallel:

@@ -136,8 +136,14 @@ def _corpus(texts: Sequence[str]) -> Path:
 
 def _text(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scored) -> SharedText:
     """The text that models are scored on; what is odd about it or about the models is said."""
-    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of, warn_of_other_corpus
-    from truesource.cli.lengths import announce_long, at_most
+    from truesource.cli.inputs import (
+        announce_long,
+        at_most,
+        grammar_of_text,
+        read_sentences,
+        truth_of,
+        warn_of_other_corpus,
+    )
     from truesource.comparing.scoring import SharedText
 
     sentences, drawn = read_sentences(corpus, scored.split)
@@ -162,7 +168,7 @@ def _text(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scor
 
 
 def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
-    """Refuse before anything is loaded what `truesource.comparing.compared.comparisons` would refuse after all work."""
+    """Refuse before anything is loaded what `truesource.comparing.scoring.comparisons` would refuse after all work."""
     names = [model.name for model in models]
     if len(names) < 2:
         raise InputError(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from truesource.comparing.compared import comparisons
-from truesource.comparing.scoring import SharedText
+from truesource.comparing.scoring import SharedText, comparisons
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.evaluation.comparing.models import ModelScores
 from truesource.generator.interface.language_model import LanguageModel

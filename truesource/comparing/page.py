@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from truesource.comparing.compared import comparisons
-from truesource.comparing.figures import comparison_figure
 from truesource.comparing.given import scores_of_runs
-from truesource.comparing.tables import comparison_table
+from truesource.comparing.scoring import comparisons
+from truesource.comparing.tables import comparison_figure, comparison_table
 from truesource.evaluation.comparing.comparison import ModelComparison, surely_nearer
 from truesource.grammar.support.extras import require_extras
 from truesource.report.finished_run import read_results
@@ -36,7 +35,7 @@ def comparison_page(runs: Sequence[Path], target: Path) -> tuple[str, list[str]]
         The page, and sentences on models that are set apart.
 
     Raises:
-        InputError: a run is not finished or damaged, or as `truesource.comparing.compared.comparisons`.
+        InputError: a run is not finished or damaged, or as `truesource.comparing.scoring.comparisons`.
     """
     require_extras("a report", "report")
     found, said = comparisons(scores_of_runs([str(run) for run in runs], []))

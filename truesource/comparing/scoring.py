@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truesource.comparing.named import NamedModel, NamedReference
-from truesource.evaluation.comparing.models import ModelScores, SeedScores
+from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
+from truesource.evaluation.comparing.comparison import compare_models as compare_scores
+from truesource.evaluation.comparing.models import SAME, ModelScores, SeedScores, grouped
 from truesource.evaluation.core.comparison import oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.score import Score
@@ -21,7 +23,9 @@ from truesource.generator.interface.language_model import LanguageModel, TokenSc
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.report.words import listed
 
 log = logging.getLogger("truesource")
 
@@ -109,3 +113,129 @@ def _scored(seed: NamedReference, text: SharedText) -> SeedScores:
     log.info("scoring %s", seed.text)
     model = load_model(seed.text)
     return text.score(model, seed.text, None if seed.training is None else seed.training.seed)
+
+
+#: why models are set apart, by the first part of their signatures that differs
+REASONS = {
+    "data": "sentences",
+    "grammar": "grammars",
+    "given": "length conditions",
+    **dict.fromkeys(("eos", "first", "unk"), "scoring frames"),
+}
+
+
+def comparisons(
+    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int | None = None
+) -> tuple[list[ModelComparison], list[str]]:
+    """A comparison for each objective, text and truth, causal models first; and a sentence on groups set apart.
+
+    Args:
+        models: of one call or of some runs.
+        baseline: name of a model; in groups that lack it, and where it is None, it is the first model.
+        seed: of the resampling; None: that of the scores where all have the same, else the default.
+
+    Raises:
+        InputError: there are fewer than two models, several have one objective and no two of all compare, or none is
+            called ``baseline``.
+        NothingToCompareError: a group has no sentence in common.
+    """
+    names = [model.name for model in models]
+    if len(models) < 2:
+        found = f"there is only {names[0]}" if names else "there is none"
+        raise InputError(f"a comparison takes two models or more, but {found}; name another", code="too-few-models")
+    if baseline is not None and baseline not in names:
+        raise InputError(
+            f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
+        )
+    groups = sorted(grouped(models), key=lambda group: group[0].objective)
+    apart = _apart(groups)
+    if apart and all(len(group) == 1 for group in groups):
+        those = apart[0]
+        raise InputError(
+            f"{listed([group[0].name for group in those])} do not compare: they have different {_reason(those)}",
+            code="different-texts",
+        )
+    found_in = [baseline if any(model.name == baseline for model in group) else None for group in groups]
+    said = [
+        f"the {those[0][0].objective} models have different {_reason(those)}, so they are compared in {len(those)}"
+        f" groups: {'; '.join(listed([model.name for model in group]) for group in those)}"
+        for those in apart
+    ]
+    drawn = _seed_of_scores(models) if seed is None else seed
+    return [
+        compare_models(group, baseline=against, seed=drawn) for group, against in zip(groups, found_in, strict=True)
+    ], said
+
+
+def _seed_of_scores(models: Sequence[ModelScores]) -> int:
+    drawn = {scores.resampling for model in models for scores in model.seeds}
+    return drawn.pop() if len(drawn) == 1 else DEFAULT_SEED
+
+
+def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
+    keys = [group[0].key for group in groups]
+    differing = [name for name, values in zip(SAME, zip(*keys, strict=True), strict=True) if len(set(values)) > 1]
+    return listed(list(dict.fromkeys(REASONS.get(name, "texts") for name in differing)))
+
+
+def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[list[Sequence[ModelScores]]]:
+    """For each objective whose models form several groups, these."""
+    objectives = dict.fromkeys(group[0].objective for group in groups)
+    found = [[group for group in groups if group[0].objective == objective] for objective in objectives]
+    return [those for those in found if len(those) > 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelText:
+    """One of several texts whose sentences correspond, its truth, and the models that learned its language."""
+
+    pcfg: PCFG
+    sentences: Sequence[Sequence[str]]
+    models: Sequence[LanguageModel]  #: one, or its training seeds
+
+
+def compare_parallel(
+    texts: Mapping[str, ParallelText],
+    *,
+    lengths: LengthRange | None,
+    frame: str = "default",
+    baseline: str | None = None,
+    seed: int = DEFAULT_SEED,
+    exact: int | None = None,
+) -> ModelComparison:
+    """Compare models of parallel languages, each with its own truth, in pairs of sentences.
+
+    The texts are those of `truesource sample --variant` whose sentences have as many words as each other: in another
+    order (``head-final``, ``mirror``) or with other words in the same trees (``zipf``). What makes a sentence of one
+    text hard also makes its counterpart hard, so the difference of KL has less noise than that of independent texts.
+
+    Args:
+        texts: by name, two or more.
+        lengths: the length condition that the corpora were drawn under.
+        frame: positions that count: ``default`` or ``paper``.
+        baseline: name of the text that the others are compared with; None: the first.
+        seed: of the resampling.
+        exact: number of sentences whose full distributions are compared too; None: of none.
+
+    Returns:
+        A row a text; differences of KL, nats a token, to the baseline. Intervals and p-values are also over training
+        seeds, where there are several.
+
+    Raises:
+        InputError: there are fewer than two texts, they are not parallel, a text has no model, models have different
+            objectives, or none is called ``baseline``.
+        NothingToCompareError: a model, or all models together, can make no sentence.
+    """
+    if len(texts) < 2:
+        raise InputError("a comparison takes two texts or more; name another", code="too-few-models")
+    scored = []
+    for name, text in texts.items():
+        if not text.models:
+            raise InputError(f"the text {name} has no model; give one or more", code="too-few-models")
+        shared = SharedText(
+            pcfg=text.pcfg, sentences=text.sentences, lengths=lengths, frame=frame, seed=seed, exact=exact
+        )
+        labels = [name] if len(text.models) == 1 else [f"{name} {number}" for number in range(1, len(text.models) + 1)]
+        found = [shared.score(model, label) for model, label in zip(text.models, labels, strict=True)]
+        scored.append(ModelScores(name=name, seeds=found))
+    return compare_scores(scored, baseline=baseline, seed=seed, parallel=True)

@@ -11,7 +11,7 @@ from truesource.parsing.settings import ParseOutcome
 if TYPE_CHECKING:
     from truesource.grammar.tree import Tree
     from truesource.parsing.build import Parsing
-    from truesource.parsing.parsed import ParsedCorpus
+    from truesource.parsing.record import ParsedCorpus
 
 TABULAR = frozenset({".csv", ".tsv", ".json", ".jsonl"})  #: endings of files that hold more than sentences
 Missing = Mapping[ParseOutcome, Sequence[int]]  #: numbers of the sentences without a tree, by the reason

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, Literal
+
+import numpy as np
 
 from truesource.generator.plan import Shard
 from truesource.grammar.inference.batch import TooLongError
@@ -24,8 +26,30 @@ from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
 from truesource.parsing.record import TreeShardEntry, files_of
 from truesource.parsing.settings import ParseOutcome, ParseSettings
-from truesource.parsing.several import several, several_trees
 from truesource.parsing.source import ForwardReader, ParserInput, SourceSentence
+
+
+def several(settings: ParseSettings) -> Literal["best", "samples"] | None:
+    """Which trees are asked for besides the best one."""
+    return "best" if settings.best is not None else "samples" if settings.samples is not None else None
+
+
+def several_trees(parser: Parser, settings: ParseSettings, number: int, words: Sequence[str]) -> list[ScoredTree]:
+    """The trees that are asked for besides the best one, none where none are.
+
+    Args:
+        parser: finds them.
+        settings: how many, and which.
+        number: of the sentence; with the seed, it decides the samples, whoever draws them.
+        words: of the sentence.
+
+    Raises:
+        InputError: the grammar cannot make the sentence; as `TooLongError`, its chart does not fit into memory.
+    """
+    if settings.samples is not None:
+        return parser.samples(words, settings.samples, np.random.default_rng([settings.seed, number]))
+    return [] if settings.best is None else parser.best(words, settings.best)
+
 
 NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
 

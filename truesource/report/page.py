@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -14,19 +16,53 @@ from truesource.chain.grammar.section import section as grammar
 from truesource.chain.models.section import section as training
 from truesource.chain.scores.section import result_table, surely_nearer, tokens
 from truesource.chain.scores.section import section as scores
+from truesource.cli.works import bibtex, topics_of
 from truesource.grammar.support.extras import require_extras
 from truesource.grammar.support.files import write_text
 from truesource.report import words
-from truesource.report.environment import FOLDER, render
-from truesource.report.finished_run import FinishedRun, read_run, whole_sentences
-from truesource.report.part import Part
-from truesource.report.provenance import files_and_works
-from truesource.report.scripts import data_of_script, script_hash
+from truesource.report.environment import FOLDER, data_of_script, render, script_hash
+from truesource.report.finished_run import COMPARISON, FinishedRun, read_run, whole_sentences
+from truesource.report.part import Part, unmeasured
 from truesource.report.shown_figures import ShownFigures
-from truesource.report.unmeasured import unmeasured
 
 if TYPE_CHECKING:
     from truesource.run.evaluator import Evaluator
+
+
+#: of a run, and what stands in them; a star is the name of each model
+FILES = (
+    ("results.json", "every model against its bound"),
+    (COMPARISON, "means over seeds, and paired differences"),
+    ("config.json", "the resolved configuration"),
+    ("provenance.json", "versions, machine and command"),
+    ("stages.json", "what each stage depended on and made"),
+    ("grammar/grammar.npz", "the grammar, which is the truth"),
+    ("corpus/README.md", "the corpus"),
+    ("scores/*.parquet", "ln Q and ln P of every token"),
+    ("next_words/*.parquet", "the most likely words of truth and model in the first sentences"),
+    ("models/*", "the trained model"),
+)
+
+
+def files_and_works(run: FinishedRun) -> dict[str, Any]:
+    """Links, relative to the page, to the files that are there; and BibTeX entries of what the run has used."""
+    names = [*run.names, "oracle-causal", "oracle-masked"]
+    found = []
+    for pattern, what in FILES:
+        for name in [pattern.replace("*", each) for each in names] if "*" in pattern else [pattern]:
+            path = run.path / name
+            if path.exists():
+                shown = f"{name}/" if path.is_dir() else name
+                found.append((shown, quote(shown), what))
+    return {"files": found, "bibtex": _bibtex(run)}
+
+
+def _bibtex(run: FinishedRun) -> str:
+    language = run.pcfg.meta.get("language")
+    name = run.pcfg.identity.removeprefix("changed ").partition(":")[0]
+    sources = {} if language is None else {name: str(language["citation"])}
+    return bibtex(topics_of(Path(run.path), run.pcfg.meta), sources, version("truesource"))
+
 
 SCRIPTS = ("explore.js", "tokens.js")
 STYLE = FOLDER / "explore.css"  #: of what the scripts make

@@ -142,7 +142,7 @@ class ConfigRecord(TypedDict):
 
 @with_config(STRICT)
 class ProvenanceRecord(TypedDict):
-    """``provenance.json``, see `truesource.run.provenance`."""
+    """``provenance.json``, see `truesource.run.runner`."""
 
     truesource: NotRequired[str | None]
     commit: NotRequired[str | None]

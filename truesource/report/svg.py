@@ -36,7 +36,7 @@ _PROPERTY = re.compile(r"(?:fill|stroke|font|text-anchor|opacity|clip-path)[a-z-
 
 @with_config(STRICT)
 class MarkedSeries(TypedDict):
-    """The marks of one kind in a panel, see `truesource.report.marks`."""
+    """The marks of one kind in a panel, see `truesource.report.figures`."""
 
     name: str
     rows: list[list[float | None]]

@@ -79,8 +79,7 @@ def list_rows(files: OutputFiles) -> None:
     """Print all rows."""
     from truesource.cli.output import json_of, show
     from truesource.reproduce.packaged import needs_of, papers, result_file
-    from truesource.reproduce.result import read_result
-    from truesource.reproduce.tables import list_table
+    from truesource.reproduce.result import list_table, read_result
 
     every = papers()
     paths = {row.name: result_file(row) for paper in every.values() for row in paper.rows if row.runs}
@@ -109,8 +108,7 @@ def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | Non
     from truesource.cli.output import show
     from truesource.grammar.support.files import write_json
     from truesource.reproduce.making import reproduce
-    from truesource.reproduce.result import as_json
-    from truesource.reproduce.tables import claims_table, quantities_table
+    from truesource.reproduce.result import as_json, claims_table, quantities_table
 
     found = reproduce(row, runs=runs, overrides=set_)
     show(quantities_table(row, found), WIDTH)
@@ -126,7 +124,7 @@ def _show_stages(rows: list[Row], set_: list[str] | None, runs: Path, files: Out
     from truesource.cli.output import json_of, show
     from truesource.experiment import dry_run
     from truesource.report.table import ReportTable, TableRow
-    from truesource.reproduce.composed import compose
+    from truesource.reproduce.packaged import compose
     from truesource.run.config import RunConfig
 
     shown, records = [], []

@@ -1,4 +1,4 @@
-"""The records of a finished run, of a sweep or of a command, each with what it is of."""
+"""Numbers that a run, a sweep or a command has measured, as a row of a paper asks for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.records import read_record
 from truesource.report.records import REMEDY
+from truesource.run.config import RunConfig
 from truesource.sweep.results import read_sweep
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
-    from truesource.run.config import RunConfig
+
 
 _ENDS = ("_low", "_high")
 _SUBSTATE = re.compile(r"-\d+$")

@@ -18,17 +18,18 @@ from truesource.grammar.support.records import read_record
 from truesource.lmtrain.times import training_seconds
 from truesource.report.finished_run import COMPARISON
 from truesource.report.records import REMEDY, ComparedRow, StagesShown
-from truesource.reproduce.composed import Composed, compose, digest_of
 from truesource.reproduce.found import Found, of_command, of_run, of_sweep
-from truesource.reproduce.quantities import SEEDS, QuantityValue, measured
+from truesource.reproduce.packaged import Composed, compose, digest_of
+from truesource.reproduce.quantities import SEEDS, QuantityValue, judged, measured
 from truesource.reproduce.result import RowResult, result_of
 from truesource.reproduce.rows import Row
-from truesource.reproduce.verdicts import judged
 from truesource.run.config import RunConfig
 from truesource.sweep.config import SweepConfig
+from truesource.sweep.results import read_sweep
 
 if TYPE_CHECKING:
     from truesource.evaluation.comparing.models import ModelScores
+
 
 _ORDERED = ("kl", "relative_ppl")  #: measures of which one is less where the KL is
 
@@ -77,7 +78,6 @@ def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
     from truesource.grammar.support.files import write_json
     from truesource.grammar.support.parallel import Share
     from truesource.sweep.report import build_scaling_report
-    from truesource.sweep.results import read_sweep
     from truesource.sweep.run import execute, grammar_of
 
     folder, _, failures = execute(config, grammar_of(config, base), base=base, runs=runs, share=Share())

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from truesource.cli.works import TOPICS, Work
 from truesource.report.table import ABSENT, shown
-from truesource.reproduce.composed import compose, digest_of
-from truesource.reproduce.packaged import papers, result_file
-from truesource.reproduce.result import ClaimResult, NumberResult, RowResult, command_of, read_result
+from truesource.reproduce.packaged import compose, digest_of, papers, result_file
+from truesource.reproduce.quantities import Verdict, verdict_of
+from truesource.reproduce.result import EXACT, SPEC, ClaimResult, NumberResult, RowResult, command_of, read_result
 from truesource.reproduce.rows import Paper, Row
-from truesource.reproduce.tables import EXACT, SPEC
-from truesource.reproduce.verdicts import Verdict, verdict_of
 
 NOT_RUN = "not run yet"
 _MARKUP = re.compile(r"([|<>*])")

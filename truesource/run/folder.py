@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from truesource.chain.models.config import ModelEntry, Replicate
 from truesource.grammar.support.errors import InputError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from truesource.generator.transforms import Transform
     from truesource.grammar.pcfg import PCFG
     from truesource.lmtrain.references import ModelReference
+
 
 S = TypeVar("S", bound=Settings)
 Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
@@ -122,3 +123,16 @@ class RunFolder:
                 f"the configuration names {name!r}, but the environment variable {unset[1]} is not set; set it"
             )
         return filled
+
+
+def under_name(record: Any, own: str, name: str) -> Any:
+    """The same record with ``name`` for a model wherever its ``own`` name stands under the key ``model``.
+
+    A model that is loaded has a name of its own; in a run it is what the configuration calls it.
+    """
+    if isinstance(record, dict):
+        return {
+            key: name if key == "model" and value == own else under_name(value, own, name)
+            for key, value in record.items()
+        }
+    return [under_name(each, own, name) for each in record] if isinstance(record, list | tuple) else record

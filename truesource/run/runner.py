@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import logging
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
+from truesource.chain.corpus.stage import stages as corpus
+from truesource.chain.grammar.stage import stages as grammar
+from truesource.chain.loaded.stage import stages as loaded
 from truesource.chain.models.stage import check_code
-from truesource.chain.stages import CHAIN
+from truesource.chain.models.stage import stages as models
+from truesource.chain.scores.stage import stages as scores
+from truesource.chain.treebank.stage import stages as treebank
 from truesource.generator.interface.computing import DTYPE
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.extras import require_extras
@@ -23,9 +36,72 @@ from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder
 from truesource.run.named_models import check_references
-from truesource.run.provenance import now, provenance
 from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
+
+#: what gives the stages of each step, in order
+CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (loaded, treebank, grammar, corpus, models, scores)
+
+
+DISTRIBUTION = "truesource"
+SOURCE = Path(__file__).resolve().parents[2]  #: of a checkout: where ``.git`` is
+
+
+def now() -> str:
+    """The time, UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def provenance(seed: int, started: str, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+    """Versions, machine, command and seeds of this process; ``seeds``: of the networks, where they have their own."""
+    return {
+        "truesource": version(DISTRIBUTION),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "packages": {name: _version(name) for name in dependencies()},
+        "command": shlex.join(["truesource", *sys.argv[1:]]),
+        "seed": seed,
+        **({} if seeds is None else {"seeds": list(seeds)}),
+        "started": started,
+        "finished": now(),
+    }
+
+
+def dependencies() -> list[str]:
+    """Names of all packages that this one asks for to run, those of its extras included, in order."""
+    asked = [each for each in requires(DISTRIBUTION) or () if not re.search(r"extra == .dev\b", each)]
+    names = {re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0] for each in asked}
+    return sorted(names - {DISTRIBUTION}, key=str.lower)
+
+
+def commit(folder: Path = SOURCE) -> str | None:
+    """The git commit of the source that runs, with ``+`` where files differ from it; None of an installed package.
+
+    Args:
+        folder: where ``.git`` is, if this is a checkout.
+    """
+    if not (folder / ".git").exists():
+        return None
+    try:
+        head, changed = (_git(folder, *call) for call in (("rev-parse", "HEAD"), ("status", "--porcelain", "-uno")))
+    except (OSError, subprocess.SubprocessError):  # there is no git, or no commit
+        return None
+    return head + ("+" if changed else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    call = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(call, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
 
 log = logging.getLogger("truesource")
 STATE = "stages.json"  #: in the run folder
@@ -206,3 +282,93 @@ def _read_state(path: Path) -> dict[str, Any]:
 
     remedy = "use --force to make every stage again"
     return dict(read_record(path, StagesRecord, what="the state of the run", remedy=remedy)["stages"])
+
+
+MOST = 3  #: changes of a stage that are named
+_PENDING = "made again: "  #: begins the digest of what an earlier stage has yet to make
+_DIGEST = re.compile(r"[0-9a-f]{12,}(\+[0-9a-f]{12,})?")
+
+
+class Fate(StrEnum):
+    """What would become of a stage."""
+
+    RUNS = "runs"
+    MAY_RUN = "may run"  #: it depends on what an earlier stage will make, which may be the same as before
+    UP_TO_DATE = "up to date"
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """One stage of a run that has not begun."""
+
+    name: str
+    fate: Fate
+    reason: str  #: why it would be made; empty for what is up to date
+
+
+def dry_run(
+    config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, runs: Path, force: bool = False
+) -> list[PlannedStage]:
+    """The stages of a run in order; nothing is written.
+
+    Arguments and errors are those of `truesource.run.runner.execute`.
+    """
+    run = RunFolder(config, runs / config.name, base)
+    check(run, force=force)
+    state = state_of(run, force=force)
+    found = []
+    for stage in plan(config, evaluators):
+        known = state.get(stage.name)
+        pending = [name for name, output in run.outputs.items() if output.startswith(_PENDING)]
+        try:
+            depends = depends_on(run, stage)
+        except InputError:
+            if not pending:
+                raise
+            depends = {
+                "inputs": {name: run.outputs[name] for name in pending}
+            }  # it reads files that are yet to be made
+        if force or known is None:
+            planned = PlannedStage(stage.name, Fate.RUNS, "--force" if force else "new")
+        elif is_up_to_date(run.folder, known, depends):
+            planned = PlannedStage(stage.name, Fate.UP_TO_DATE, "")
+        else:
+            planned = _because(stage.name, known, depends)
+        finished = known if planned.fate is Fate.UP_TO_DATE else None
+        run.outputs[stage.name] = f"{_PENDING}{stage.name}" if finished is None else finished["output"]
+        found.append(planned)
+    return found
+
+
+def _because(name: str, known: dict[str, Any], depends: dict[str, Any]) -> PlannedStage:
+    """Why a stage that was made before would be made again."""
+    changed = list(_changes(known["depends"], depends, ""))
+    waits = [text.removeprefix(_PENDING) for text in changed if text.startswith(_PENDING)]
+    own = [text for text in changed if not text.startswith(_PENDING)]
+    if own:
+        more = f" and {len(own) - MOST} more" if len(own) > MOST else ""
+        return PlannedStage(name, Fate.RUNS, "; ".join(own[:MOST]) + more)
+    if waits:
+        return PlannedStage(name, Fate.MAY_RUN, f"if its input changes: {', '.join(dict.fromkeys(waits))}")
+    return PlannedStage(name, Fate.RUNS, "files are missing or incomplete")
+
+
+def _changes(before: Any, now: Any, key: str) -> Iterator[str]:
+    """What differs between two JSON values, in words; what waits for a stage begins with `_PENDING`."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in dict.fromkeys([*before, *now]):
+            inner = name if key in ("", "inputs") else f"{key}.{name}"
+            yield from _changes(before.get(name), now.get(name), inner)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for index, pair in enumerate(zip(before, now, strict=True)):
+            yield from _changes(*pair, f"{key}.{index}")
+    elif isinstance(now, str) and now.startswith(_PENDING):
+        yield now
+    elif before != now:
+        digest = any(isinstance(value, str) and _DIGEST.fullmatch(value) for value in (before, now))
+        yield f"input changed: {key}" if digest else f"{key}: {_shown(before)} -> {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from truesource.grammar.support.files import digest_file
+from truesource.grammar.support.settings import Settings
 from truesource.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -43,3 +45,22 @@ class Stage:
         """
         files = tuple(pattern.format(model.name) for pattern in made)
         return cls(f"{kind}:{model.name}", files, partial(inputs, model=model), partial(make, model=model))
+
+
+def of_settings(run: RunFolder, kind: type[Settings]) -> dict[str, Any]:
+    """The settings of an evaluator, with the contents of the files that they name."""
+    settings = run.config.evaluation.of(kind).model_dump(mode="json")
+    files = {name: digest_file(file) for name, file in run.settings(kind).named_files().items()}
+    return {"settings": settings, "files": files}
+
+
+def of_model(run: RunFolder, model: ModelEntry, kind: type[Settings] | None = None) -> dict[str, Any]:
+    """Split, seed, corpus, grammar, the trained model, and the settings of an evaluator."""
+    return {
+        **({} if kind is None else of_settings(run, kind)),
+        "split": run.config.evaluation.split,
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+        "model": run.model_digest(model),
+    }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.parallel import Share
-    from truesource.sweep.cells import Failure
+    from truesource.sweep.plan import Failure
     from truesource.sweep.results import Sweep
 
 NAME = "scaling"
@@ -107,7 +107,7 @@ def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure], *, 
 def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
-    from truesource.run.packaged import find_config
+    from truesource.run.reading import find_config
     from truesource.sweep.config import load_sweep
     from truesource.sweep.run import corpus_folder, execute, grammar_of
 
@@ -130,7 +130,7 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> 
 def show(sweep: Sweep) -> None:
     """Print the cells and the laws."""
     from truesource.cli.output import show as show_table
-    from truesource.sweep.tables import cells_table, joint_text, laws_table, unknown_table
+    from truesource.sweep.report import cells_table, joint_text, laws_table, unknown_table
 
     for table in (cells_table(sweep), laws_table(sweep), unknown_table(sweep)):
         if table.rows:

@@ -11,9 +11,8 @@ from truesource.grammar.support.files import remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share
 from truesource.run.named_grammar import grammar_at
-from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
-from truesource.sweep.plan import Data, with_code
+from truesource.sweep.plan import Data, Failure, strangers, train_cells, with_code
 from truesource.sweep.scores import Scoring
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from dask_cluster import SAFETY, dask_cluster
 from distributed import Client
 from tiny_benchmark import measure, mini_suite
 
-from truesource.benchmark.candidates import candidates
 from truesource.benchmark.cells import AskedCell, planned_cells
-from truesource.benchmark.checking import check_cell
+from truesource.benchmark.checking import check_cell, joined, read_for
 from truesource.benchmark.command import ABOVE
-from truesource.benchmark.joining import joined, read_for
 from truesource.benchmark.results import BenchmarkResults, read_results, write_results
+from truesource.benchmark.suite import candidates
 from truesource.generator.corpus import Corpus
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.support.errors import InputError

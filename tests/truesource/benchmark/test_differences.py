@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 from made_results import made_results, made_suite
 
-from truesource.benchmark.differences import default_baseline, difference_tables, differences_of, share_differences
 from truesource.benchmark.results import BenchmarkResults
-from truesource.benchmark.standings import share_sums, standings
+from truesource.benchmark.standings import (
+    default_baseline,
+    difference_tables,
+    differences_of,
+    share_differences,
+    share_sums,
+    standings,
+)
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.measures.contrast import difference
 from truesource.grammar.support.errors import InputError

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from tiny_benchmark import measure, mini_suite
 
-from truesource.benchmark.corpora import corpus_of, longer_strings, make_corpora
-from truesource.benchmark.measure import MeasuredModel
+from truesource.benchmark.cells import MeasuredModel
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import standings
-from truesource.benchmark.truth import LanguageTruth
+from truesource.benchmark.truth import LanguageTruth, corpus_of, longer_strings, make_corpora
 from truesource.evaluation.core.constant import ConstantModel, true_frequencies
 from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.pcfg import PCFG

@@ -13,12 +13,9 @@ from pathlib import Path
 import pytest
 from made_results import CAUSAL, REFUSAL, MadeModel, made_results, made_suite
 
-from truesource.benchmark.differences import difference_tables, differences_of
-from truesource.benchmark.figures import SHADES, heat_map, learning_curves, shade
-from truesource.benchmark.page.words import answer
-from truesource.benchmark.page.write import write_page
+from truesource.benchmark.page.write import SHADES, answer, heat_map, learning_curves, shade, write_page
 from truesource.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
-from truesource.benchmark.standings import standings
+from truesource.benchmark.standings import difference_tables, differences_of, standings
 from truesource.benchmark.suite import Suite
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats

@@ -8,8 +8,7 @@ import pytest
 import yaml
 from tiny_benchmark import SUITE, mini_suite
 
-from truesource.benchmark.candidates import ALL, candidates
-from truesource.benchmark.suite import Suite, load_suite
+from truesource.benchmark.suite import ALL, Suite, candidates, load_suite
 from truesource.grammar.support.errors import InputError
 
 

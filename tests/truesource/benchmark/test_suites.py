@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource.benchmark.candidates import candidates
 from truesource.benchmark.planning import kept_mass
-from truesource.benchmark.suite import load_suite, suites
+from truesource.benchmark.suite import candidates, load_suite, suites
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 

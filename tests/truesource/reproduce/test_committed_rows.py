@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.support.errors import InputError
-from truesource.reproduce.composed import compose, digest_of
-from truesource.reproduce.packaged import config_file, find_rows, needs_of, papers, reproductions_folder
+from truesource.reproduce.packaged import (
+    compose,
+    config_file,
+    digest_of,
+    find_rows,
+    needs_of,
+    papers,
+    reproductions_folder,
+)
 from truesource.reproduce.pages import committed_result, pages, work_of
 from truesource.reproduce.rows import Row
 

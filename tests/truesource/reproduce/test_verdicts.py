@@ -11,9 +11,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp, ttest_rel
 
-from truesource.reproduce.quantities import QuantityValue, mean_of_seeds, minus, over
+from truesource.reproduce.quantities import (
+    QuantityValue,
+    Verdict,
+    all_of,
+    judged,
+    mean_of_seeds,
+    minus,
+    over,
+    verdict_of,
+)
 from truesource.reproduce.rows import Claim, Quantity, Row
-from truesource.reproduce.verdicts import Verdict, all_of, judged, verdict_of
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 64), min_size=2, max_size=6)  #: exact in binary
 RANGES = st.tuples(st.integers(-50, 50), st.integers(0, 20), st.integers(0, 20))

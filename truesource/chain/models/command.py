@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
+from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Force, Json, License, Overrides, Seed
-from truesource.cli.own_grammar import oracle_option
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
@@ -133,8 +133,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
     """The settings as a configuration has them under ``models``; the name is that of the folder."""
     from pydantic import ValidationError
 
-    from truesource.chain.models.config import ModelEntry
-    from truesource.chain.models.given import given_settings, plain_name
+    from truesource.chain.models.config import ModelEntry, given_settings, plain_name
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.records import explain
 

@@ -104,7 +104,7 @@ def command(
 
 def _next(trained: LanguageModel, model: str, text: _TextToScore, oracle: Path | None) -> str:
     """The command that shows more of the same model."""
-    from truesource.cli.own_grammar import oracle_option
+    from truesource.cli.inputs import oracle_option
     from truesource.generator.interface.abilities import ABILITIES
 
     own, corpus = shlex.quote(model), shlex.quote(str(text.path))
@@ -147,8 +147,7 @@ class _TextToScore:
             InputError: they cannot be read, all are too long, or there is a condition without an oracle.
         """
         from truesource.chain.treebank.text import text_of_file
-        from truesource.cli.inputs import read_sentences
-        from truesource.cli.lengths import at_most
+        from truesource.cli.inputs import at_most, read_sentences
         from truesource.grammar.conditioning import LengthRange
         from truesource.grammar.support.errors import InputError
 
@@ -201,7 +200,7 @@ def _with_reference(
     trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int
 ) -> _Told:
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
-    from truesource.cli.lengths import announce_long
+    from truesource.cli.inputs import announce_long
     from truesource.cli.output import show
     from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
     from truesource.evaluation.core.token_table import token_columns
@@ -227,9 +226,8 @@ def _with_reference(
 
 def _compare(trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int) -> _Told:
     """The model compared with the truth, printed."""
-    from truesource.cli.inputs import say_left_out
-    from truesource.cli.lengths import announce_long
-    from truesource.cli.table import show_results
+    from truesource.chain.scores.tables import show_results
+    from truesource.cli.inputs import announce_long, say_left_out
     from truesource.evaluation.core.comparison import compare
 
     pcfg = truth.pcfg

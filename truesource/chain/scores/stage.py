@@ -1,18 +1,21 @@
-"""Stage: one model, or the oracle itself, scored and compared with the truth."""
+"""Stage: one model, or the oracle itself, scored and compared with the truth, with their most likely words."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.chain.models.config import ModelEntry, Replicate
-from truesource.chain.scores.likely_words import SENTENCES, TOKENS, write_likely_words
+from truesource.chain.scores.section import LIKELY_SENTENCES
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.core.transformed import of_sentences
+from truesource.evaluation.divergence.next_words import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.interface.frame import preset_frame
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import MEASURES
@@ -23,6 +26,37 @@ if TYPE_CHECKING:
     from truesource.generator.interface.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
+
+
+TOKENS = 1200  #: at most so many together, but for the first sentence
+
+
+def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
+    """Write ``next_words/<name>.parquet``, see `truesource.evaluation.divergence.next_words`.
+
+    There is no file where tokens have no truth, and where the model's distributions cannot be had: the report can do
+    without them.
+    """
+    config, path = run.config.evaluation, run.folder / "next_words" / f"{name}.parquet"
+    pcfg, transform = run.text_grammar
+    some = _first(run.corpus.sentences(config.split)[: config.sentences])
+    path.unlink(missing_ok=True)
+    try:
+        rows = next_words(model, pcfg, some, lengths=run.corpus.lengths, transform=transform)
+    except InputError as error:
+        log.info("%s: no most likely words: %s", name, error.reason)
+        return
+    path.parent.mkdir(exist_ok=True)
+    write_next_words(path, rows)
+
+
+def _first(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    kept: list[Sequence[str]] = []
+    for sentence in sentences[:LIKELY_SENTENCES]:
+        if kept and sum(map(len, kept)) + len(sentence) > TOKENS:
+            break
+        kept.append(sentence)
+    return kept
 
 
 log = logging.getLogger("truesource")
@@ -55,14 +89,14 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 
 def _inputs_of_all(run: RunFolder, model: ModelEntry) -> Any:
-    """Those, and how many sentences have their most likely words beside the scores."""
-    return {**inputs(run, model), "likely": [SENTENCES, TOKENS]}
+    """The inputs of the scores, and how many sentences have their most likely words beside them."""
+    return {**inputs(run, model), "likely": [LIKELY_SENTENCES, TOKENS]}
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence.
 
-    Beside them ``next_words/<name>.parquet``, see `truesource.chain.scores.likely_words`.
+    Beside them ``next_words/<name>.parquet``, see `truesource.chain.scores.stage`.
     """
     trained, extra = run.model(model), _origin(run, model)
     write_likely_words(run, trained, model.name)

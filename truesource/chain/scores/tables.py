@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from truesource.cli.console import console
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.alone import ScoredAlone
+
 
 #: column, its heading and how it is shown, after the model and its objective
 _MEASURES = (
@@ -79,3 +81,14 @@ def alone_table(found: ScoredAlone) -> ReportTable:
         ],
         note="interval: 95%, sentences resampled; the true distribution of the text is not known",
     )
+
+
+def show_results(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
+    from truesource.cli.output import show
+    from truesource.report.words import bound_warning, left_out, too_few
+
+    show(results_table(records))
+    for sentence in (*left_out(records), *too_few(records), bound_warning(records)):
+        if sentence:
+            console().print(sentence)

@@ -11,8 +11,7 @@ from truesource.evaluation.divergence.compare import ModelDivergence, compare_di
 from truesource.evaluators.divergence.settings import DivergenceSettings
 from truesource.generator.interface.abilities import require
 from truesource.grammar.support.files import digest_json, write_json, write_text
-from truesource.run.inputs import of_model
-from truesource.run.stage import Stage
+from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

@@ -18,8 +18,7 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.progress import track
-from truesource.run.inputs import of_model
-from truesource.run.stage import Stage
+from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

@@ -12,8 +12,7 @@ from truesource.generator.sampler import Sampler
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.grammar.treebank import Treebank
-from truesource.run.inputs import of_settings
-from truesource.run.stage import Stage
+from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange

@@ -15,9 +15,8 @@ from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluators.pairs.measure import examples, pairs_of
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
-from truesource.run.inputs import of_settings
-from truesource.run.named_records import under_name
-from truesource.run.stage import Stage
+from truesource.run.folder import under_name
+from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,9 +20,8 @@ from truesource.evaluators.pplu.settings import PpluSettings
 from truesource.generator.interface.abilities import offers
 from truesource.generator.interface.frame import END, preset_frame
 from truesource.grammar.support.files import digest_json, write_json, write_text
-from truesource.run.inputs import of_settings
-from truesource.run.named_records import under_name
-from truesource.run.stage import Stage
+from truesource.run.folder import under_name
+from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

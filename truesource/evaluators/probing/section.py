@@ -13,9 +13,9 @@ from truesource.grammar.support.intervals import FEWEST
 from truesource.grammar.support.records import STRICT
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun
+from truesource.report.part import sentence
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
-from truesource.report.unmeasured import sentence
 
 SHOWN = 18  #: labels of the confusion at most, the most frequent ones
 

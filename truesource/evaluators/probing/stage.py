@@ -30,8 +30,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json
-from truesource.run.inputs import of_model
-from truesource.run.stage import Stage
+from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

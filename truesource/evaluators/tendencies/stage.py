@@ -13,8 +13,7 @@ from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluators.tendencies.settings import TendenciesSettings
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json, write_text
-from truesource.run.inputs import of_settings
-from truesource.run.stage import Stage
+from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

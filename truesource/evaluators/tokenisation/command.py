@@ -10,8 +10,8 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
+from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
-from truesource.cli.own_grammar import oracle_option
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.grammar.support.seeds import DEFAULT_SEED

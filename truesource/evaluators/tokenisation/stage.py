@@ -24,10 +24,9 @@ from truesource.evaluators.tokenisation.texts import (
 from truesource.generator.text import read_documents
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.lmtrain.references import ModelReference
-from truesource.report.row_files import as_columns, write_columns
-from truesource.run.inputs import of_model
-from truesource.run.named_records import under_name
-from truesource.run.stage import Stage
+from truesource.report.table_files import as_columns, write_columns
+from truesource.run.folder import under_name
+from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

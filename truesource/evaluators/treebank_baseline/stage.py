@@ -22,8 +22,7 @@ from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.training_record import MetricsRow
-from truesource.run.inputs import of_model, of_settings
-from truesource.run.stage import Stage
+from truesource.run.stage import Stage, of_model, of_settings
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
