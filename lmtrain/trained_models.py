@@ -8,8 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import CountingArchitecture
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel, NgramPieceModel
 from truesource.lmtrain.code import Code
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import set_precision
@@ -49,7 +48,7 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
 
     Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
     whoever made them (see `truesource.lmtrain.whole_words`), counts as `NgramModel`
-    or `truesource.lmtrain.architectures.ngram.piece_model.NgramPieceModel`; everything else that
+    or `truesource.lmtrain.architectures.ngram.models.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
     a model of pieces that scores words, see `truesource.lmtrain.pieces`.
 

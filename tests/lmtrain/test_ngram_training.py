@@ -16,8 +16,7 @@ from transformers import AutoTokenizer
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.loading import load_ngram
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel, load_ngram
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model

@@ -16,17 +16,11 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json, write_text
-from truesource.lmtrain.architectures.ngram._kernels import estimate as kernels
+from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
 from truesource.lmtrain.architectures.ngram.card import ngram_card
-from truesource.lmtrain.architectures.ngram.counted import CountedModel
-from truesource.lmtrain.architectures.ngram.loading import NGRAM, make_ngram
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
+from truesource.lmtrain.architectures.ngram.models import NGRAM, CountedModel, NgramModel, NgramPieceModel, make_ngram
 from truesource.lmtrain.architectures.ngram.settings import NgramSettings
-from truesource.lmtrain.architectures.ngram.smoothing import adjust
-from truesource.lmtrain.architectures.ngram.storage import save_counts
-from truesource.lmtrain.architectures.ngram.stream import read_stream
-from truesource.lmtrain.architectures.ngram.trie import count_ngrams
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream, save_counts
 from truesource.lmtrain.card import versions
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
