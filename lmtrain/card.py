@@ -8,13 +8,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from transformers import GenerationConfig
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from truesource.grammar.support.hub_card import model_card
 from truesource.grammar.support.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
 from truesource.lmtrain.model_code import code_travels
-from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
 if TYPE_CHECKING:
@@ -131,8 +129,7 @@ def _with_transformers(record: dict[str, Any], travels: bool) -> str:
     """How `transformers` reads the folder; ``travels``: the code of the network lies in it."""
     auto = "AutoModelForCausalLM" if record["objective"] == "causal" else "AutoModelForMaskedLM"
     code = ", trust_remote_code=True" if travels else ""
-    registration = "" if travels else _registration(record["model"]["architecture"])
-    return f"""{registration}from transformers import {auto}, AutoTokenizer
+    return f"""from transformers import {auto}, AutoTokenizer
 
 model = {auto}.from_pretrained("path/to/this/folder"{code})
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
@@ -147,10 +144,3 @@ def _with_code(record: dict[str, Any]) -> str:
 from truesource.lmtrain.models import load_model
 
 model = load_model({name + "@path/to/this/folder"!r})"""
-
-
-def _registration(name: str) -> str:
-    """The import of an architecture that `transformers` lacks."""
-    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES:
-        return ""
-    return f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"

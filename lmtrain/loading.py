@@ -29,10 +29,10 @@ from transformers import (
 
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.architectures import networks  # noqa: F401 - registers ours with transformers
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.integrity import require_unchanged
-from truesource.lmtrain.model_registry import architecture_of
 from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.weight_limits import weight_limits
@@ -94,7 +94,6 @@ def load_config(folder: Path) -> PreTrainedConfig:
     if not (folder / "config.json").is_file():
         raise InputError("there is no trained model here; train one, or finish its training", folder)
     record = read_config_json(folder / "config.json")
-    architecture_of(record.get("model_type"))  # registers ours with transformers
     if record.get("auto_map") and record.get("model_type") not in CONFIG_MAPPING:
         raise InputError(
             "the model is code in its own folder (auto_map), which is not run; load it in a file of your own and name"

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from truesource.lmtrain import architectures
-from truesource.lmtrain.architectures import DEFAULT, names
+from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
 if TYPE_CHECKING:
-    from truesource.lmtrain.architectures.base import AnyArchitecture, NetworkArchitecture
+    from truesource.lmtrain.architectures.networks import NetworkArchitecture
 
 
-@cache
 def settings_class(architecture: str) -> type[ModelConfig]:
     """The settings that an architecture takes, and what else is known of it without its network.
 
@@ -27,15 +23,13 @@ def settings_class(architecture: str) -> type[ModelConfig]:
     Raises:
         ValueError: there is no such architecture.
     """
-    if architecture not in names():
-        if is_own(architecture):
-            return OwnSettings
-        raise ValueError(
-            f"unknown architecture {architecture!r}; there are {', '.join(names())},"
-            " and code of your own as file.py:name"
-        )
-    found: type[ModelConfig] = importlib.import_module(f"{architectures.__name__}.{architecture}.settings").SETTINGS
-    return found
+    if architecture in SETTINGS:
+        return SETTINGS[architecture]
+    if is_own(architecture):
+        return OwnSettings
+    raise ValueError(
+        f"unknown architecture {architecture!r}; there are {', '.join(names())}, and code of your own as file.py:name"
+    )
 
 
 def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
@@ -58,38 +52,17 @@ def completed(config: ModelConfig) -> ModelConfig:
     return factory.completed(config) if isinstance(config, OwnSettings) else config
 
 
-def architecture_for(config: ModelConfig) -> AnyArchitecture:
-    """The architecture of a model, with its network.
-
-    Raises:
-        ValueError: there is no such architecture.
-    """
-    if isinstance(config, OwnSettings):
-        from truesource.lmtrain.own.architecture import own_architecture
-
-        return own_architecture(config.objective)
-    return architecture(config.architecture)
-
-
-@cache
-def architecture(name: str) -> AnyArchitecture:
-    """An architecture with its network; `transformers` knows it from then on.
-
-    Raises:
-        ValueError: there is no such architecture.
-    """
-    settings_class(name)
-    found: AnyArchitecture = importlib.import_module(f"{architectures.__name__}.{name}.model").ARCHITECTURE
-    return found
-
-
 def network_architecture(name: str) -> NetworkArchitecture[Any]:
-    """The same of a network.
+    """The architecture of a network; `transformers` knows all of ours from then on.
 
     Raises:
         ValueError: there is no such network.
     """
-    return _require_network(architecture(name), name)
+    if settings_class(name).counts:
+        raise ValueError(f"{name} is not a network; there are {', '.join(network_names())}")
+    from truesource.lmtrain.architectures.networks import NETWORKS
+
+    return NETWORKS[name]
 
 
 def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
@@ -98,21 +71,17 @@ def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
     Raises:
         ValueError: it is none.
     """
-    return _require_network(architecture_for(config), config.architecture)
+    if isinstance(config, OwnSettings):
+        from truesource.lmtrain.own.architecture import own_architecture
+
+        return own_architecture(config.objective)
+    return network_architecture(config.architecture)
 
 
-def _require_network(found: AnyArchitecture, name: str) -> NetworkArchitecture[Any]:
-    from truesource.lmtrain.architectures.base import NetworkArchitecture
-
-    if not isinstance(found, NetworkArchitecture):
-        raise ValueError(f"{name} is not a network; there are {', '.join(network_names())}")
-    return found
-
-
-def architecture_of(model_type: object) -> AnyArchitecture | None:
-    """The architecture whose ``config.json`` has this ``model_type``; None: it is not known here."""
-    name = _name_of(model_type)
-    return None if name is None else architecture(name)
+def network_of_type(model_type: object) -> NetworkArchitecture[Any] | None:
+    """The architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here."""
+    name = next((name for name in network_names() if (settings_class(name).model_type or name) == model_type), None)
+    return None if name is None else network_architecture(name)
 
 
 def network_of(config: Any) -> NetworkArchitecture[Any] | None:
@@ -121,8 +90,7 @@ def network_of(config: Any) -> NetworkArchitecture[Any] | None:
         from truesource.lmtrain.own.architecture import own_architecture
 
         return own_architecture(config.objective)
-    name = _name_of(config.model_type)
-    return None if name is None or settings_class(name).counts else network_architecture(name)
+    return network_of_type(config.model_type)
 
 
 def network_names() -> list[str]:
@@ -133,7 +101,3 @@ def network_names() -> list[str]:
 def masked_names() -> list[str]:
     """The architectures of masked models."""
     return [name for name in names() if settings_class(name).objective == "masked"]
-
-
-def _name_of(model_type: object) -> str | None:
-    return next((name for name in names() if (settings_class(name).model_type or name) == model_type), None)

@@ -7,13 +7,12 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.base import CountingArchitecture
-from truesource.lmtrain.architectures.ngram.models import NgramModel, NgramPieceModel
+from truesource.lmtrain.architectures.ngram.models import NGRAM, NgramModel, NgramPieceModel, load_ngram
 from truesource.lmtrain.code import Code
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import set_precision
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
-from truesource.lmtrain.model_registry import architecture_of, network_of
+from truesource.lmtrain.model_registry import network_of, network_of_type
 from truesource.lmtrain.own.factory import code_for
 from truesource.lmtrain.own.loading import code_of, load_own
 from truesource.lmtrain.own.settings import OwnSettings
@@ -64,10 +63,9 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
             folder,
             code="needs-code",
         )
-    architecture = architecture_of(model_type)
-    if isinstance(architecture, CountingArchitecture):
-        counted: TrainedModel = architecture.load(folder)
-        return counted
+    if model_type == NGRAM:
+        return load_ngram(folder)
+    architecture = network_of_type(model_type)
     config = load_config(folder)
     tokenizer = load_tokenizer(folder)
     encoder: WordVocabulary | None = None

@@ -38,14 +38,15 @@ from truesource.grammar.support.files import (
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import holds
-from truesource.lmtrain.architectures.base import CountingArchitecture
+from truesource.lmtrain.architectures.ngram.training import train_ngram
+from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.callbacks import ModelMonitor
 from truesource.lmtrain.card import network_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_code import why_code_stays
-from truesource.lmtrain.model_registry import architecture_for, completed
+from truesource.lmtrain.model_registry import completed
 from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.saving import save_model
@@ -109,7 +110,6 @@ def train(
             run has ended.
     """
     model = completed(model)
-    kind = architecture_for(model)
     out = Path(out)
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
@@ -124,12 +124,12 @@ def train(
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
-        if isinstance(kind, CountingArchitecture):
+        if isinstance(model, NgramSettings):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
             if callbacks:
                 raise InputError(f"{model.architecture} is counted without steps, so it takes no callbacks")
-            from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor, tokenizer))
+            from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")

@@ -24,7 +24,7 @@ from transformers import (
 from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter, silent
-from truesource.lmtrain.architectures.base import NetworkArchitecture
+from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor, Watch
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.base import NetworkArchitecture
+from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding

@@ -11,7 +11,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.base import NetworkArchitecture
+from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find

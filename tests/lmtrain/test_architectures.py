@@ -15,8 +15,8 @@ from torch import nn
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures import names
-from truesource.lmtrain.architectures.adaptive.model import usual_cutoffs
+from truesource.lmtrain.architectures.networks import usual_cutoffs
+from truesource.lmtrain.architectures.settings import names
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.config import ModelConfig

@@ -609,7 +609,7 @@ def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> 
 def test_the_help_of_train_lists_the_architectures_and_presets(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from truesource.lmtrain.architectures import names
+    from truesource.lmtrain.architectures.settings import names
     from truesource.lmtrain.presets import PRESETS
 
     monkeypatch.setattr("truesource.cli.help.WIDTH", 400)

@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, License, Overrides, Seed
 from truesource.cli.own_grammar import oracle_option
 from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.lmtrain.architectures import DEFAULT, names
+from truesource.lmtrain.architectures.settings import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
 
 if TYPE_CHECKING:

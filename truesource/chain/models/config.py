@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import Settings
-from truesource.lmtrain.architectures import DEFAULT
+from truesource.lmtrain.architectures.settings import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, settings_class
 from truesource.lmtrain.own.settings import OwnSettings
