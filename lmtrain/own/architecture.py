@@ -12,13 +12,12 @@ from torch.nn.parameter import UninitializedParameter
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
-from truesource.lmtrain.device import torch_device
+from truesource.lmtrain.device import kept_random_states, torch_device
 from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find
 from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens
 from truesource.lmtrain.own.network import HEAD, OwnNetwork
 from truesource.lmtrain.own.settings import OwnSettings
-from truesource.lmtrain.random_states import kept_random_states
 from truesource.lmtrain.tokenizer import SPECIALS, Encoder
 
 _WORDS = 6  #: of the vocabulary that a network is tried with before there is one

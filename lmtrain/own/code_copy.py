@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from truesource.lmtrain.code import Code
+from truesource.lmtrain.references import Code
 
 _INSTALLED = {"site-packages", "dist-packages"}
 #: names by which a file finds others that `imports` does not see, and what that means

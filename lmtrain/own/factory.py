@@ -10,10 +10,9 @@ from typing import Any, get_args
 
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.own.shared import OURS, changed_settings, is_plain, plain
-from truesource.lmtrain.references import code_of_architecture
+from truesource.lmtrain.references import Code, code_of_architecture, load_code
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 #: annotations that are checked
@@ -136,7 +135,7 @@ def code_for(settings: OwnSettings) -> Code:
     """Import the code that the settings name.
 
     Raises:
-        InputError: see `truesource.lmtrain.code.load_code`.
+        InputError: see `truesource.lmtrain.references.load_code`.
     """
     return load_code(code_of_architecture(settings.architecture), settings.code_base)
 

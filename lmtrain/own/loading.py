@@ -14,18 +14,22 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record
-from truesource.lmtrain.code import Code
-from truesource.lmtrain.config_json import read_config_json
-from truesource.lmtrain.device import torch_device
-from truesource.lmtrain.integrity import require_unchanged
-from truesource.lmtrain.loading import library_errors, load_tokenizer, require_tensors, require_token_numbers
+from truesource.lmtrain.device import kept_random_states, torch_device
+from truesource.lmtrain.loading import (
+    library_errors,
+    load_tokenizer,
+    read_config_json,
+    require_tensors,
+    require_token_numbers,
+)
 from truesource.lmtrain.own.architecture import network_of_code
 from truesource.lmtrain.own.checks import check_reading
 from truesource.lmtrain.own.factory import Factory
 from truesource.lmtrain.own.network import OwnNetwork
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.own.shared import MODEL_TYPE
-from truesource.lmtrain.random_states import kept_random_states
+from truesource.lmtrain.references import Code
+from truesource.lmtrain.training_record import require_unchanged
 
 WEIGHTS = "model.safetensors"
 log = logging.getLogger("truesource")

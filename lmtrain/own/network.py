@@ -13,10 +13,10 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from truesource.generator.interface.foreign_code import code_errors
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.states import RecurrentStates
-from truesource.lmtrain.code import Code
 from truesource.lmtrain.own.code_copy import code_copy
 from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens, tied_weights
 from truesource.lmtrain.own.states import GrowingStates, nest_like, tensors_of
+from truesource.lmtrain.references import Code
 
 HEAD = "head"  #: attribute of `OwnNetwork` that all logits go through
 TOLERANCE = 1e-3  #: largest difference of logits of `step` and of `forward`, relative to the largest logit
@@ -37,7 +37,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         """Join a module, the configuration that it was built by, and its code."""
         super().__init__(config)
         self.module = module
-        self.head = nn.Identity()  # a place for hooks: see `truesource.lmtrain.heads`
+        self.head = nn.Identity()  # a place for hooks: see `truesource.lmtrain.scoring`
         self._tied_weights_keys = tied_weights(self)
         self.source = made_by.source
         self.code_copy = code_copy(made_by)  #: of the file, for the folder of the model

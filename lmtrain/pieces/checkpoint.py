@@ -15,9 +15,8 @@ from transformers.models.auto.modeling_auto import (
 
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.loading import load_network
+from truesource.lmtrain.loading import load_network, token_count
 from truesource.lmtrain.model_registry import network_of
-from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.offsets import OffsetAligner
 from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword

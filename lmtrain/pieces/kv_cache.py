@@ -17,9 +17,9 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from truesource.grammar.support.arrays import IntArray
 from truesource.lmtrain.architectures.states import RecurrentStates
-from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack
-from truesource.lmtrain.network_size import token_count
+from truesource.lmtrain.decoding.steppers import cache_of_one_token, without_cache
+from truesource.lmtrain.loading import token_count
 
 NUMBERS = 2**27  #: approximate maximum of keys, values or states (in numbers) that are gathered for one call
 

@@ -17,13 +17,11 @@ from truesource.generator.interface.language_model import Objective, TokenScores
 from truesource.generator.interface.piece_model import PieceTokenizer
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.decoding.decode import Alphabet
-from truesource.lmtrain.decoding.network import NetworkStepper
-from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.decoding.steppers import NetworkStepper, without_cache
+from truesource.lmtrain.loading import token_count
 from truesource.lmtrain.model_registry import network_names
-from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, row_log_probs, row_steps
 from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
 from truesource.lmtrain.pieces.inventory import read_pieces
@@ -31,7 +29,7 @@ from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, WholeText
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
 from truesource.lmtrain.pieces.scoring import score_causal_words, score_masked_words
 from truesource.lmtrain.pieces.word_aligner import Marks, WordAligner
-from truesource.lmtrain.scoring import batch_budget
+from truesource.lmtrain.scoring import batch_budget, predictor
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 

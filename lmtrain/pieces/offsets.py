@@ -21,7 +21,7 @@ from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
-from truesource.lmtrain.whole_words import parts_of
+from truesource.lmtrain.tokenizer import parts_of
 
 
 class OffsetAligner:

@@ -17,8 +17,8 @@ from truesource.generator.interface.language_model import LanguageModel, real_nu
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter
-from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import by_length, pack
+from truesource.lmtrain.decoding.steppers import without_cache
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.prediction_slots import check_piece_counts
 from truesource.lmtrain.pieces.word_aligner import Marks

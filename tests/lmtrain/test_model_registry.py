@@ -10,8 +10,7 @@ import pytest
 
 from truesource.lmtrain.architectures.settings import names
 from truesource.lmtrain.config import RECORDED
-from truesource.lmtrain.model_registry import model_settings, network_architecture
-from truesource.lmtrain.presets import preset
+from truesource.lmtrain.model_registry import model_settings, network_architecture, preset
 
 
 @pytest.mark.parametrize("name", names())
@@ -33,7 +32,7 @@ def test_settings_need_no_torch() -> None:
     program = """
         import sys
         from truesource.lmtrain.architectures.settings import names
-        from truesource.lmtrain.presets import preset
+        from truesource.lmtrain.model_registry import preset
         for name in names():
             assert preset("paper", name).model.label
         heavy = {"torch", "transformers", "tokenizers"} & set(sys.modules)

@@ -21,8 +21,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramModel
 from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, discounts, read_stream
 from truesource.lmtrain.decoding.decode import draw
+from truesource.lmtrain.decoding.sampling import Stepper
 from truesource.lmtrain.decoding.settings import Decoding
-from truesource.lmtrain.decoding.stepper import Stepper
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 Sentences = list[list[str]]

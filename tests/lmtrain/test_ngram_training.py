@@ -226,7 +226,7 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
     assert not (out / "precious").exists()
 
 
-@pytest.mark.parametrize("name", ["save_counts", "ngram_card"])
+@pytest.mark.parametrize("name", ["save_counts", "folder_card"])
 def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt

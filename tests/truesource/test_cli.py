@@ -610,7 +610,7 @@ def test_the_help_of_train_lists_the_architectures_and_presets(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from truesource.lmtrain.architectures.settings import names
-    from truesource.lmtrain.presets import PRESETS
+    from truesource.lmtrain.model_registry import PRESETS
 
     monkeypatch.setattr("truesource.cli.help.WIDTH", 400)
     _, out, _ = command("train", "--help")

@@ -48,7 +48,7 @@ class ResultRow(TypedDict):
     impossible_model: NotRequired[Count | None]
     impossible_oracle: NotRequired[Count | None]
     parameters: NotRequired[Count | None]
-    training_seconds: NotRequired[float | None]  # of earlier versions, see `truesource.lmtrain.times`
+    training_seconds: NotRequired[float | None]  # of earlier versions, see `truesource.lmtrain.training_record`
     tokenizer: NotRequired[str | None]
     replicate_of: NotRequired[FileName | None]  # the model of the configuration, trained with ``seed``
     seed: NotRequired[int | None]

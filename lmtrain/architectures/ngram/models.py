@@ -29,17 +29,15 @@ from truesource.lmtrain.architectures.ngram.trie import (
     load_counts,
     read_stream,
 )
-from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.decoding.decode import Alphabet, Samples
-from truesource.lmtrain.integrity import require_unchanged
-from truesource.lmtrain.loading import load_tokenizer, model_type_of
-from truesource.lmtrain.next_token import NextTokenProbabilities
+from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_config_json
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, reading_of
 from truesource.lmtrain.pieces.prediction_slots import Slots, align_words, assemble_words
 from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
 from truesource.lmtrain.tokenizer import SPECIALS, Encoder, WordVocabulary
-from truesource.lmtrain.training_record import model_name
+from truesource.lmtrain.training_record import model_name, require_unchanged
+from truesource.lmtrain.word_models import NextTokenProbabilities
 
 NGRAM = "ngram"  #: in ``config.json``
 

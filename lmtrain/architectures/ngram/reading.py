@@ -206,7 +206,7 @@ def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
 
 
 class NgramStepper:
-    """A `lmtrain.decoding.stepper.Stepper`: what each row remembers is its last N-1 tokens, as a context of the trie.
+    """A `lmtrain.decoding.sampling.Stepper`: what each row remembers is its last N-1 tokens, as a context of the trie.
 
     Log probabilities are float64 on the CPU, in the order of the token numbers; ``<pad>``, ``<bos>`` and ``<mask>``
     never come (-inf).

@@ -12,9 +12,8 @@ from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.architectures.settings import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import model_settings, settings_class
+from truesource.lmtrain.model_registry import Preset, model_settings, preset, settings_class
 from truesource.lmtrain.own.settings import OwnSettings
-from truesource.lmtrain.presets import Preset, preset
 from truesource.run.key_schemas import ARCHITECTURE, TRAINING
 
 if TYPE_CHECKING:

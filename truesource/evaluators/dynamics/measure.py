@@ -46,7 +46,7 @@ def measure(
     `evaluation.dynamics.compare.learning_dynamics`.
 
     Raises:
-        InputError: as `lmtrain.checkpoints.checkpoints_of` and `evaluation.dynamics.compare.learning_dynamics`; or
+        InputError: as `lmtrain.snapshots.checkpoints_of` and `evaluation.dynamics.compare.learning_dynamics`; or
             there is no class of a name in ``settings.only``, or no exact divergence to show.
     """
     some = sentences[: settings.sentences]
@@ -59,7 +59,7 @@ def measure(
         if unknown:
             raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
 
-    from truesource.lmtrain.checkpoints import checkpoints_of  # torch, after the quick checks
+    from truesource.lmtrain.snapshots import checkpoints_of  # torch, after the quick checks
 
     found = checkpoints_of(reference, "evaluate dynamics")
 

@@ -41,7 +41,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     require_order(transform, "evaluation.dynamics")
     reference = run.reference(model)
     if model.loaded:
-        from truesource.lmtrain.checkpoints import has_checkpoints
+        from truesource.lmtrain.snapshots import has_checkpoints
 
         if not has_checkpoints(reference, run.model(model)):
             raise NothingToMeasureError(f"{model.name} has no snapshots of its training", "no-snapshots")

@@ -84,9 +84,9 @@ def probe_model(
         InputError: the model is not a network, or masked where the left context is asked for; a snapshot is missing, a
             sentence is too long, there are fewer than two labels, or too few word types.
     """
-    from truesource.lmtrain.checkpoints import checkpoints_of, has_checkpoints
     from truesource.lmtrain.models import load_model
     from truesource.lmtrain.probing.linear import fit_linear
+    from truesource.lmtrain.snapshots import checkpoints_of, has_checkpoints
 
     model = load_model(reference)
     require(model, "hidden-states", "evaluate probing")
