@@ -11,12 +11,13 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import numpy as np
-import torch
+from typing import TYPE_CHECKING
 
 from truesource.generator.interface.computing import DEVICE, DTYPE, DTYPES, current, named_computing
 from truesource.grammar.support.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 AUTO = "auto"  #: a GPU of CUDA if there is one, else the CPU
 
@@ -105,7 +106,10 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def kept_random_states() -> Iterator[None]:
-    """Afterwards all global random states are as before."""
+    """Make all global random states afterwards what they were before the block."""
+    import numpy as np
+    import torch
+
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     try:

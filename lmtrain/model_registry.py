@@ -78,7 +78,7 @@ def completed(config: ModelConfig) -> ModelConfig:
     Raises:
         InputError: the code cannot be imported, or does not take the settings.
     """
-    from truesource.lmtrain.own import factory
+    from truesource.lmtrain.own import settings as factory
 
     return factory.completed(config) if isinstance(config, OwnSettings) else config
 

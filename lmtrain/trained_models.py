@@ -13,12 +13,16 @@ from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import set_precision
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
 from truesource.lmtrain.model_registry import network_of, network_of_type
-from truesource.lmtrain.own.factory import code_for
-from truesource.lmtrain.own.loading import code_of, load_own
-from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.architecture import code_of, load_own
+from truesource.lmtrain.own.settings import OwnSettings, code_for
 from truesource.lmtrain.own.shared import MODEL_TYPE
-from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
-from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.pieces.models import (
+    CausalPieceModel,
+    MaskedPieceModel,
+    load_checkpoint,
+    objective_of,
+    subword_model,
+)
 from truesource.lmtrain.references import Code
 from truesource.lmtrain.subwords import is_ours, is_subword
 from truesource.lmtrain.tokenizer import WordVocabulary, whole_words, with_specials
@@ -52,7 +56,7 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     a model of pieces that scores words, see `truesource.lmtrain.pieces`.
 
     Raises:
-        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.checkpoint.load_checkpoint`.
+        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.models.load_checkpoint`.
     """
     folder = Path(folder)
     model_type = model_type_of(folder)
@@ -99,7 +103,7 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
     """Load a folder that an architecture of one's own was trained in, with its code.
 
     Raises:
-        InputError: see `truesource.lmtrain.own.loading.load_own`.
+        InputError: see `truesource.lmtrain.own.architecture.load_own`.
     """
     network, tokenizer = load_own(folder, code, device=device)
     set_precision(network)

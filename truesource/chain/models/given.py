@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.own.factory import find
-from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.lmtrain.references import is_own
 from truesource.run.reading import parse_value
 

@@ -77,7 +77,7 @@ def probe_model(
     """Train and measure probes for one target on the layers of a model, and of its snapshots if asked for.
 
     Selectivity, description length and correlations are of the finished model only. Vectors of as many layers are in
-    memory as fit `lmtrain.probing.hidden_states.BUDGET`. Where the length condition leaves no sentence to correlate,
+    memory as fit `lmtrain.probing.BUDGET`. Where the length condition leaves no sentence to correlate,
     there are no correlations, and a note says so.
 
     Raises:
@@ -85,7 +85,7 @@ def probe_model(
             sentence is too long, there are fewer than two labels, or too few word types.
     """
     from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.probing.linear import fit_linear
+    from truesource.lmtrain.probing import fit_linear
     from truesource.lmtrain.snapshots import checkpoints_of, has_checkpoints
 
     model = load_model(reference)
@@ -177,7 +177,7 @@ def _vectors(
     layers: Sequence[int] | None,
 ) -> Iterator[tuple[int, Any]]:
     """Of the items, layer after layer, (T, D); not kept here."""
-    from truesource.lmtrain.probing.hidden_states import hidden_layers
+    from truesource.lmtrain.probing import hidden_layers
 
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
