@@ -44,10 +44,8 @@ def peak_mib() -> float:
 
 
 def ours(n: int, order: int, smoothing: Any) -> Row:
-    from truesource.lmtrain.architectures.ngram.smoothing import adjust
-    from truesource.lmtrain.architectures.ngram.stream import read_stream
-    from truesource.lmtrain.architectures.ngram.trie import count_ngrams
-    from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+    from truesource.lmtrain.architectures.ngram.models import NgramModel
+    from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream
     from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
     def make(text: list[list[str]]) -> NgramModel:

@@ -1,4 +1,4 @@
-"""What a model folder says about itself: card, versions, generation settings."""
+"""What a model folder says about itself, of a network or of counted n-grams: card, versions, generation settings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from transformers import GenerationConfig
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from truesource.grammar.support.hub_card import model_card
 from truesource.grammar.support.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
 from truesource.lmtrain.model_code import code_travels
-from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
 if TYPE_CHECKING:
@@ -47,29 +45,44 @@ def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationCon
     )
 
 
-def network_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:
-    """README of the folder of a network.
+_ESTIMATES = {
+    "mle": "relative frequencies, nothing smoothed: what never followed a context has probability zero",
+    "kneser_ney": "interpolated modified Kneser-Ney (Chen & Goodman 1999); the discounts are in `config.json`",
+}
+
+
+def folder_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:
+    """README of a model folder.
 
     Args:
         record: content of ``training.json``.
-        results: what was measured of the model.
+        results: measured of the model.
+
+    Raises:
+        KeyError: the record lacks something.
     """
-    travels = code_travels(record)
-    alone = "code_digest" in record["model"] and not travels  # which nothing but truesource opens
-    task = "text-generation" if record["objective"] == "causal" else "fill-mask"
+    if record["model"]["architecture"] == "ngram":
+        text, tags, library, task = _ngram_text(record), ["n-gram"], "truesource", None
+    else:
+        travels = code_travels(record)
+        alone = "code_digest" in record["model"] and not travels  # which nothing but truesource opens
+        text, tags = _network_text(record), ["custom_code"] if travels else []
+        library = "truesource" if alone else "transformers"
+        task = "text-generation" if record["objective"] == "causal" else "fill-mask"
+        task = None if alone else task
     return model_card(
         record["name"],
-        _text(record),
+        text,
         license=record.get("license"),
-        tags=["synthetic", *(["custom_code"] if travels else [])],
-        library="truesource" if alone else "transformers",
-        task=None if alone else task,
+        tags=["synthetic", *tags],
+        library=library,
+        task=task,
         language=record.get("language"),
         results=results,
     )
 
 
-def _text(record: dict[str, Any]) -> str:
+def _network_text(record: dict[str, Any]) -> str:
     causal = record["objective"] == "causal"
     final, model, training = record["final"], record["model"], record["training"]
     marks = f"`{BOS}` before it" if causal else f"`{BOS}` before and `{EOS}` after it"
@@ -131,8 +144,7 @@ def _with_transformers(record: dict[str, Any], travels: bool) -> str:
     """How `transformers` reads the folder; ``travels``: the code of the network lies in it."""
     auto = "AutoModelForCausalLM" if record["objective"] == "causal" else "AutoModelForMaskedLM"
     code = ", trust_remote_code=True" if travels else ""
-    registration = "" if travels else _registration(record["model"]["architecture"])
-    return f"""{registration}from transformers import {auto}, AutoTokenizer
+    return f"""from transformers import {auto}, AutoTokenizer
 
 model = {auto}.from_pretrained("path/to/this/folder"{code})
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
@@ -149,8 +161,40 @@ from truesource.lmtrain.models import load_model
 model = load_model({name + "@path/to/this/folder"!r})"""
 
 
-def _registration(name: str) -> str:
-    """The import of an architecture that `transformers` lacks."""
-    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES:
-        return ""
-    return f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"
+def _ngram_text(record: dict[str, Any]) -> str:
+    final, model = record["final"], record["model"]
+    dev = ""
+    if final["dev_loss"] is not None:
+        covered = final["dev_sentences_covered"]
+        reach = ""
+        if model["smoothing"] == "mle" or covered < 1.0:
+            reach = f" on the {covered:.1%} of it that the model gives a probability"
+        dev = f", dev loss {final['dev_loss']:.4f} nats (perplexity {final['dev_ppl']:.2f}){reach}"
+    words = f"{record['vocabulary']:,} words, all others `{UNK}`. The contexts of the first words are shorter"
+    unit = "word or end"
+    if model["tokenizer"] != "word":
+        words = (
+            f"cut into {record['vocabulary']:,} {model['tokenizer']} pieces, of which those with `▁` begin a word. The"
+            "\n  contexts of the first pieces are shorter"
+        )
+        unit = "piece or end"
+    return f"""# {markdown(record["name"])}
+
+A {model["order"]}-gram language model ({record["parameters"]:,} n-grams) of an artificial language whose exact
+probabilities are known.
+
+- **Text**: one sentence an input, words separated by single spaces, one `{BOS}` before it, `{EOS}` after it is
+  predicted; {words}.
+- **Estimate**: {_ESTIMATES[model["smoothing"]]}.
+- **Training**: {final["tokens"]:,} tokens, loss {final["loss"]:.4f} nats a {unit}{dev}.
+- **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`.
+
+```python
+from truesource.lmtrain.models import load_model
+
+model = load_model("path/to/this/folder")
+```
+
+`ngram.npz` holds the counts as a trie in flat arrays (`truesource.lmtrain.architectures.ngram.trie.Trie`); the
+tokeniser is that of `transformers`. The words are those of a grammar, not of people.
+"""

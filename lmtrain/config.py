@@ -54,7 +54,7 @@ class ModelConfig(BaseModel):
     objective: ClassVar[Objective]
     counts: ClassVar[bool] = False  #: learns by counting: it has neither training settings nor hidden states
     model_type: ClassVar[str | None] = None  #: in ``config.json``; None: the name of the architecture
-    #: by name of a preset: where the architecture differs from the others, see `truesource.lmtrain.presets`
+    #: by name of a preset: where the architecture differs from the others, see `truesource.lmtrain.model_registry`
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     architecture: str = Field(description=ARCHITECTURE)

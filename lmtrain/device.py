@@ -1,11 +1,13 @@
 """Where networks run, and in which precision: one setting for all verbs, configurations and calls.
 
 `computing` sets it for a block; what is not named in a call is taken from there. Training has a precision of its own,
-`truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers.
+`truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers. `one_thread` and
+`kept_random_states` hold the number of threads and the random states of a block.
 """
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,3 +89,32 @@ def set_precision(network: torch.nn.Module) -> None:
     for values in (*network.parameters(), *network.buffers()):
         if values.is_floating_point():
             values.data = values.data.to(dtype)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute in one thread: sums, and so all that follows, then do not depend on how many there are."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def kept_random_states() -> Iterator[None]:
+    """Make all global random states afterwards what they were before the block."""
+    import numpy as np
+    import torch
+
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices=devices):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002

@@ -17,10 +17,10 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
-from truesource.lmtrain.encoding import encode_rows
-from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.model_registry import network_architecture_for
+from truesource.lmtrain.scoring import predictor
 from truesource.lmtrain.subwords import encoder_of
+from truesource.lmtrain.tokenizer import encode_rows
 
 LOOKED_AT = 256  #: micro-batches of the beginning of training, of which the one of the most usual size is counted
 

@@ -20,11 +20,11 @@ from truesource.generator.interface.language_model import (
 from truesource.generator.interface.model_checks import checked_table, require_log_probability, shape_of
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.ready import require_words
+from truesource.lmtrain.models import require_words
 
 if TYPE_CHECKING:
     from truesource.lmtrain.decoding.decode import Alphabet
-    from truesource.lmtrain.decoding.prefix_stepper import PrefixStepper
+    from truesource.lmtrain.decoding.steppers import PrefixStepper
 
 Sentences = Sequence[Sequence[str]]
 #: from sentences (lists of words) to one array per sentence
@@ -156,7 +156,7 @@ class FunctionModel:
 
     def stepper(self) -> PrefixStepper:
         """Its next-token log probabilities, from the distributions of each prefix as a sentence."""
-        from truesource.lmtrain.decoding.prefix_stepper import PrefixStepper
+        from truesource.lmtrain.decoding.steppers import PrefixStepper
 
         return PrefixStepper(self._next, self.alphabet)
 

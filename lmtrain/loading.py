@@ -7,15 +7,21 @@ A folder is what ``save_pretrained`` of a network and of its fast tokeniser wrot
 from __future__ import annotations
 
 import errno
+import json
 import logging
+import math
 import re
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn.modules import module as registration
 from transformers import (
     CONFIG_MAPPING,
     AutoConfig,
@@ -26,17 +32,19 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.utils import logging as bars
 
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.config_json import read_config_json
+from truesource.grammar.support.unpacking import read_bytes
+from truesource.lmtrain.architectures import networks  # noqa: F401 - registers ours with transformers
 from truesource.lmtrain.device import torch_device
-from truesource.lmtrain.integrity import require_unchanged
-from truesource.lmtrain.model_registry import architecture_of
-from truesource.lmtrain.network_size import token_count
-from truesource.lmtrain.quiet import no_bars
-from truesource.lmtrain.weight_limits import weight_limits
+from truesource.lmtrain.own.shared import MODEL_TYPE
+from truesource.lmtrain.training_record import require_unchanged
 
+LARGEST = 2**40  #: no size of a network is larger
+LIMIT = 2**26  #: bytes of the file
+LABELS = 100_000  #: the library makes a dictionary of so many entries
 #: tensors that published checkpoints carry for other tasks or for older versions of the library, and that take no part
 #: in predicting a token: sentence-pair classifiers, poolers, heads for further tokens, tables that are computed
 SUPERFLUOUS = re.compile(
@@ -77,6 +85,31 @@ def _said(error: Exception) -> str:
     return said if len(said) <= 200 else f"{said[:199]}…"
 
 
+@contextmanager
+def no_bars() -> Iterator[None]:
+    """No bars of transformers inside the block; afterwards as before."""
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Neither bars nor the library's report: what is wrong is said in one sentence here."""
+    logger = logging.getLogger("transformers")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with no_bars():
+            yield
+    finally:
+        logger.setLevel(level)
+
+
 def model_type_of(folder: Path) -> object:
     """What ``config.json`` names the kind of model; None where it cannot be read."""
     try:
@@ -94,7 +127,6 @@ def load_config(folder: Path) -> PreTrainedConfig:
     if not (folder / "config.json").is_file():
         raise InputError("there is no trained model here; train one, or finish its training", folder)
     record = read_config_json(folder / "config.json")
-    architecture_of(record.get("model_type"))  # registers ours with transformers
     if record.get("auto_map") and record.get("model_type") not in CONFIG_MAPPING:
         raise InputError(
             "the model is code in its own folder (auto_map), which is not run; load it in a file of your own and name"
@@ -118,7 +150,7 @@ def load_network(
     """A network with exactly the weights of a folder, as 32-bit numbers, ready to be run.
 
     It is built without memory for its weights first, and no larger than the files of weights: see
-    `truesource.lmtrain.weight_limits`. Weights that the configuration ties to others need not be in a file.
+    `truesource.lmtrain.loading`. Weights that the configuration ties to others need not be in a file.
 
     Args:
         folder: with ``config.json`` and weights.
@@ -195,6 +227,17 @@ def require_tensors(
         )
 
 
+def _listed(names: Collection[str]) -> str:
+    """The first three names, and how many more there are."""
+    ordered = sorted(names)
+    more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
+    return f"the tensor{'s' if len(ordered) > 1 else ''} {', '.join(ordered[:3])}{more}"
+
+
+def _shape(sizes: Any) -> str:
+    return "x".join(map(str, sizes)) or "a single number"
+
+
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     """The tokeniser saved in a folder.
 
@@ -240,25 +283,154 @@ def require_token_numbers(
         )
 
 
-def _listed(names: Collection[str]) -> str:
-    """The first three names, and how many more there are."""
-    ordered = sorted(names)
-    more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
-    return f"the tensor{'s' if len(ordered) > 1 else ''} {', '.join(ordered[:3])}{more}"
+def token_count(model: PreTrainedModel) -> int:
+    """Number of tokens that a network has vectors for; of an architecture of one's own, logits."""
+    if model.config.model_type == MODEL_TYPE:
+        return int(model.config.vocab_size)
+    return int(model.get_input_embeddings().weight.shape[0])
 
 
-def _shape(sizes: Any) -> str:
-    return "x".join(map(str, sizes)) or "a single number"
+def read_config_json(path: Path) -> dict[str, Any]:
+    """Content of ``config.json``.
+
+    Raises:
+        InputError: it is no JSON object, ``model_type`` or ``architectures`` are not what the library expects, or a
+            number in it is impossible.
+    """
+    try:
+        config = json.loads(read_bytes(path, limit=LIMIT, line_limit=None).decode("utf-8"))  # may hold Infinity
+    except (ValueError, RecursionError) as error:
+        reason = error.reason if isinstance(error, InputError) else str(error)
+        raise InputError(f"the configuration of the model cannot be read: {reason}", path) from error
+    if not isinstance(config, dict):
+        raise InputError("the configuration of the model is not a JSON object", path)
+    kind, classes = config.get("model_type"), config.get("architectures")
+    if kind is not None and not isinstance(kind, str):
+        raise InputError(f"model_type must be a string, not {_short(kind)}", path)
+    if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
+        raise InputError(f"architectures must be a list of strings, not {_short(classes)}", path)
+    for key, value in _integers(config):
+        if abs(value) > LARGEST or (key == "num_labels" and value > LABELS):
+            raise InputError(f"{key} is {_short(value)}, which is impossible", path)
+    return config
+
+
+def _integers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
+    """All integers within a JSON value, each with the key that it stands under."""
+    stack = [(key, value)]
+    while stack:
+        key, value = stack.pop()
+        if isinstance(value, dict):
+            stack += value.items()
+        elif isinstance(value, list):
+            stack += [(key, inner) for inner in value]
+        elif isinstance(value, int):
+            yield key, value
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Neither bars nor the library's report: what is wrong is said in one sentence here."""
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with no_bars():
-            yield
-    finally:
-        logger.setLevel(level)
+def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
+    """Inside the block networks are built only as far as the weights in ``folder`` can fill them.
+
+    Built are tensors without memory (on the device ``meta``, as ``from_pretrained`` does it).
+
+    Args:
+        folder: with the weights.
+        config: says whether they are quantised.
+
+    Raises:
+        InputError: there are no weights, or a network became too large.
+        SafetensorError: a file of weights is damaged.
+    """
+    count = _Count(Stored.of(folder), getattr(config, "quantization_config", None) is not None, folder)
+    with ExitStack() as stack:
+        for register, hook in (
+            (registration.register_module_parameter_registration_hook, count.parameter),
+            (registration.register_module_buffer_registration_hook, count.buffer),
+            (registration.register_module_module_registration_hook, count.module),
+        ):
+            stack.callback(register(hook).remove)
+        yield
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What files of weights hold, at most."""
+
+    tensors: int
+    numbers: int
+
+    @classmethod
+    def of(cls, folder: Path) -> Stored:
+        """Read the heads of the files, no weights.
+
+        Raises:
+            InputError: there are no weights.
+            SafetensorError: a file is damaged.
+        """
+        safe = sorted(folder.glob("*.safetensors"))
+        pickled = [] if safe else sorted(folder.glob("*.bin"))
+        if not safe and not pickled:
+            raise InputError("there are no weights beside config.json (model.safetensors); finish the training", folder)
+        tensors, numbers = 0, 0
+        for path in safe:
+            with safe_open(path, framework="pt") as file:
+                shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+            tensors += len(shapes)
+            numbers += sum(map(math.prod, shapes))
+        for path in pickled:  # a number takes a byte or more, a tensor a name and where it lies
+            size = path.stat().st_size
+            tensors, numbers = tensors + size // 32, numbers + size
+        return cls(tensors, numbers)
+
+
+class _Count:
+    """Counts what is registered in modules, and raises at the first one too many."""
+
+    def __init__(self, stored: Stored, packed: bool, folder: Path) -> None:
+        """``packed``: the weights are quantised, so that one stored number may be several."""
+        #: tied weights are made twice, and the library may split or pack what is stored
+        self._left = {
+            "weights": (16 if packed else 2) * stored.numbers + 2**20,
+            "buffers": 4 * stored.numbers + 2**27,
+            "tensors": 4 * stored.tensors + 100,
+            "modules": 20 * stored.tensors + 2000,
+        }
+        self._stored, self._folder = stored, folder
+        self._seen: set[tuple[int, str]] = set()
+
+    def parameter(self, owner: nn.Module, name: str, value: Tensor | None) -> None:
+        if self._is_new(owner, name, value):
+            assert value is not None
+            self._take(weights=value.numel(), tensors=1)
+
+    def buffer(self, owner: nn.Module, name: str, value: Tensor | None) -> None:
+        if self._is_new(owner, name, value):
+            assert value is not None
+            self._take(buffers=value.numel())
+
+    def module(self, *_: Any) -> None:
+        self._take(modules=1)
+
+    def _is_new(self, owner: nn.Module, name: str, value: Tensor | None) -> bool:
+        """Whether something is built here; weights that are read take the place of what was built, and are real."""
+        if value is None or not value.is_meta or (id(owner), name) in self._seen:
+            return False
+        self._seen.add((id(owner), name))
+        return True
+
+    def _take(self, **amounts: int) -> None:
+        for what, amount in amounts.items():
+            self._left[what] -= amount
+            if self._left[what] < 0:
+                raise InputError(
+                    "config.json asks for a much larger network than the weights are of, which are"
+                    f" {self._stored.numbers:,} numbers in {self._stored.tensors:,} tensors; the two are of different"
+                    " models",
+                    self._folder,
+                )

@@ -78,7 +78,7 @@ def code_travels(record: dict[str, Any]) -> bool:
     """Whether the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
     if "code_digest" in record["model"]:
         return f"{_OWN_NETWORK}.py" in record.get("files", {})
-    return find_spec(f"{_PACKAGE}.{record['model']['architecture']}.network") is not None
+    return find_spec(f"{_PACKAGE}.{record['model']['architecture']}") is not None
 
 
 def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
@@ -105,8 +105,7 @@ def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
 def _travels(model: PreTrainedModel) -> bool:
     if isinstance(model, OwnNetwork):
         return model.code_copy.content is not None
-    module = type(model).__module__
-    return module.startswith(f"{_PACKAGE}.") and module.endswith(".network")
+    return type(model).__module__.startswith(f"{_PACKAGE}.")
 
 
 def _file_of(model: PreTrainedModel) -> str:

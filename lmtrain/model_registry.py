@@ -1,23 +1,50 @@
-"""The architectures that can be trained: their settings without torch, their networks when asked for."""
+"""The architectures that can be trained, by name: settings and presets without torch, networks when asked for."""
 
 from __future__ import annotations
 
-import importlib
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truesource.lmtrain import architectures
-from truesource.lmtrain.architectures import DEFAULT, names
-from truesource.lmtrain.config import ModelConfig
+from truesource.generator.interface.language_model import Objective
+from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
+from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
 if TYPE_CHECKING:
-    from truesource.lmtrain.architectures.base import AnyArchitecture, NetworkArchitecture
+    from truesource.lmtrain.architectures.networks import NetworkArchitecture
 
 
-@cache
+#: shape of the networks, which the ``presets`` of each architecture change
+_SHAPES: dict[str, dict[str, Any]] = {
+    "tiny": {"layers": 2, "dim": 128, "dropout": 0.0},
+    "paper": {"layers": 8, "dim": 256, "min_count": 5},
+}
+#: causal models of the demo start from weights of dim ** -0.5
+_INITIAL: dict[tuple[str, Objective], dict[str, Any]] = {("tiny", "causal"): {"init_std": 0.088}}
+_PAPER = TrainConfig(
+    epochs=1.0,
+    batch_sentences=512,
+    learning_rate=5e-4,
+    warmup_steps=0,
+    weight_decay=0.1,
+    clip=0.5,
+    mask_probability=0.15,
+    eval_every=500,
+    checkpoint_every=1000,
+)
+_TRAINING: dict[str, dict[Objective, TrainConfig]] = {
+    "tiny": {
+        "causal": TrainConfig(epochs=1.0, learning_rate=3e-3, warmup_steps=100, weight_decay=0.05),
+        "masked": TrainConfig(
+            epochs=1.0, learning_rate=2e-3, weight_decay=0.05, mask_probability=0.5, mask_probability_end=0.2
+        ),
+    },
+    "paper": {"causal": _PAPER, "masked": _PAPER},
+}
+PRESETS = tuple(_SHAPES)
+
+
 def settings_class(architecture: str) -> type[ModelConfig]:
     """The settings that an architecture takes, and what else is known of it without its network.
 
@@ -27,15 +54,13 @@ def settings_class(architecture: str) -> type[ModelConfig]:
     Raises:
         ValueError: there is no such architecture.
     """
-    if architecture not in names():
-        if is_own(architecture):
-            return OwnSettings
-        raise ValueError(
-            f"unknown architecture {architecture!r}; there are {', '.join(names())},"
-            " and code of your own as file.py:name"
-        )
-    found: type[ModelConfig] = importlib.import_module(f"{architectures.__name__}.{architecture}.settings").SETTINGS
-    return found
+    if architecture in SETTINGS:
+        return SETTINGS[architecture]
+    if is_own(architecture):
+        return OwnSettings
+    raise ValueError(
+        f"unknown architecture {architecture!r}; there are {', '.join(names())}, and code of your own as file.py:name"
+    )
 
 
 def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
@@ -53,43 +78,22 @@ def completed(config: ModelConfig) -> ModelConfig:
     Raises:
         InputError: the code cannot be imported, or does not take the settings.
     """
-    from truesource.lmtrain.own import factory
+    from truesource.lmtrain.own import settings as factory
 
     return factory.completed(config) if isinstance(config, OwnSettings) else config
 
 
-def architecture_for(config: ModelConfig) -> AnyArchitecture:
-    """The architecture of a model, with its network.
-
-    Raises:
-        ValueError: there is no such architecture.
-    """
-    if isinstance(config, OwnSettings):
-        from truesource.lmtrain.own.architecture import own_architecture
-
-        return own_architecture(config.objective)
-    return architecture(config.architecture)
-
-
-@cache
-def architecture(name: str) -> AnyArchitecture:
-    """An architecture with its network; `transformers` knows it from then on.
-
-    Raises:
-        ValueError: there is no such architecture.
-    """
-    settings_class(name)
-    found: AnyArchitecture = importlib.import_module(f"{architectures.__name__}.{name}.model").ARCHITECTURE
-    return found
-
-
 def network_architecture(name: str) -> NetworkArchitecture[Any]:
-    """The same of a network.
+    """The architecture of a network; `transformers` knows all of ours from then on.
 
     Raises:
         ValueError: there is no such network.
     """
-    return _require_network(architecture(name), name)
+    if settings_class(name).counts:
+        raise ValueError(f"{name} is not a network; there are {', '.join(network_names())}")
+    from truesource.lmtrain.architectures.networks import NETWORKS
+
+    return NETWORKS[name]
 
 
 def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
@@ -98,21 +102,17 @@ def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
     Raises:
         ValueError: it is none.
     """
-    return _require_network(architecture_for(config), config.architecture)
+    if isinstance(config, OwnSettings):
+        from truesource.lmtrain.own.architecture import own_architecture
+
+        return own_architecture(config.objective)
+    return network_architecture(config.architecture)
 
 
-def _require_network(found: AnyArchitecture, name: str) -> NetworkArchitecture[Any]:
-    from truesource.lmtrain.architectures.base import NetworkArchitecture
-
-    if not isinstance(found, NetworkArchitecture):
-        raise ValueError(f"{name} is not a network; there are {', '.join(network_names())}")
-    return found
-
-
-def architecture_of(model_type: object) -> AnyArchitecture | None:
-    """The architecture whose ``config.json`` has this ``model_type``; None: it is not known here."""
-    name = _name_of(model_type)
-    return None if name is None else architecture(name)
+def network_of_type(model_type: object) -> NetworkArchitecture[Any] | None:
+    """The architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here."""
+    name = next((name for name in network_names() if (settings_class(name).model_type or name) == model_type), None)
+    return None if name is None else network_architecture(name)
 
 
 def network_of(config: Any) -> NetworkArchitecture[Any] | None:
@@ -121,8 +121,7 @@ def network_of(config: Any) -> NetworkArchitecture[Any] | None:
         from truesource.lmtrain.own.architecture import own_architecture
 
         return own_architecture(config.objective)
-    name = _name_of(config.model_type)
-    return None if name is None or settings_class(name).counts else network_architecture(name)
+    return network_of_type(config.model_type)
 
 
 def network_names() -> list[str]:
@@ -135,5 +134,42 @@ def masked_names() -> list[str]:
     return [name for name in names() if settings_class(name).objective == "masked"]
 
 
-def _name_of(model_type: object) -> str | None:
-    return next((name for name in names() if (settings_class(name).model_type or name) == model_type), None)
+class Preset(NamedTuple):
+    """A model and its training that go together."""
+
+    model: ModelConfig
+    training: TrainConfig | None  #: None: the model is counted, not trained
+
+
+def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "causal") -> Preset:
+    """A model and a training to start from.
+
+    Args:
+        name: ``tiny``: the models of the demo, two layers (the gated CNN six) of width 128, for minutes on a CPU.
+            ``paper``: the models of Jumelet and Zuidema (2023), 8 layers, 8 heads, width 256, feed-forward layers
+            of 256 (masked models and OPT) or 1024 (GPT-2), words of 5 occurrences, one epoch, learning rate 5e-4 on
+            a cosine, weight decay 0.1, clip 0.5, batches of 512 sentences (``batch_sentences`` 64 and ``accumulation``
+            8 are the same in less memory). Positions are as many as give the published numbers of parameters. Llama
+            and the models of Meister and Cotterell (2021), an LSTM of 3 layers, a gated CNN and a transformer with
+            adaptive softmax, are of about that size: Llama has GPT-2's feed-forward weights in three matrices; the
+            LSTM is 512 wide, since three narrow layers hold little; a position of the gated CNN sees 25 tokens, a
+            whole sentence of the published corpora. Masked models start from small random weights, as published; on
+            corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
+            both, smoothed and, as published, unsmoothed.
+        architecture: a name of `truesource.lmtrain.architectures.names`, or code of one's own, which has no shape
+            here.
+        objective: of code of one's own; that of the others is known.
+
+    Raises:
+        ValueError: there is no such preset or no such architecture.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
+    settings = settings_class(architecture)
+    if issubclass(settings, OwnSettings):  # of any shape
+        return Preset(model_settings(architecture, objective=objective), _TRAINING[name][objective])
+    own = settings.presets.get(name, {})
+    if settings.counts:
+        return Preset(model_settings(architecture, **own), None)
+    shape = {**_SHAPES[name], **_INITIAL.get((name, settings.objective), {}), **own}
+    return Preset(model_settings(architecture, **shape), _TRAINING[name][settings.objective])

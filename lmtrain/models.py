@@ -1,15 +1,21 @@
-"""Loading any model; networks are imported where a reference names one."""
+"""Loading any model; networks are imported where a reference names one.
+
+A ready model is an object of a person's own code that satisfies `LanguageModel`, or what makes one.
+"""
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import cast
+from typing import Any, cast, get_args
 
-from truesource.generator.interface.language_model import LanguageModel
+from truesource.generator.interface.foreign_code import code_errors
+from truesource.generator.interface.language_model import LanguageModel, Objective
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.extras import extras_for
-from truesource.lmtrain.code import load_code
-from truesource.lmtrain.ready import ready_model
-from truesource.lmtrain.references import ModelReference, model_reference
+from truesource.lmtrain.references import Code, ModelReference, load_code, model_reference
+
+_NEEDED = "a model has name, objective, vocabulary and score(sentences, frame)"
 
 
 def load_model(
@@ -18,7 +24,7 @@ def load_model(
     """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
 
     * a folder, see `truesource.lmtrain.trained_models.load_folder`; a `Path` is always a folder;
-    * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.ready.ready_model`;
+    * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.models.ready_model`;
     * the name of an entry point of the group ``truesource.models``, which names such code;
     * ``CODE@FOLDER``: the architecture that ``CODE`` names, trained in ``FOLDER``.
 
@@ -40,3 +46,96 @@ def load_model(
     with extras_for(f"the model {named.text}"):
         from truesource.lmtrain.trained_models import load_folder, load_own_model
     return load_folder(folder, device=device) if code is None else load_own_model(folder, code, device=device)
+
+
+def ready_model(code: Code) -> LanguageModel:
+    """The model that code names: an object that scores, or what something callable without arguments returns.
+
+    Raises:
+        InputError: the object is neither (code ``not-a-model``), or it raises (``code-failed``).
+    """
+    found = code.object
+    if inspect.isclass(found) or not hasattr(found, "score"):
+        _require_no_arguments(code)
+        found = code.call()
+    return require_model(found, code.name, code.source)
+
+
+def require_model(model: Any, name: str, source: Path | None = None) -> LanguageModel:
+    """Stop before an object that is not a language model.
+
+    Args:
+        model: any object.
+        name: of it, for the message.
+        source: file that it comes from, for the message.
+
+    Raises:
+        InputError: it lacks a part of the protocol, or one has a value of another kind (code ``not-a-model``).
+    """
+
+    def refuse(what: str) -> InputError:
+        return InputError(f"{name} is not a model: {what}", source, code="not-a-model")
+
+    with code_errors(f"an attribute of {name}", source):
+        lacking = [part for part in ("name", "objective", "vocabulary", "score") if not hasattr(model, part)]
+        if lacking:
+            raise refuse(f"{type(model).__name__} has no {' and no '.join(lacking)}; {_NEEDED}")
+        called, objective, vocabulary = model.name, model.objective, model.vocabulary
+    if not callable(model.score):
+        raise refuse(f"its score is a {type(model.score).__name__}, not a method; {_NEEDED}")
+    if not isinstance(called, str) or not called:
+        raise refuse(f"its name is {called!r}; give it some text")
+    if objective not in get_args(Objective):
+        raise refuse(f"its objective is {objective!r}; it has to be 'causal' or 'masked'")
+    if vocabulary is not None:
+        if not isinstance(vocabulary, tuple | list):
+            raise refuse(f"its vocabulary is a {type(vocabulary).__name__}; it has to be a tuple of words, or None")
+        require_words(vocabulary, name, source)
+    return cast(LanguageModel, model)
+
+
+def require_words(vocabulary: tuple[Any, ...] | list[Any], name: str, source: Path | None = None) -> None:
+    """Stop where a vocabulary is not one of different words.
+
+    Raises:
+        InputError: an entry is no text, empty, or there twice (code ``vocabulary``).
+    """
+    seen: set[str] = set()
+    for number, word in enumerate(vocabulary, start=1):
+        if not isinstance(word, str):
+            problem = f"is {word!r}, not a string"
+        elif not word or word != "".join(word.split()):
+            problem = f"is {word!r}, which is not a word: words are not empty and have no white space"
+        elif word in seen:
+            problem = f"is {word!r}, which is there twice; keep one"
+        else:
+            seen.add(word)
+            continue
+        raise InputError(f"entry {number} of the vocabulary of {name} {problem}", source, code="vocabulary")
+
+
+def _require_no_arguments(code: Code) -> None:
+    """Refuse what cannot be called without arguments before it is called."""
+    if not callable(code.object):
+        kind = type(code.object).__name__
+        raise InputError(
+            f"{code.name} is not a model: it is a {kind}, without a method score; {_NEEDED}",
+            code.source,
+            code="not-a-model",
+        )
+    try:
+        needed = [
+            parameter.name
+            for parameter in inspect.signature(code.object).parameters.values()
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        ]
+    except (TypeError, ValueError):  # written in C: it is called as it is
+        return
+    if needed:
+        raise InputError(
+            f"{code.name} needs {', '.join(needed)}, but a model is made without arguments; for an architecture that"
+            f" was trained here write {code.name}@FOLDER",
+            code.source,
+            code="not-a-model",
+        )

@@ -1,4 +1,8 @@
-"""Writing a model folder; a disk that cannot be written to is an `OSError`, whichever library writes."""
+"""Writing a model folder or a checkpoint, and reading a checkpoint.
+
+A disk that cannot be written to is an `OSError`, whichever library writes. A run goes on only from a checkpoint that
+is whole, or it would end with other weights.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+from pydantic import BaseModel
 from safetensors import SafetensorError
 
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
+from truesource.grammar.support.records import STRICT, Count, read_record
+from truesource.lmtrain.loading import library_errors, no_bars
 from truesource.lmtrain.model_code import auto_map, write_code
-from truesource.lmtrain.quiet import no_bars
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-@contextmanager
-def disk_errors() -> Iterator[None]:
-    """Inside the block nothing but files is written: what safetensors and torch raise then becomes an `OSError`.
-
-    A `RuntimeError` of a class of its own, such as a GPU without memory, passes through as it is.
-    """
-    try:
-        yield
-    except SafetensorError as error:
-        raise OSError(str(error)) from error
-    except RuntimeError as error:
-        if type(error) is not RuntimeError:
-            raise
-        raise OSError("a checkpoint could not be written whole, the disk may be full") from error
+STATE = "trainer_state.json"  #: written last
+REMEDY = "delete this checkpoint, and the run goes on from an earlier one"
 
 
 def save_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -50,6 +47,20 @@ def save_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokeni
     follow_umask(folder)
 
 
+@contextmanager
+def _auto_map(model: PreTrainedModel) -> Iterator[None]:
+    """Inside the block the configuration says which code a folder that is written holds."""
+    found = auto_map(model)
+    if found is None:
+        yield
+        return
+    model.config.auto_map = found
+    try:
+        yield
+    finally:
+        del model.config.auto_map  # other folders that the model is saved to have no code
+
+
 def follow_umask(folder: Path) -> None:
     """Give the files directly in a folder the rights of new files; safetensors makes files for their owner alone."""
     if os.name != "posix":
@@ -64,14 +75,92 @@ def follow_umask(folder: Path) -> None:
 
 
 @contextmanager
-def _auto_map(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block the configuration says which code a folder that is written holds."""
-    found = auto_map(model)
-    if found is None:
-        yield
-        return
-    model.config.auto_map = found
+def disk_errors() -> Iterator[None]:
+    """Inside the block nothing but files is written: what safetensors and torch raise then becomes an `OSError`.
+
+    A `RuntimeError` of a class of its own, such as a GPU without memory, passes through as it is.
+    """
     try:
         yield
-    finally:
-        del model.config.auto_map  # other folders that the model is saved to have no code
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:
+            raise
+        raise OSError("a checkpoint could not be written whole, the disk may be full") from error
+
+
+class LossSum(BaseModel):
+    """The training losses of the steps since the last line of metrics, as far as one process has computed them."""
+
+    model_config = STRICT
+
+    total: float = 0.0  #: nats a predicted token; over all processes, a step's part is the mean over its tokens
+    steps: Count = 0
+
+
+class _CheckpointState(BaseModel):
+    model_config = STRICT
+
+    global_step: Count
+
+
+@contextmanager
+def checkpoint_errors(checkpoint: str | Path, *files: str) -> Iterator[None]:
+    """Inside the block files of a checkpoint are loaded.
+
+    Raises:
+        InputError: one of ``files`` is not there, or loading fails.
+    """
+    folder = Path(checkpoint)
+    for name in files:
+        if not (folder / name).is_file():
+            raise InputError(f"the checkpoint lacks {name}; {REMEDY}", folder)
+    with library_errors(f"{' or '.join(files)} of the checkpoint is damaged; {REMEDY}", folder):
+        yield
+
+
+def step_of(checkpoint: Path) -> int | None:
+    """After how many steps a checkpoint was written; None: it was not written to its end."""
+    try:
+        state = read_record(
+            checkpoint / STATE, _CheckpointState, what="the state of the checkpoint", remedy="delete it"
+        )
+    except InputError:
+        return None
+    return state.global_step
+
+
+def save_losses(checkpoint: str | Path, losses: LossSum, rank: int) -> None:
+    """Put the losses of a process into a checkpoint."""
+    write_json(Path(checkpoint) / _losses(rank), losses.model_dump())
+
+
+def read_losses(checkpoint: str | Path, rank: int) -> LossSum:
+    """The losses of a process.
+
+    Raises:
+        InputError: they are missing or damaged.
+    """
+    what = "the sum of losses of the checkpoint"
+    return read_record(Path(checkpoint) / _losses(rank), LossSum, what=what, remedy=REMEDY)
+
+
+def _losses(rank: int) -> str:
+    return f"losses_{rank}.json"
+
+
+def require_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
+    """Stop where what an optimiser has loaded is not of its parameters.
+
+    Raises:
+        ValueError: there is nothing, or a tensor of another shape.
+    """
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    states = [(p, optimizer.state[p]) for p in parameters if optimizer.state.get(p)]
+    if not states:
+        raise ValueError("it holds no state of the optimiser")
+    for parameter, state in states:
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.dim() and value.shape != parameter.shape:
+                raise ValueError(f"{name} has the shape {tuple(value.shape)}, not {tuple(parameter.shape)}")

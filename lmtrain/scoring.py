@@ -1,21 +1,26 @@
-"""Log probabilities of the words of sentences under a trained network, in a scoring frame."""
+"""Log probabilities of the words of sentences under a trained network, in a scoring frame.
+
+The output layer runs only where something is to be predicted, see `Predictor`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import TokenScores, framed_scores
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter
+from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, to_device
-from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.tokenizer import WordVocabulary
 
 LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
@@ -98,3 +103,61 @@ def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatA
     if not np.isfinite(values).all():
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
     return values
+
+
+class Predictor:
+    """Logits, or the loss, of a model at chosen positions.
+
+    The output layer is most of a small model's work, and a masked model needs it at few positions. A hook
+    before it picks those out, so any architecture serves, also inside a distributed wrapper.
+    """
+
+    def __init__(self, model: nn.Module, head: str) -> None:
+        self._positions: Tensor | None = None
+        self._targets: Tensor | None = None
+        layer = getattr(model, head)
+        self._scores_targets = isinstance(layer, TargetHead)
+        self._handle = layer.register_forward_pre_hook(self._pick)
+
+    def _pick(self, module: nn.Module, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        if self._positions is None:
+            return None
+        hidden = arguments[0].flatten(0, 1).index_select(0, self._positions)
+        return (hidden, *arguments[1:]) if self._targets is None else (hidden, self._targets)
+
+    def __call__(self, model: nn.Module, batch: Batch, **options: Any) -> Tensor:
+        """Logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
+        inputs = {key: value for key, value in batch.items() if key not in ("positions", "targets")}
+        self._positions = batch["positions"]
+        try:
+            logits: Tensor = model(**inputs, **options).logits
+        finally:
+            self._positions = None
+        return logits
+
+    def loss(self, model: nn.Module, batch: Batch, *, reduction: str = "mean", **options: Any) -> Tensor:
+        """Cross-entropy with ``batch["targets"]``, nats: the mean, or with ``reduction="none"`` of each (T,)."""
+        if not self._scores_targets:
+            return functional.cross_entropy(
+                self(model, batch, **options).float(), batch["targets"], reduction=reduction
+            )
+        self._targets = batch["targets"]
+        try:
+            losses = -self(model, batch, **options)
+        finally:
+            self._targets = None
+        return losses if reduction == "none" else losses.mean()
+
+    def close(self) -> None:
+        """Take the hook away."""
+        self._handle.remove()
+
+
+@contextmanager
+def predictor(model: nn.Module, head: str) -> Iterator[Predictor]:
+    """A `Predictor` that leaves the model as it was."""
+    made = Predictor(model, head)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -23,7 +23,7 @@ from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.pieces.marking import MARKER
-from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
+from truesource.lmtrain.pieces.words import Marks, Pieces
 from truesource.lmtrain.tokenizer import SPECIALS, UNK, WordVocabulary, build_tokenizer, count_words, with_specials
 
 SubwordKind = Literal["bpe", "unigram"]

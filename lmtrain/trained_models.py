@@ -1,30 +1,32 @@
-"""Loading trained models as the kind of model they are."""
+"""Loading trained models as the kind of model they are, and their tokenisers for other models."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.base import CountingArchitecture
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
-from truesource.lmtrain.code import Code
+from truesource.lmtrain.architectures.ngram.models import NGRAM, NgramModel, NgramPieceModel, load_ngram
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import set_precision
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
-from truesource.lmtrain.model_registry import architecture_of, network_of
-from truesource.lmtrain.own.factory import code_for
-from truesource.lmtrain.own.loading import code_of, load_own
-from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.model_registry import network_of, network_of_type
+from truesource.lmtrain.own.architecture import code_of, load_own
+from truesource.lmtrain.own.settings import OwnSettings, code_for
 from truesource.lmtrain.own.shared import MODEL_TYPE
-from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
-from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.pieces.models import (
+    CausalPieceModel,
+    MaskedPieceModel,
+    load_checkpoint,
+    objective_of,
+    subword_model,
+)
+from truesource.lmtrain.references import Code
 from truesource.lmtrain.subwords import is_ours, is_subword
-from truesource.lmtrain.tokenizer import WordVocabulary
+from truesource.lmtrain.tokenizer import WordVocabulary, whole_words, with_specials
 from truesource.lmtrain.training_record import model_name
-from truesource.lmtrain.whole_words import whole_words
 from truesource.lmtrain.word_models import CausalModel, MaskedModel
 
 TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
@@ -48,13 +50,13 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     """Load a folder as the kind of model it is; no code in the folder is run.
 
     Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
-    whoever made them (see `truesource.lmtrain.whole_words`), counts as `NgramModel`
-    or `truesource.lmtrain.architectures.ngram.piece_model.NgramPieceModel`; everything else that
+    whoever made them (see `truesource.lmtrain.tokenizer`), counts as `NgramModel`
+    or `truesource.lmtrain.architectures.ngram.models.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
     a model of pieces that scores words, see `truesource.lmtrain.pieces`.
 
     Raises:
-        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.checkpoint.load_checkpoint`.
+        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.models.load_checkpoint`.
     """
     folder = Path(folder)
     model_type = model_type_of(folder)
@@ -65,10 +67,9 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
             folder,
             code="needs-code",
         )
-    architecture = architecture_of(model_type)
-    if isinstance(architecture, CountingArchitecture):
-        counted: TrainedModel = architecture.load(folder)
-        return counted
+    if model_type == NGRAM:
+        return load_ngram(folder)
+    architecture = network_of_type(model_type)
     config = load_config(folder)
     tokenizer = load_tokenizer(folder)
     encoder: WordVocabulary | None = None
@@ -102,8 +103,31 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
     """Load a folder that an architecture of one's own was trained in, with its code.
 
     Raises:
-        InputError: see `truesource.lmtrain.own.loading.load_own`.
+        InputError: see `truesource.lmtrain.own.architecture.load_own`.
     """
     network, tokenizer = load_own(folder, code, device=device)
     set_precision(network)
     return as_language_model(network, tokenizer, model_name(folder))
+
+
+def shared_tokenizer(folder: str | Path, model: ModelConfig) -> PreTrainedTokenizerFast:
+    """The tokeniser in a model folder, with the marks of the objective of ``model``.
+
+    Args:
+        folder: a model trained here.
+        model: settings of the model that is to have the tokeniser too.
+
+    Raises:
+        InputError: there is none, it was not made here, or it has words where ``model`` asks for pieces, or pieces
+            where it asks for words.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError("there is no such model folder to take the tokeniser from", folder)
+    found = load_tokenizer(folder)
+    if not is_ours(found):
+        raise InputError("the tokeniser was not made by truesource train; name the folder of a model that was", folder)
+    if is_subword(found) != (model.tokenizer != "word"):
+        has, asked = ("pieces", "words") if is_subword(found) else ("words", "pieces")
+        raise InputError(f"the tokeniser is one of {has}, but the model asks for {asked}; set model.tokenizer", folder)
+    return with_specials(deepcopy(found.backend_tokenizer), model.objective)

@@ -5,7 +5,7 @@ and ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` 
 and ``dev_ppl``, and what the monitor measured; losses in nats per predicted token). ``out`` appears when it is
 finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for the running step and save a
 checkpoint, or after a kill, the same call continues from the last checkpoint; on a CPU all files come out the same to
-the last bit but for ``times.jsonl`` (`truesource.lmtrain.times`).
+the last bit but for ``times.jsonl`` (`truesource.lmtrain.training_record`).
 
 Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding and
 dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the mean over
@@ -38,22 +38,19 @@ from truesource.grammar.support.files import (
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import holds
-from truesource.lmtrain.architectures.base import CountingArchitecture
-from truesource.lmtrain.callbacks import ModelMonitor
-from truesource.lmtrain.card import network_card, versions
+from truesource.lmtrain.architectures.ngram.training import train_ngram
+from truesource.lmtrain.architectures.settings import NgramSettings
+from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
-from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_code import why_code_stays
-from truesource.lmtrain.model_registry import architecture_for, completed
-from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
-from truesource.lmtrain.resuming import step_of
-from truesource.lmtrain.saving import save_model
+from truesource.lmtrain.model_registry import completed
+from truesource.lmtrain.saving import save_model, step_of
 from truesource.lmtrain.snapshots import copy_all
-from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from truesource.lmtrain.trained_models import TrainedModel, load_folder, load_trained
-from truesource.lmtrain.training_record import FILE
+from truesource.lmtrain.trainer import ModelMonitor
+from truesource.lmtrain.training_record import FILE, REQUEST, TIMES, file_digests, place_of, remove_used_up
 from truesource.lmtrain.training_run import TrainingRun
 
 if TYPE_CHECKING:
@@ -109,7 +106,6 @@ def train(
             run has ended.
     """
     model = completed(model)
-    kind = architecture_for(model)
     out = Path(out)
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
@@ -124,12 +120,12 @@ def train(
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
-        if isinstance(kind, CountingArchitecture):
+        if isinstance(model, NgramSettings):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
             if callbacks:
                 raise InputError(f"{model.architecture} is counted without steps, so it takes no callbacks")
-            from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor, tokenizer))
+            from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
@@ -271,5 +267,5 @@ def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
             shutil.copy(partial / name, folder / name)
         record["files"] = files
         write_json(folder / FILE, record)
-        write_text(folder / "README.md", network_card(record))
+        write_text(folder / "README.md", folder_card(record))
     discard(partial, out)

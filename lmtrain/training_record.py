@@ -1,20 +1,35 @@
-"""``training.json``, the record that training leaves in a model folder and in every snapshot, read again."""
+"""The records of a training in a model folder: ``training.json``, digests, times, and the partial folder.
+
+Training leaves ``training.json`` in a model folder and in every snapshot, with digests of the files, so that a changed
+byte is noticed when a file is read. How long it took is in ``times.jsonl``: all other files are the same at every
+training. A model is trained in a partial folder beside its place; a stopped training goes on from what stands there.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
 from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.support.records import STRICT, Count, FileName, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file, discard, write_text
+from truesource.grammar.support.records import STRICT, Count, FileName, read_record, read_records
 
 FILE = "training.json"
 WHAT = "the record of the training"
 REMEDY = "train the model again"
+TIMES = "times.jsonl"
+SUFFIX = ".partial"
+REQUEST = "request.json"  #: what is trained, in the partial folder
+#: mean loss in nats whose perplexity is a number
+Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
+Seconds = Annotated[float, Field(ge=0.0)]
 
 
 class TrainingRecord(BaseModel):
@@ -31,11 +46,7 @@ class TrainingRecord(BaseModel):
     corpus_digest: str | None = None
     license: str | None = None  #: of the model, for its card
     language: str | None = None
-    files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `truesource.lmtrain.integrity`
-
-
-#: mean loss in nats whose perplexity is a number
-Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
+    files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `truesource.lmtrain.training_record`
 
 
 @with_config(STRICT)
@@ -50,7 +61,6 @@ class MetricsRow(TypedDict):
     dev_loss: NotRequired[Loss | None]
     dev_ppl: NotRequired[float | None]
     relative_ppl: NotRequired[float | None]
-    seconds: NotRequired[float]  # of earlier versions, see `truesource.lmtrain.times`
 
 
 class ModelSettings(BaseModel):
@@ -105,3 +115,89 @@ def model_name(folder: Path) -> str:
     """
     named = read_training(folder).name if (folder / FILE).is_file() else None
     return folder.name if named is None else named
+
+
+@with_config(STRICT)
+class TimesRow(TypedDict):
+    """A line: the seconds of training until the line of ``metrics.jsonl`` of this step, those of stopped calls too."""
+
+    step: Count
+    seconds: Seconds
+
+
+def write_times(folder: Path, rows: Iterable[TimesRow]) -> None:
+    """Write the times of a training into its folder."""
+    write_text(folder / TIMES, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+
+
+def read_times(folder: Path, *, remedy: str = REMEDY) -> list[TimesRow]:
+    """The times of a training; empty where the folder has none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / TIMES
+    return [row for _, row in read_records(path, TimesRow, remedy=remedy)] if path.is_file() else []
+
+
+def training_seconds(folder: Path) -> float | None:
+    """How long the training of a finished model took, in all calls if it was stopped; None where nothing says so.
+
+    Raises:
+        InputError: the times are damaged.
+    """
+    rows = read_times(folder)
+    return rows[-1]["seconds"] if rows else None
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file directly in a model folder but the times; goes into ``training.json`` as ``files``."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != TIMES)
+    return {path.name: digest_file(path) for path in files}
+
+
+def require_unchanged(folder: Path, names: Iterable[str]) -> None:
+    """Stop where a file is not the one that training wrote.
+
+    Files that ``training.json`` does not list, and folders without one, are taken as they are.
+
+    Args:
+        folder: of the model.
+        names: files directly in it.
+
+    Raises:
+        InputError: a digest differs, or ``training.json`` is damaged.
+    """
+    if not (folder / FILE).is_file():
+        return
+    recorded = read_training(folder).files
+    for name in names:
+        path = folder / name
+        if name in recorded and path.is_file() and digest_file(path) != recorded[name]:
+            raise InputError(
+                f"this file is not the one that training wrote ({FILE} has its digest), it was damaged or edited;"
+                f" train the model again, or delete {FILE} if you changed it on purpose",
+                path,
+            )
+
+
+def place_of(out: Path) -> Path:
+    """Where the model ``out`` is trained."""
+    return out.with_name(f"{out.name}{SUFFIX}")
+
+
+def model_of(partial: Path) -> Path:
+    """The model that is trained in a partial folder."""
+    return partial.with_name(partial.name.removesuffix(SUFFIX))
+
+
+def remove_used_up(out: Path) -> None:
+    """Remove the partial folder of a finished model, which a kill has left; for the holder of the model's lock."""
+    partial = place_of(out)
+    try:
+        request = read_record(partial / REQUEST, dict[str, Any], remedy="start again")
+        made = read_record(out / FILE, dict[str, Any], remedy="train it again")
+    except InputError:  # one of the two is missing, or damaged
+        return
+    if all(made.get(key) == value for key, value in request.items()):
+        discard(partial, out)

@@ -1,10 +1,15 @@
-"""One training run on `transformers.Trainer`: our batches, our loss, one process or several."""
+"""One training run on `transformers.Trainer`: our batches, our loss, one process or several.
+
+Trackers that are shown the metrics are those that `transformers` knows, such as TensorBoard.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -20,31 +25,34 @@ from transformers import (
     TrainingArguments,
     set_seed,
 )
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK, get_available_reporting_integrations
 
 from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter, silent
-from truesource.lmtrain.architectures.base import NetworkArchitecture
-from truesource.lmtrain.callbacks import ModelMonitor, Watch
+from truesource.grammar.support.suggestions import did_you_mean
+from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, dev_batches
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.distributed import rank, world_size
-from truesource.lmtrain.encoding import encode_rows
-from truesource.lmtrain.heads import predictor
-from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.own.settings import OwnSettings
-from truesource.lmtrain.partial_folder import model_of
-from truesource.lmtrain.quiet import no_bars
-from truesource.lmtrain.resuming import (
+from truesource.lmtrain.saving import (
     LossSum,
     read_losses,
 )
-from truesource.lmtrain.scoring import batch_budget
+from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
-from truesource.lmtrain.trackers import events_beside, require_trackers
+from truesource.lmtrain.tokenizer import encode_rows
+from truesource.lmtrain.trainer import LossTrainer, ModelMonitor, Watch
+from truesource.lmtrain.training_record import model_of
+
+log = logging.getLogger("truesource")
+TENSORBOARD = "tensorboard"
+FOLDER = "TENSORBOARD_LOGGING_DIR"  #: where `transformers` looks for the folder of its events
 
 
 class TrainingRun:
@@ -219,3 +227,47 @@ def _start_at_unigram(model: PreTrainedModel, rows: Rows, end: int | None) -> No
             counts[end] += len(rows)
         with torch.no_grad():
             bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))
+
+
+def require_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that cannot be used, before anything is trained.
+
+    Raises:
+        InputError: `transformers` knows no such tracker (code ``no-tracker``), or it is not installed
+            (``missing-library``).
+    """
+    for name in names:
+        if name not in INTEGRATION_TO_CALLBACK:
+            similar = did_you_mean(name, INTEGRATION_TO_CALLBACK)
+            raise InputError(
+                f"training.report_to: there is no tracker {name!r}{similar or ';'} there are"
+                f" {', '.join(INTEGRATION_TO_CALLBACK)}",
+                code="no-tracker",
+            )
+        if name not in get_available_reporting_integrations():
+            raise InputError(
+                f"training.report_to: the tracker {name} is not installed; install its package, or leave it out",
+                code="missing-library",
+            )
+
+
+@contextmanager
+def events_beside(model: Path, names: Sequence[str]) -> Iterator[None]:
+    """Let TensorBoard write to ``<model>.tensorboard``, where the environment names no folder; inside the block.
+
+    Args:
+        model: folder that is made; it is renamed when it is finished, so events are beside it.
+        names: trackers in use.
+    """
+    if TENSORBOARD not in names:
+        yield
+        return
+    named = os.environ.get(FOLDER)
+    folder = named or str(model.with_name(f"{model.name}.tensorboard"))
+    log.info("events for TensorBoard: %s; tensorboard --logdir %s shows them", folder, folder)
+    os.environ[FOLDER] = folder
+    try:
+        yield
+    finally:
+        if named is None:
+            del os.environ[FOLDER]

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
     from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.lmtrain.function_model import FunctionModel
-    from truesource.lmtrain.model_registry import model_settings
+    from truesource.lmtrain.model_registry import model_settings, preset
     from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.presets import preset
     from truesource.lmtrain.training import train
 
 _HOMES = {
@@ -67,7 +66,7 @@ _HOMES = {
     "language": "truesource.grammar.pcfg",
     "load_model": "truesource.lmtrain.models",
     "model_settings": "truesource.lmtrain.model_registry",
-    "preset": "truesource.lmtrain.presets",
+    "preset": "truesource.lmtrain.model_registry",
     "split_merge": "truesource.grammar.estimate.split_merge.train",
     "train": "truesource.lmtrain.training",
 }

@@ -31,9 +31,9 @@ class InputError(ValueError):
     * ``missing-extra``: a library is not installed, see `truesource.grammar.support.extras`;
     * ``missing-ability``: a model lacks a method that is needed, see `truesource.generator.interface.abilities`; those
       of numbers that are no probabilities, see `truesource.generator.interface.model_checks`;
-    * those of code that a person names, see `truesource.lmtrain.code.load_code` and
-      `truesource.lmtrain.ready.require_model`; ``no-model``: a reference names no model;
-    * those of architectures of one's own, see `truesource.lmtrain.own.checks` and the modules beside it;
+    * those of code that a person names, see `truesource.lmtrain.references.load_code` and
+      `truesource.lmtrain.models.require_model`; ``no-model``: a reference names no model;
+    * those of architectures of one's own, see `truesource.lmtrain.own.architecture` and the modules beside it;
       ``needs-code``: a folder is loaded only together with its code;
     * ``too-few-models``, ``repeated-name``, ``different-texts``, ``real-text``, ``unknown-baseline``,
       ``no-run``: models or runs that do not compare;

@@ -1,15 +1,20 @@
-"""Settings that several architectures take."""
+"""The settings of every architecture, their presets and their objective, without torch: `SETTINGS`, by name.
+
+The networks are in `truesource.lmtrain.architectures.networks`, the counts in `truesource.lmtrain.architectures.ngram`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.config import ARCHITECTURE, ModelConfig
 
 if TYPE_CHECKING:
     from truesource.generator.interface.language_model import Objective
+
+DEFAULT = "gpt2"
 
 
 class NetworkSettings(ModelConfig):
@@ -73,3 +78,168 @@ class EncoderSettings(TransformerSettings):
     local_start: bool = Field(
         False, description="Start with attention heads of the first layer that look at the neighbouring words."
     )
+
+
+class GPT2Settings(TransformerSettings):
+    """A GPT-2."""
+
+    architecture: Literal["gpt2"] = Field("gpt2", description=ARCHITECTURE)
+    presets = {"tiny": {"heads": 4}, "paper": {"heads": 8, "ffn_dim": 1024, "max_positions": 1024}}
+
+
+class LlamaSettings(TransformerSettings):
+    """A Llama."""
+
+    architecture: Literal["llama"] = Field("llama", description=ARCHITECTURE)
+    presets = {
+        "tiny": {"heads": 4, "ffn_dim": 344},
+        "paper": {"heads": 8, "ffn_dim": 683, "tie_words": True},
+    }
+
+    kv_heads: int | None = Field(
+        None, ge=1, description="Number of heads of keys and values; a divisor of heads (default: heads)."
+    )
+    tie_words: bool | None = Field(None, description="Use the word vectors as output weights (default: no).")
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        if self.n_heads % self.n_kv_heads:
+            raise ValueError(f"heads {self.n_heads} is not a multiple of kv_heads {self.kv_heads}")
+        if self.dim // self.n_heads % 2:
+            raise ValueError(f"llama needs an even number of dim / heads, not {self.dim}/{self.n_heads}")
+        return self
+
+    @property
+    def n_kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.kv_heads or self.n_heads
+
+    def with_defaults(self) -> Self:
+        """Also with the heads of keys and values that are built."""
+        return super().with_defaults().model_copy(update={"kv_heads": self.n_kv_heads})
+
+
+class OPTSettings(TransformerSettings):
+    """An OPT."""
+
+    architecture: Literal["opt"] = Field("opt", description=ARCHITECTURE)
+    presets = {
+        "tiny": {"heads": 4},
+        "paper": {"heads": 8, "ffn_dim": 256, "max_positions": 512, "tie_words": False},
+    }
+
+    tie_words: bool | None = Field(None, description="Use the word vectors as output weights (default: yes).")
+
+
+class BERTSettings(EncoderSettings):
+    """A BERT."""
+
+    architecture: Literal["bert"] = Field("bert", description=ARCHITECTURE)
+    presets = {
+        "tiny": {"heads": 4, "local_start": True},
+        "paper": {"heads": 8, "ffn_dim": 256, "max_positions": 512},
+    }
+
+
+class RoBERTaSettings(EncoderSettings):
+    """A RoBERTa."""
+
+    architecture: Literal["roberta"] = Field("roberta", description=ARCHITECTURE)
+    presets = {"tiny": {"heads": 4, "local_start": True}, "paper": {"heads": 8, "ffn_dim": 256}}
+
+
+class DeBERTaSettings(EncoderSettings):
+    """A DeBERTa."""
+
+    architecture: Literal["deberta"] = Field("deberta", description=ARCHITECTURE)
+    model_type = "deberta-v2"
+    presets = {
+        "tiny": {"heads": 4, "local_start": True},
+        "paper": {"heads": 8, "ffn_dim": 256, "max_positions": 512},
+    }
+
+    variant: Literal["v2", "v3"] | None = Field(
+        None, description="Published variant of DeBERTa; default: the plain one, with relative positions alone."
+    )
+
+    @model_validator(mode="after")
+    def _local_start_has_distances(self) -> Self:
+        if self.local_start and self.variant is not None:
+            raise ValueError(f"local_start does not go with variant {self.variant}; set it to false")
+        return self
+
+
+class LSTMSettings(NetworkSettings):
+    """Stacked LSTM layers."""
+
+    architecture: Literal["lstm"] = Field("lstm", description=ARCHITECTURE)
+    presets = {"paper": {"layers": 3, "dim": 512}}
+
+    tie_words: bool | None = Field(None, description="Use the word vectors as output weights (default: yes).")
+
+
+class GatedCNNSettings(NetworkSettings):
+    """Residual blocks of one gated convolution each."""
+
+    architecture: Literal["gated_cnn"] = Field("gated_cnn", description=ARCHITECTURE)
+    presets = {"tiny": {"layers": 6, "kernel_size": 4}, "paper": {"kernel_size": 4}}
+
+    kernel_size: int | None = Field(None, ge=2, description="Number of tokens that a convolution sees (default: 4).")
+    tie_words: bool | None = Field(None, description="Use the word vectors as output weights (default: yes).")
+
+
+class AdaptiveSettings(TransformerSettings):
+    """A GPT-2 with an adaptive softmax."""
+
+    architecture: Literal["adaptive"] = Field("adaptive", description=ARCHITECTURE)
+    presets = {"tiny": {"heads": 4}, "paper": {"heads": 8, "ffn_dim": 1024}}
+
+    cutoffs: tuple[int, ...] | None = Field(
+        None, description="Rising token numbers, from 1 on, at which the clusters after the first begin."
+    )
+
+    @model_validator(mode="after")
+    def _cutoffs_rise(self) -> Self:
+        cutoffs = self.cutoffs
+        if cutoffs is not None and (not cutoffs or cutoffs[0] < 1 or list(cutoffs) != sorted(set(cutoffs))):
+            raise ValueError(f"cutoffs must be rising token numbers from 1 on, not {list(cutoffs)}")
+        return self
+
+
+class NgramSettings(ModelConfig):
+    """Counts of n-grams."""
+
+    objective: ClassVar[Objective] = "causal"
+    counts = True
+    architecture: Literal["ngram"] = Field("ngram", description=ARCHITECTURE)
+    presets = {"tiny": {"order": 3}, "paper": {"order": 3, "smoothing": "mle"}}
+
+    order: int = Field(3, ge=1, description="Number of tokens of the longest n-grams.")
+    smoothing: Literal["mle", "kneser_ney"] = Field(
+        "kneser_ney", description="Modified Kneser-Ney smoothing, or relative frequencies (mle)."
+    )
+
+    @property
+    def size(self) -> str:
+        """Order and smoothing."""
+        return f"{self.order}-{self.smoothing.replace('_', '-')}"
+
+
+#: by name of the architecture
+SETTINGS: dict[str, type[ModelConfig]] = {
+    "gpt2": GPT2Settings,
+    "llama": LlamaSettings,
+    "opt": OPTSettings,
+    "bert": BERTSettings,
+    "roberta": RoBERTaSettings,
+    "deberta": DeBERTaSettings,
+    "lstm": LSTMSettings,
+    "gated_cnn": GatedCNNSettings,
+    "adaptive": AdaptiveSettings,
+    "ngram": NgramSettings,
+}
+
+
+def names() -> list[str]:
+    """All architectures, in alphabetical order."""
+    return sorted(SETTINGS)

@@ -10,12 +10,16 @@ import numpy as np
 
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.decoding.beam_sampling import beam_sampling
-from truesource.lmtrain.decoding.beam_search import beam_search
-from truesource.lmtrain.decoding.sampling import sample_each, sample_in_groups
+from truesource.lmtrain.decoding.sampling import (
+    Hypothesis,
+    Stepper,
+    Walk,
+    beam_sampling,
+    beam_search,
+    sample_each,
+    sample_in_groups,
+)
 from truesource.lmtrain.decoding.settings import SAMPLING, Decoding
-from truesource.lmtrain.decoding.stepper import Stepper
-from truesource.lmtrain.decoding.walk import Hypothesis, Walk
 from truesource.lmtrain.tokenizer import WordVocabulary
 
 LOGITS = 2**25  #: maximum number of float64 log probabilities of one step in memory (256 MiB)

@@ -1,27 +1,52 @@
-"""An architecture of one's own, as training and scoring take one."""
+"""An architecture of one's own, as training and scoring take one, and reading its folders.
+
+It is tried on random tokens before any time is spent on it: can it be trained and scored?
+"""
 
 from __future__ import annotations
 
+import inspect
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
-from torch import nn
+from pydantic import BaseModel
+from safetensors.torch import load_file
+from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
+from transformers import PreTrainedTokenizerFast
 
+from truesource.generator.interface.foreign_code import code_errors
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.base import NetworkArchitecture
-from truesource.lmtrain.device import torch_device
-from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
-from truesource.lmtrain.own.factory import Factory, find
-from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens
+from truesource.grammar.support.records import STRICT, Count, Positive, read_record
+from truesource.lmtrain.architectures.networks import NetworkArchitecture
+from truesource.lmtrain.device import kept_random_states, torch_device
+from truesource.lmtrain.loading import (
+    library_errors,
+    load_tokenizer,
+    read_config_json,
+    require_tensors,
+    require_token_numbers,
+)
+from truesource.lmtrain.own.hub_network import FIRST_WORD, OwnConfig, random_tokens
 from truesource.lmtrain.own.network import HEAD, OwnNetwork
-from truesource.lmtrain.own.settings import OwnSettings
-from truesource.lmtrain.random_states import kept_random_states
+from truesource.lmtrain.own.settings import Factory, OwnSettings, find
+from truesource.lmtrain.own.shared import MODEL_TYPE
+from truesource.lmtrain.references import Code
 from truesource.lmtrain.tokenizer import SPECIALS, Encoder
+from truesource.lmtrain.training_record import require_unchanged
 
 _WORDS = 6  #: of the vocabulary that a network is tried with before there is one
+LENGTH = 12  #: tokens of the texts that it is tried on
+LONGEST = 2048  #: no longer text is tried
+TOLERANCE = 1e-3  #: largest difference of equal logits, relative to the spread of the logits
+WEIGHTS = "model.safetensors"
+log = logging.getLogger("truesource")
 
 
 @dataclass(frozen=True)
@@ -46,7 +71,7 @@ def build(settings: OwnSettings, vocabulary: Encoder) -> OwnNetwork:
 
     Raises:
         InputError: the code cannot be imported or fails, or the network cannot be trained; see
-            `truesource.lmtrain.own.checks`.
+            `truesource.lmtrain.own.architecture`.
     """
     special = {"pad_token_id": vocabulary.pad, "bos_token_id": vocabulary.bos, "eos_token_id": vocabulary.eos}
     return _tried(find(settings), settings, len(vocabulary), special)
@@ -120,3 +145,278 @@ def _tried(factory: Factory, settings: OwnSettings, size: int, special: dict[str
 
 def _longest(config: OwnConfig) -> int | None:
     return config.max_positions
+
+
+class OwnRecord(BaseModel):
+    """What is read of ``config.json``."""
+
+    model_config = STRICT
+
+    vocab_size: Positive
+    code: str
+    code_digest: str | None = None
+    code_settings: dict[str, Any] | None = None
+    objective: Literal["causal", "masked"] = "causal"
+    max_positions: Positive | None = None
+    pad_token_id: Count | None = None
+    bos_token_id: Count | None = None
+    eos_token_id: Count | None = None
+
+
+def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[OwnNetwork, PreTrainedTokenizerFast]:
+    """Load a network of one's own and its tokeniser.
+
+    Args:
+        folder: trained here.
+        code: that the person names; what the folder says of its code is compared with it, and never run.
+        device: such as ``"cpu"``; None: see `truesource.lmtrain.device`.
+
+    Raises:
+        InputError: the folder holds no such model (code ``other-model``), the code does not take its settings or makes
+            a module of other weights, a file is damaged, or the network fails a check.
+    """
+    path = folder / "config.json"
+    if not path.is_file():
+        raise InputError("there is no trained model here; train one, or finish its training", folder, code="missing")
+    if read_config_json(path).get("model_type") != MODEL_TYPE:
+        raise InputError(
+            "the model of this folder is not an architecture of one's own; name the folder without code before it",
+            folder,
+            code="other-model",
+        )
+    record = read_record(path, OwnRecord, what="the configuration of the model", remedy="train the model again")
+    require_unchanged(folder, ["config.json"])
+    _warn_of_other_code(record, code, folder)
+    tokenizer = load_tokenizer(folder)
+    with kept_random_states():
+        network = _built(record, code)
+        _load_weights(network, folder)
+        require_token_numbers(tokenizer, network, folder)
+        require_unchanged(folder, ["generation_config.json", WEIGHTS])
+        place = torch_device(device)
+        with library_errors(f"the model cannot be put on the device {str(place)!r}", folder):
+            network = network.to(place).eval()
+        check_reading(network)
+    return network, tokenizer
+
+
+def code_of(folder: Path) -> str:
+    """What the code of a trained folder was called, for messages; it is not run."""
+    named = read_config_json(folder / "config.json").get("code")
+    return named if isinstance(named, str) and named else "file.py:name"
+
+
+def _built(record: OwnRecord, code: Code) -> OwnNetwork:
+    given = dict(record.code_settings or {})
+    settings = OwnSettings(
+        **{
+            **given,
+            "architecture": record.code,
+            "objective": record.objective,
+            "max_positions": record.max_positions,
+        }
+    )
+    special = {name: getattr(record, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
+    return network_of_code(Factory.of(code), settings, record.vocab_size, special)
+
+
+def _warn_of_other_code(record: OwnRecord, code: Code, folder: Path) -> None:
+    if record.code.rpartition(":")[2] != code.name.rpartition(":")[2]:
+        log.warning("%s was trained as %s, not as %s", folder, record.code, code.name)
+    elif record.code_digest != code.digest:
+        log.warning(
+            "%s was trained with another version of the code of %s; its numbers may not be those of then",
+            folder,
+            code.name,
+        )
+
+
+def _load_weights(network: OwnNetwork, folder: Path) -> None:
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise InputError(f"there are no weights beside config.json ({WEIGHTS}); finish the training", folder)
+    with library_errors("the model cannot be loaded", folder):
+        stored = load_file(path)
+    wanted: Mapping[str, torch.Tensor] = network.state_dict()
+    tied = network.all_tied_weights_keys
+    missing = [name for name in wanted if name not in stored and tied.get(name, name) not in stored]
+    mismatched = [
+        (name, tuple(tensor.shape), tuple(wanted[name].shape))
+        for name, tensor in stored.items()
+        if name in wanted and tensor.shape != wanted[name].shape
+    ]
+    require_tensors(missing, [name for name in stored if name not in wanted], mismatched, folder)
+    network.load_state_dict(stored, strict=False)
+
+
+@torch.inference_mode()
+def check_reading(network: OwnNetwork) -> None:
+    """Stop where the logits of a network in evaluation mode are not those of a language model.
+
+    Raises:
+        InputError: they are not finite (code ``bad-logits``), differ from call to call (``random-logits``), depend on
+            other texts of the batch (``mixes-rows``), those of a causal model on later tokens (``looks-ahead``), or
+            those of a masked model on padding (``reads-padding``); or forward takes other arguments (``code-failed``).
+    """
+    network.eval()
+    _check_arguments(network)
+    ids = _tokens(network, 3)
+    first, again = (network(input_ids=ids).logits.float() for _ in range(2))
+    if not bool(first.isfinite().all()):
+        raise InputError(f"{network.code} returns logits that are not finite", code="bad-logits")
+    if not _equal(network, first, again):
+        raise InputError(
+            f"{network.code} returns other logits at each call; random parts, such as dropout, must rest in evaluation"
+            " mode (self.training is False)",
+            code="random-logits",
+        )
+    check_dependence(network)
+
+
+def _check_arguments(network: OwnNetwork) -> None:
+    """Stop where forward cannot be called with the tokens and the mask."""
+    forward = network.module.forward
+    try:
+        signature = inspect.signature(forward)
+    except (TypeError, ValueError):  # such as of a method written in C
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise InputError(
+            f"forward of {network.code} takes {signature}, but it is called as forward(input_ids, attention_mask);"
+            " a causal module may ignore the mask",
+            network.source,
+            code="code-failed",
+        ) from error
+
+
+@torch.inference_mode()
+def check_longest(network: OwnNetwork) -> None:
+    """Read a text of the largest length that the network says it takes, up to `LONGEST` tokens.
+
+    Raises:
+        InputError: the module raises (code ``code-failed``), or returns no logits of these tokens (``bad-logits``).
+    """
+    longest = min(network.config.max_positions or LENGTH, LONGEST)
+    network.eval()(input_ids=random_tokens(network.config.vocab_size, 1, longest).to(network.device))
+
+
+@torch.inference_mode()
+def check_dependence(network: OwnNetwork) -> None:
+    """Stop where logits depend on what they must not depend on; see `check_reading`.
+
+    Raises:
+        InputError: the same.
+    """
+    network.eval()
+    ids = _tokens(network, 3)
+    logits = network(input_ids=ids).logits.float()
+    if not bool(logits.isfinite().all()):  # of changed weights
+        return
+    half = ids.shape[1] // 2
+    if network.config.objective == "causal":
+        later = ids.clone()
+        later[:, half:] = _others(ids[:, half:], network.config.vocab_size)
+        changed = network(input_ids=later).logits.float()[:, :half]
+        alone = network(input_ids=ids[:, :half]).logits.float()
+        if not _equal(network, changed, logits[:, :half]) or not _equal(network, alone, logits[:, :half]):
+            raise InputError(
+                f"{network.code} looks ahead: its logits at a token change with the tokens after it, so no probability"
+                " of a text would be true; make it causal, or give the model the setting objective: masked",
+                code="looks-ahead",
+            )
+    if not _equal(network, network(input_ids=ids[1:2]).logits.float(), logits[1:2]):
+        raise InputError(
+            f"{network.code} mixes the texts of a batch: its logits of a text change with the other texts"
+            " (nn.GRU, nn.LSTM and nn.MultiheadAttention need batch_first=True)",
+            code="mixes-rows",
+        )
+    if network.config.objective == "masked":
+        mask = torch.ones_like(ids)
+        mask[:, half:] = 0
+        padded = torch.where(mask.bool(), ids, network.config.pad_token_id or 0)
+        seen = network(input_ids=padded, attention_mask=mask).logits.float()[:, :half]
+        if not _equal(network, seen, network(input_ids=ids[:, :half]).logits.float()):
+            raise InputError(
+                f"{network.code} reads padding: its logits change with the tokens where attention_mask is 0;"
+                " use the mask",
+                code="reads-padding",
+            )
+
+
+def check_training(network: OwnNetwork, twin: OwnNetwork) -> None:
+    """Stop where a network cannot be trained, or would not come back from its folder as it was.
+
+    Args:
+        network: the one to be trained; it is left as it is.
+        twin: another one of the same code and settings, which is used up.
+
+    Raises:
+        InputError: with the weights of the first the twin gives other logits (code ``not-saved``); it looks ahead,
+            or mixes texts, with other weights than the initial ones; no weight is trained (``no-parameters``), or its
+            gradient cannot be computed (``code-failed``).
+    """
+    twin.load_state_dict(network.state_dict())
+    ids = _tokens(network, 3)
+    with torch.inference_mode():
+        if not _equal(network, *(one.eval()(input_ids=ids).logits.float() for one in (network, twin))):
+            raise InputError(
+                f"{network.code} made twice, with the same weights, returns other logits; what is random in it must"
+                " be a parameter or a buffer (register_buffer), or it is lost when the model is saved",
+                code="not-saved",
+            )
+        generator = torch.Generator().manual_seed(1)
+        for parameter in twin.parameters():  # initial weights of zero hide what the network looks at
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
+            parameter.add_((0.1 * noise).to(parameter.device, parameter.dtype))
+    check_dependence(twin)
+    twin.train()
+    with torch.enable_grad():
+        logits = twin(input_ids=ids).logits
+        if not logits.requires_grad:
+            raise InputError(
+                f"the logits of {network.code} do not depend on a weight that is trained", code="no-parameters"
+            )
+        with code_errors(f"{network.code}, in its gradient,", twin.source):
+            logits.float().logsumexp(-1).mean().backward()
+
+
+def check_memory(network: OwnNetwork) -> None:
+    """Stop where weights cannot be saved.
+
+    Raises:
+        InputError: two overlap in memory and are not the same (code ``shared-memory``).
+    """
+    held = {
+        (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size(), tuple(tensor.shape)): name
+        for name, tensor in network.state_dict().items()
+        if tensor.numel() and tensor.is_contiguous()
+    }
+    spans = sorted(held.items())
+    for (one, first), (other, second) in pairwise(spans):
+        if other[0] < one[1]:
+            raise InputError(
+                f"{first} and {second} of {network.code} lie in the same memory and are not the same tensor, so they"
+                " cannot be saved; tie whole parameters, or copy one",
+                code="shared-memory",
+            )
+
+
+def _tokens(network: OwnNetwork, rows: int) -> Tensor:
+    length = min(LENGTH, network.config.max_positions or LENGTH)
+    return random_tokens(network.config.vocab_size, rows, length).to(network.device)
+
+
+def _others(ids: Tensor, size: int) -> Tensor:
+    """Another token at each place, out of those that `random_tokens` draws from."""
+    least = FIRST_WORD if size > FIRST_WORD + 1 else 0
+    return (ids - least + 1) % (size - least) + least
+
+
+def _equal(network: OwnNetwork, one: Tensor, other: Tensor) -> bool:
+    """Whether logits are equal up to rounding in the least exact type of the weights."""
+    spread = float((other - other.mean(dim=-1, keepdim=True)).abs().max())
+    exactness = [torch.finfo(p.dtype).eps for p in network.parameters() if p.is_floating_point() or p.is_complex()]
+    limit = max(TOLERANCE, *(16 * eps for eps in exactness))
+    return bool((one - other).abs().max() <= limit * spread + 1e-7 * float(other.abs().max()))

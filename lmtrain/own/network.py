@@ -1,8 +1,20 @@
-"""A module of one's own as a network of `transformers`: configuration, checked logits, steps, hidden states."""
+"""A module of one's own as a network of `transformers`: configuration, checked logits, steps, hidden states.
+
+It keeps of a text any nest of tensors, flattened to a list and made again. Its file may go into the folder of the model
+if it runs there by itself, see `code_copy`, which reads it and runs nothing of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import hashlib
+import io
+import sys
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,14 +25,18 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from truesource.generator.interface.foreign_code import code_errors
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.states import RecurrentStates
-from truesource.lmtrain.code import Code
-from truesource.lmtrain.own.code_copy import code_copy
 from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens, tied_weights
-from truesource.lmtrain.own.states import GrowingStates, nest_like, tensors_of
+from truesource.lmtrain.references import Code
 
 HEAD = "head"  #: attribute of `OwnNetwork` that all logits go through
 TOLERANCE = 1e-3  #: largest difference of logits of `step` and of `forward`, relative to the largest logit
 _TRIED = 5  #: tokens that the two are compared on
+_INSTALLED = {"site-packages", "dist-packages"}
+#: names by which a file finds others that `imports` does not see, and what that means
+_HIDDEN = {
+    "__file__": "looks for files beside it (__file__)",
+    "__import__": "imports modules by names made at run time",
+}
 
 
 class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
@@ -37,7 +53,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         """Join a module, the configuration that it was built by, and its code."""
         super().__init__(config)
         self.module = module
-        self.head = nn.Identity()  # a place for hooks: see `truesource.lmtrain.heads`
+        self.head = nn.Identity()  # a place for hooks: see `truesource.lmtrain.scoring`
         self._tied_weights_keys = tied_weights(self)
         self.source = made_by.source
         self.code_copy = code_copy(made_by)  #: of the file, for the folder of the model
@@ -199,3 +215,110 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
 
 def _shape(tensor: Tensor) -> str:
     return " x ".join(map(str, tensor.shape)) or "a single number"
+
+
+@dataclass(frozen=True)
+class CodeCopy:
+    """A file that goes into the folder, or why none does."""
+
+    name: str  #: of the class or function in the file; it may have dots
+    content: bytes | None  #: None: the file cannot go
+    reason: str | None  #: then: what the file does, to be read after "it"
+
+
+def code_copy(code: Code) -> CodeCopy:
+    """The file of code as it was imported, if it needs no other file but those of installed packages."""
+    name = code.name.rpartition(":")[2]
+    if code.source is None or code.source.suffix != ".py" or not code.source.is_file():
+        return CodeCopy(name, None, "is no file of Python")
+    content = code.source.read_bytes()
+    if hashlib.sha256(content).hexdigest() != code.digest:
+        return CodeCopy(name, None, "has changed since it was imported")
+    if tokenize.detect_encoding(io.BytesIO(content).readline)[0] not in ("utf-8", "utf-8-sig"):
+        return CodeCopy(name, None, "is not written in UTF-8")
+    reason = next(_reasons(ast.parse(content), code.source.resolve().parent), None)
+    return CodeCopy(name, None if reason else content, reason)
+
+
+def _reasons(tree: ast.Module, folder: Path) -> Iterator[str]:
+    """Why a file of a folder cannot run elsewhere."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in _HIDDEN:
+            yield _HIDDEN[node.id]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            yield f"imports its neighbour {'.' * node.level}{node.module or node.names[0].name}"
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            yield from filter(None, (_why_not(name.partition(".")[0], folder) for name in named))
+
+
+def _why_not(root: str, folder: Path) -> str | None:
+    """Why another machine may lack a top-level module; None: it is installed as a package, or of Python."""
+    if root == "truesource":
+        return "imports truesource"
+    if root in ("importlib", "runpy"):
+        return _HIDDEN["__import__"]
+    if root in sys.builtin_module_names:
+        return None
+    found = PathFinder.find_spec(root, [str(folder), *sys.path])
+    if found is None:  # not here either, so the code does without it
+        return None
+    places = [found.origin] if found.origin else [*(found.submodule_search_locations or ())]
+    if any(_INSTALLED.intersection(Path(place).parts) for place in places):
+        return None
+    beside = any(folder in [*Path(place).resolve().parents][:2] for place in places)  # root.py, root/__init__.py
+    if root in sys.stdlib_module_names and not beside:
+        return None
+    return f"imports {root}, which lies beside it" if beside else f"imports {root}, which is not an installed package"
+
+
+def tensors_of(state: Any) -> list[Tensor]:
+    """The tensors in a nest of tuples, lists and dicts, in order.
+
+    Raises:
+        InputError: it holds something else, such as a number (code ``bad-step``).
+    """
+    if isinstance(state, Tensor):
+        return [state]
+    if state is None:
+        return []
+    if isinstance(state, Mapping):
+        return [tensor for value in state.values() for tensor in tensors_of(value)]
+    if isinstance(state, Sequence) and not isinstance(state, str):
+        return [tensor for value in state for tensor in tensors_of(value)]
+    raise InputError(
+        f"step returns a state with a {type(state).__name__} in it; it must be made of tensors (B, ...) alone,"
+        " in tuples, lists or dicts",
+        code="bad-step",
+    )
+
+
+def nest_like(state: Any, tensors: Sequence[Tensor]) -> Any:
+    """The same nest as ``state`` with other tensors in it."""
+    remaining = iter(tensors)
+
+    def filled(part: Any) -> Any:
+        if part is None:
+            return None
+        if isinstance(part, Tensor):
+            return next(remaining)
+        if isinstance(part, Mapping):
+            return {key: filled(value) for key, value in part.items()}
+        values = [filled(value) for value in part]
+        if hasattr(part, "_fields"):
+            return type(part)(*values)
+        return tuple(values) if isinstance(part, tuple) else values
+
+    return filled(state)
+
+
+class GrowingStates:
+    """Tensors with a row for each text whose other sizes grow with it, such as keys and values."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = list(tensors)
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keep the rows ``indices`` (int64 or bool mask), in that order; a number may be repeated."""
+        rows = indices.nonzero()[:, 0] if indices.dtype == torch.bool else indices
+        self.tensors = [tensor.index_select(0, rows) for tensor in self.tensors]

@@ -1,22 +1,43 @@
-"""Settings of an architecture of one's own: those of every model, and whatever its code takes."""
+"""Settings of an architecture of one's own, and its code: found, compared with the settings, called.
+
+The settings are those of every model, and whatever the code takes.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import Parameter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.own.shared import OURS, changed_settings, is_plain, plain
+from truesource.lmtrain.references import Code, code_of_architecture, load_code
+
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+#: annotations that are checked
+_PLAIN: dict[str, type | tuple[type, ...]] = {
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+    "str": str,
+}
+_NAMED = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 class OwnSettings(ModelConfig):
     """A model whose architecture is code that a person names.
 
     All keys that are no fields are settings of the code, in the same flat mapping. Nothing is imported or run to make
-    these; `truesource.lmtrain.own.factory.completed` compares them with the code.
+    these; `truesource.lmtrain.own.settings.completed` compares them with the code.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -77,3 +98,131 @@ class OwnSettings(ModelConfig):
             return self.name
         known = self.model_copy(update={"architecture": self.architecture.rpartition(":")[2]})
         return re.sub(r"[^\w.-]+", "-", super(OwnSettings, known).label)
+
+
+@dataclass(frozen=True)
+class Factory:
+    """A class or function that is called as ``code(vocabulary_size, **settings)`` and returns a `torch.nn.Module`."""
+
+    code: Code
+    parameters: Mapping[str, Parameter]  #: by name, those that take settings
+    open: bool  #: it takes settings of any name
+
+    @classmethod
+    def of(cls, code: Code) -> Factory:
+        """Look at the signature.
+
+        Raises:
+            InputError: the object cannot be called (code ``not-callable``), or not with a number of tokens (``input``).
+        """
+        if not callable(code.object):
+            raise _error(code, f"is a {type(code.object).__name__}, which cannot be called", "not-callable")
+        try:
+            parameters = list(inspect.signature(code.object).parameters.values())
+        except (TypeError, ValueError):  # such as of a class written in C
+            return cls(code, {}, True)
+        first = parameters[0] if parameters else None
+        if first is None or first.kind not in (
+            Parameter.POSITIONAL_ONLY,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            Parameter.VAR_POSITIONAL,
+        ):
+            raise _error(code, "takes no positional argument; its first one must be the number of tokens", "input")
+        named = {p.name: p for p in parameters[1:] if p.kind in _BY_NAME}
+        return cls(code, named, any(p.kind is Parameter.VAR_KEYWORD for p in parameters))
+
+    @property
+    def objective(self) -> Objective | None:
+        """What the code says that it predicts from; None: nothing, or nothing that there is."""
+        stated = getattr(self.code.object, "objective", None)
+        return next((known for known in get_args(Objective) if known == stated), None)
+
+    def completed(self, settings: OwnSettings) -> OwnSettings:
+        """The settings with the defaults of the signature, so that equal models have equal settings.
+
+        Raises:
+            InputError: the code takes no such setting (code ``unknown-setting``) or needs another one
+                (``missing-setting``), a value is of another type (``wrong-setting``), or the code has another objective
+                (``other-objective``).
+        """
+        given = settings.settings
+        if not self.open:
+            for name in given:
+                if name not in self.parameters:
+                    raise _error(self.code, f"takes no setting {name}; {self._listed()}", "unknown-setting")
+        for name, value in given.items():
+            self._check_type(name, value)
+        needed = [
+            name
+            for name, parameter in self.parameters.items()
+            if parameter.default is Parameter.empty and name not in given and name not in OURS
+        ]
+        if needed:
+            raise _error(self.code, f"needs the setting {needed[0]}; {self._listed()}", "missing-setting")
+        changed = {name: plain(p.default) for name, p in self.parameters.items() if is_plain(p.default)}
+        limit = settings.max_positions
+        if limit is None:
+            limit = changed.get("max_positions", getattr(self.code.object, "max_positions", None))
+        if limit is not None and not (isinstance(limit, int) and limit >= 3):
+            raise _error(self.code, f"has max_positions {limit!r}, which must be 3 or more", "wrong-setting")
+        stated = getattr(self.code.object, "objective", settings.objective)
+        if stated != settings.objective:
+            raise _error(
+                self.code,
+                f"has the objective {stated!r}, but its settings say {settings.objective!r};"
+                " give the model the setting objective: causal or masked, as the code has it",
+                "other-objective",
+            )
+        known = {k: v for k, v in changed.items() if k not in OwnSettings.model_fields}
+        values = {**settings.model_dump(), **{k: v for k, v in known.items() if k not in given}}
+        values |= {"max_positions": limit, "code_digest": self.code.digest, "code_base": settings.code_base}
+        return OwnSettings(**values)
+
+    def arguments(self, settings: OwnSettings) -> dict[str, Any]:
+        """What the code is called with: the settings that differ from its own defaults."""
+        ours = {name: getattr(settings, name) for name in OURS if name in self.parameters}
+        return changed_settings(self.parameters, {**settings.settings, **ours})
+
+    def _check_type(self, name: str, value: Any) -> None:
+        annotation = self.parameters[name].annotation if name in self.parameters else None
+        kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        expected = _PLAIN.get(kind)
+        if expected is None:
+            return
+        if not isinstance(value, expected) or (isinstance(value, bool) and kind != "bool"):
+            raise _error(self.code, f"needs {_NAMED[kind]} as {name}, not {value!r}", "wrong-setting")
+
+    def _listed(self) -> str:
+        names = [name for name in self.parameters if name not in OwnSettings.model_fields]
+        return f"its settings are {', '.join(names)}" if names else "it has no settings"
+
+
+def find(settings: OwnSettings) -> Factory:
+    """The code that the settings name.
+
+    Raises:
+        InputError: see `code_for`, and `Factory.of`.
+    """
+    return Factory.of(code_for(settings))
+
+
+def code_for(settings: OwnSettings) -> Code:
+    """Import the code that the settings name.
+
+    Raises:
+        InputError: see `truesource.lmtrain.references.load_code`.
+    """
+    return load_code(code_of_architecture(settings.architecture), settings.code_base)
+
+
+def completed(settings: OwnSettings) -> OwnSettings:
+    """Settings compared with the code that they name, its defaults and its digest among them; this imports the code.
+
+    Raises:
+        InputError: see `find` and `Factory.completed`.
+    """
+    return find(settings).completed(settings)
+
+
+def _error(code: Code, problem: str, kind: str) -> InputError:
+    return InputError(f"{code.name} {problem}", code.source, code=kind)

@@ -1,4 +1,4 @@
-"""Models of pieces, each a `LanguageModel` of words."""
+"""Models of pieces, each a `LanguageModel` of words, made here or by whomever."""
 
 from __future__ import annotations
 
@@ -6,32 +6,47 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
+import torch
 from tokenizers.models import WordLevel
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import Objective, TokenScores
 from truesource.generator.interface.piece_model import PieceTokenizer
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.decoding.decode import Alphabet
-from truesource.lmtrain.decoding.network import NetworkStepper
-from truesource.lmtrain.heads import predictor
-from truesource.lmtrain.model_registry import network_names
-from truesource.lmtrain.network_size import token_count
-from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, row_log_probs, row_steps
-from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
+from truesource.lmtrain.decoding.steppers import NetworkStepper, without_cache
+from truesource.lmtrain.loading import load_network, token_count
+from truesource.lmtrain.model_registry import network_names, network_of
+from truesource.lmtrain.pieces.incremental_scorer import FixedStates, KeyValues, NetworkScorer, WholeTexts, memory_of
 from truesource.lmtrain.pieces.inventory import read_pieces
-from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, WholeTexts, memory_of
-from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
-from truesource.lmtrain.pieces.scoring import score_causal_words, score_masked_words
-from truesource.lmtrain.pieces.word_aligner import Marks, WordAligner
-from truesource.lmtrain.scoring import batch_budget
+from truesource.lmtrain.pieces.scoring import (
+    OpenPredictor,
+    row_log_probs,
+    row_steps,
+    score_causal_words,
+    score_masked_words,
+)
+from truesource.lmtrain.pieces.words import (
+    Marks,
+    OffsetAligner,
+    OpenVocabulary,
+    WordAligner,
+    numbers,
+    reading_of,
+)
+from truesource.lmtrain.scoring import batch_budget, predictor
+from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 
@@ -242,3 +257,98 @@ def _everywhere(model: nn.Module) -> Iterator[Callable[[nn.Module, Batch], Tenso
         return logits.flatten(0, 1).index_select(0, batch["positions"])
 
     yield predict
+
+
+def load_checkpoint(
+    folder: Path,
+    config: PreTrainedConfig,
+    tokenizer: PreTrainedTokenizerFast,
+    name: str,
+    *,
+    device: str | None = None,
+) -> CausalPieceModel | MaskedPieceModel:
+    """Load a folder made by ``save_pretrained`` of a causal or masked model and its fast tokeniser.
+
+    Weights are read as 32-bit numbers. With a subword tokeniser of ours the text has its ``<bos>`` and ``<eos>``
+    around it. With another, a causal model starts from the tokeniser's ``bos`` (else ``cls``) token and ends with
+    its ``eos`` (else ``sep``), and a masked one has around the text what the tokeniser puts there.
+
+    Args:
+        folder: with ``config.json``, weights, ``tokenizer.json``.
+        config: of that folder, see `truesource.lmtrain.loading.load_config`.
+        tokenizer: of that folder, see `truesource.lmtrain.loading.load_tokenizer`.
+        name: in tables.
+        device: such as ``"cpu"``; None: a GPU when there is one.
+
+    Raises:
+        InputError: something is absent or damaged, the model is neither causal nor masked, its weights are not those
+            of its configuration (see `lmtrain.loading.load_network`), or the tokeniser does not belong to it.
+    """
+    objective = objective_of(config, folder)
+    model = load_network(folder, config, tokenizer, objective, device)
+    if is_ours(tokenizer) and is_subword(tokenizer) and network_of(config) is not None:
+        return subword_model(model, tokenizer, name)
+    kind = CausalPieceModel if objective == "causal" else MaskedPieceModel
+    aligner = OffsetAligner(tokenizer, objective)
+    loaded = kind(model, tokenizer, aligner, name, longest=_positions(model, tokenizer))
+    if objective == "causal" and _sees_ahead(loaded.model):
+        raise InputError(
+            "this causal model reads what stands right of the word it predicts; it cannot be scored", folder
+        )
+    return loaded
+
+
+def subword_model(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str
+) -> CausalPieceModel | MaskedPieceModel:
+    """A network of one of our architectures with a subword tokeniser made here.
+
+    Raises:
+        InputError: the architecture is unknown here.
+    """
+    architecture = network_of(model.config)
+    if architecture is None:
+        raise InputError(f"a model of type {model.config.model_type!r} is not an architecture known here")
+    kind = CausalPieceModel if architecture.objective == "causal" else MaskedPieceModel
+    longest = architecture.longest(model.config)
+    return kind(model, tokenizer, SubwordVocabulary(tokenizer), name, head=architecture.head, longest=longest)
+
+
+def objective_of(config: Any, folder: Path) -> Objective:
+    """What a checkpoint was trained for, by the class that its configuration names.
+
+    Raises:
+        InputError: neither to predict the next token nor masked ones.
+    """
+    name = (getattr(config, "architectures", None) or ["nothing"])[0]
+    if name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+        return "causal"
+    if name in MODEL_FOR_MASKED_LM_MAPPING_NAMES.values():
+        return "masked"
+    architecture = network_of(config)
+    if architecture is not None and name.endswith(("LMHeadModel", "ForCausalLM", "ForMaskedLM")):
+        return architecture.objective
+    raise InputError(f"the checkpoint holds a {name}, which is neither a causal nor a masked language model", folder)
+
+
+def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int | None:
+    """The most tokens that the network and its tokeniser take; None: any number."""
+    limits = [int(tokenizer.model_max_length)]
+    stated = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if stated is not None and stated > 0:
+        limits.append(int(stated))
+    for name, module in model.named_modules():  # some tables of positions start after the number of <pad>
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    return min(limits) if min(limits) < 10**9 else None
+
+
+def _sees_ahead(model: PreTrainedModel) -> bool:
+    """Whether the logits of a causal model change with a token further right."""
+    size = token_count(model)
+    ids = torch.arange(8, device=model.device).remainder(size)[None]
+    other = ids.clone()
+    other[0, -1] = (other[0, -1] + 1) % size
+    with torch.inference_mode():
+        one, two = (model.eval()(input_ids=x).logits[0, :-1].double() for x in (ids, other))
+    return bool((one - two).abs().max() > 1e-5 * one.abs().max().clamp(min=1.0))

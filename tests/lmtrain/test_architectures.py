@@ -15,13 +15,12 @@ from torch import nn
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures import names
-from truesource.lmtrain.architectures.adaptive.model import usual_cutoffs
+from truesource.lmtrain.architectures.networks import usual_cutoffs
+from truesource.lmtrain.architectures.settings import names
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import causal_batch, masked_batch
-from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.model_registry import (
     model_settings,
     network_architecture,
@@ -30,6 +29,7 @@ from truesource.lmtrain.model_registry import (
     settings_class,
 )
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.scoring import predictor
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.word_models import CausalModel, MaskedModel
 

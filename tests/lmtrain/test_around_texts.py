@@ -17,9 +17,9 @@ from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.unigram_em import uniform_scores
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.quiet import no_bars
 
 END = "<|endoftext|>"
 TEXT = "the cat"

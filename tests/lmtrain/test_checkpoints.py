@@ -31,10 +31,10 @@ from transformers import (
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from truesource.lmtrain.pieces.offsets import OffsetAligner
-from truesource.lmtrain.quiet import no_bars
+from truesource.lmtrain.pieces.words import OffsetAligner
 
 LINES = ["the cat sat on the mat", "theatre cats sat there", "a cat , said the catty mat", "naïve cafés 日本"] * 2
 TEXT = [line.split() for line in LINES[:4]] + [["mat"], ["the", "seaside", "cat"]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.code import is_code, load_code
+from truesource.lmtrain.references import is_code, load_code
 
 
 def write(path: Path, text: str) -> Path:
@@ -158,6 +158,8 @@ def test_a_call_that_raises_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_code_needs_no_torch() -> None:
-    loaded = "import sys; import truesource.lmtrain.code, truesource.lmtrain.references; print('torch' in sys.modules)"
+    loaded = (
+        "import sys; import truesource.lmtrain.references, truesource.lmtrain.references; print('torch' in sys.modules)"
+    )
     found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

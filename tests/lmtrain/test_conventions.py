@@ -18,7 +18,7 @@ from torch import Tensor
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
+from truesource.lmtrain.pieces.words import Marks, Pieces
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 

@@ -14,8 +14,8 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, set_seed
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
-from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.decoding.steppers import NetworkStepper
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.word_models import CausalModel

@@ -21,9 +21,9 @@ from transformers import (
 )
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.decoding import truncation
+from truesource.lmtrain.decoding import sampling as truncation
+from truesource.lmtrain.decoding.sampling import next_law, smallest_set
 from truesource.lmtrain.decoding.settings import BEAMS, SAMPLING, Decoding
-from truesource.lmtrain.decoding.truncation import next_law, smallest_set
 
 SCHEMES = [
     (Decoding(scheme="nucleus", top_p=0.35), TopPLogitsWarper(0.35)),

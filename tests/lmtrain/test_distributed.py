@@ -14,17 +14,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.distributed import any_process, from_main_process, sum_of, total, world_size
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.snapshots import snapshots
+from truesource.lmtrain.trainer import Watch
 from truesource.lmtrain.training import train
 
 #: the command, in which the second process dies after six steps
 SCRIPT = """
 import os, signal
-from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.trainer import LossTrainer
 whole = LossTrainer.compute_loss
 def dies(self, *args, **kwargs):
     if (os.environ["RANK"], self.state.global_step) == ("1", 6):

@@ -32,11 +32,17 @@ from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.pieces import incremental_scorer, models
-from truesource.lmtrain.pieces import kv_cache as memories
-from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
-from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, Store, WholeTexts, memory_of
+from truesource.lmtrain.pieces import incremental_scorer as memories
+from truesource.lmtrain.pieces.incremental_scorer import (
+    FixedStates,
+    KeyValues,
+    NetworkScorer,
+    Store,
+    WholeTexts,
+    memory_of,
+)
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.pieces.word_aligner import Marks
+from truesource.lmtrain.pieces.words import Marks
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 

@@ -9,10 +9,10 @@ import pytest
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
+from truesource.lmtrain.training_record import file_digests
 
 SENTENCES = [["the", "dog", "sees", "a", "cat"], ["a", "cat", "sees", "the", "dog"]] * 4
 

@@ -19,7 +19,7 @@ from truesource.generator.interface.piece_model import PieceTokenizer
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.marking import Entry, Marking, make_inventory
-from truesource.lmtrain.pieces.sentencepiece_model import PieceType, SentencePieceModel, _fields
+from truesource.lmtrain.pieces.sentencepiece_pieces import PieceType, SentencePieceModel, _fields
 
 sentencepiece: Any = pytest.importorskip("sentencepiece")
 LINES = ["the cat sat on the mat", "a theatre of cats and mats", "don't sit there, cat fishing"] * 30

@@ -20,10 +20,8 @@ from torch import nn
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.config_json import read_config_json
-from truesource.lmtrain.loading import library_errors
+from truesource.lmtrain.loading import library_errors, read_config_json, weight_limits
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.weight_limits import weight_limits
 
 TEXT = [["w0", "w1"], ["w2"]]
 ARCHITECTURES = ("gpt2", "opt", "llama", "adaptive", "bert", "roberta", "deberta")

@@ -8,10 +8,9 @@ import textwrap
 
 import pytest
 
-from truesource.lmtrain.architectures import names
+from truesource.lmtrain.architectures.settings import names
 from truesource.lmtrain.config import RECORDED
-from truesource.lmtrain.model_registry import model_settings, network_architecture
-from truesource.lmtrain.presets import preset
+from truesource.lmtrain.model_registry import model_settings, network_architecture, preset
 
 
 @pytest.mark.parametrize("name", names())
@@ -32,8 +31,8 @@ def test_records_of_all_architectures_hold_the_settings_they_always_held(name: s
 def test_settings_need_no_torch() -> None:
     program = """
         import sys
-        from truesource.lmtrain.architectures import names
-        from truesource.lmtrain.presets import preset
+        from truesource.lmtrain.architectures.settings import names
+        from truesource.lmtrain.model_registry import preset
         for name in names():
             assert preset("paper", name).model.label
         heavy = {"torch", "transformers", "tokenizers"} & set(sys.modules)

@@ -13,9 +13,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.checkpoints import checkpoints_of
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.references import names_model
+from truesource.lmtrain.snapshots import checkpoints_of
 
 WORDS = {"<s>": 0, "</s>": 1, "<unk>": 2, "a": 3, "b": 4}
 #: a module in a model folder; whoever imports it leaves a mark

@@ -18,13 +18,11 @@ from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import DistributionModel, assemble_scores
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, adjust, discounts
-from truesource.lmtrain.architectures.ngram.stream import read_stream
-from truesource.lmtrain.architectures.ngram.trie import count_ngrams
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel
+from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, discounts, read_stream
 from truesource.lmtrain.decoding.decode import draw
+from truesource.lmtrain.decoding.sampling import Stepper
 from truesource.lmtrain.decoding.settings import Decoding
-from truesource.lmtrain.decoding.stepper import Stepper
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 Sentences = list[list[str]]
@@ -272,7 +270,7 @@ def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.lmtrain.architectures.ngram.trie.MOST_NODES", 30)
     with pytest.raises(InputError, match="more than 30 different n-grams"):
         fit(corpus, 3, "mle")
-    monkeypatch.setattr("truesource.lmtrain.architectures.ngram.stream.MOST_TOKENS", 30)
+    monkeypatch.setattr("truesource.lmtrain.architectures.ngram.trie.MOST_TOKENS", 30)
     with pytest.raises(InputError, match="n-gram counts take 30 tokens"):
         fit(corpus, 3, "mle")
 

@@ -13,11 +13,8 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram import as_grammar as module
 from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
-from truesource.lmtrain.architectures.ngram.loading import make_ngram
-from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, adjust
-from truesource.lmtrain.architectures.ngram.stream import read_stream
-from truesource.lmtrain.architectures.ngram.trie import count_ngrams
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel, make_ngram
+from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, read_stream
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 from truesource.lmtrain.tokenizer import UNK, WordVocabulary, build_tokenizer
 

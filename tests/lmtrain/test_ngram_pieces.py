@@ -29,12 +29,9 @@ from truesource.generator.interface.language_model import LanguageModel, assembl
 from truesource.generator.interface.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.loading import make_ngram
-from truesource.lmtrain.architectures.ngram.mass import log_mass
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
-from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, adjust
-from truesource.lmtrain.architectures.ngram.stream import read_stream
-from truesource.lmtrain.architectures.ngram.trie import count_ngrams
+from truesource.lmtrain.architectures.ngram.models import NgramPieceModel, make_ngram
+from truesource.lmtrain.architectures.ngram.reading import log_mass
+from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, read_stream
 from truesource.lmtrain.decoding.decode import StepwiseModel, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import model_settings

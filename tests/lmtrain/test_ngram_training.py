@@ -16,8 +16,7 @@ from transformers import AutoTokenizer
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.loading import load_ngram
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel, load_ngram
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
@@ -227,7 +226,7 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
     assert not (out / "precious").exists()
 
 
-@pytest.mark.parametrize("name", ["save_counts", "ngram_card"])
+@pytest.mark.parametrize("name", ["save_counts", "folder_card"])
 def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names
-from truesource.lmtrain.presets import PRESETS, preset
+from truesource.lmtrain.model_registry import PRESETS, model_settings, network_architecture, network_names, preset
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import model_settings
-from truesource.lmtrain.resuming import step_of
+from truesource.lmtrain.saving import step_of
+from truesource.lmtrain.trainer import LossTrainer
 from truesource.lmtrain.training import train
 
 MODEL = model_settings(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)

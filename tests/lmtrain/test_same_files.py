@@ -18,13 +18,12 @@ from stopping import contents
 from transformers import TrainerCallback
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.decoding.sample_builder import model_digest
-from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import model_settings
-from truesource.lmtrain.times import TIMES, read_times, training_seconds
+from truesource.lmtrain.trainer import LossTrainer, Watch
 from truesource.lmtrain.training import train
+from truesource.lmtrain.training_record import TIMES, read_times, training_seconds
 
 SHAPE = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}  # with dropout
 MODELS = {name: model_settings(architecture=name, **SHAPE) for name in ("gpt2", "bert")}
@@ -171,36 +170,3 @@ def test_counted_models_leave_the_same_files(tmp_path: Path) -> None:
     ((_, seconds),) = [row.values() for row in read_times(tmp_path / "one")]
     assert training_seconds(tmp_path / "one") == seconds
     assert TIMES not in json.loads((tmp_path / "one" / "training.json").read_text(encoding="utf-8"))["files"]
-
-
-# -- folders of earlier versions, which have the times elsewhere -------------------------------------
-
-
-def test_the_time_of_an_earlier_model_is_found(finished: dict[str, Path], tmp_path: Path) -> None:
-    copy = shutil.copytree(finished["gpt2"], tmp_path / "copy")
-    (copy / TIMES).unlink()
-    record = json.loads((copy / "training.json").read_text(encoding="utf-8"))
-    record["final"]["seconds"] = 12.5
-    (copy / "training.json").write_text(json.dumps(record), encoding="utf-8")
-    assert training_seconds(copy) == 12.5
-    (copy / "training.json").unlink()
-    assert training_seconds(copy) is None
-
-
-def test_an_unfinished_training_of_an_earlier_version_goes_on(
-    finished: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LossTrainer, "compute_loss", stopping(9, killed))
-    with pytest.raises(SystemExit):
-        trained(tmp_path / "model")
-    partial = tmp_path / "model.partial"
-    rows = [{**row, "seconds": 100.0 + row["step"]} for row in metrics(partial)]
-    (partial / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (partial / TIMES).unlink()
-    for file in partial.glob("checkpoints/*/losses_0.json"):
-        file.unlink()
-    monkeypatch.setattr(LossTrainer, "compute_loss", whole)
-    assert same(trained(tmp_path / "model")) == same(finished["gpt2"])
-    times = {row["step"]: row["seconds"] for row in read_times(tmp_path / "model")}
-    assert [times[step] for step in (0, 1, 2, 4, 8)] == [100.0, 101.0, 102.0, 104.0, 108.0]
-    assert training_seconds(tmp_path / "model") == times[14] >= times[12] > 108.0

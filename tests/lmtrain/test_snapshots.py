@@ -19,11 +19,11 @@ from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.snapshots import checkpoints, drop_later, schedule, snapshots
 from truesource.lmtrain.trained_models import TrainedModel
+from truesource.lmtrain.trainer import LossTrainer
 from truesource.lmtrain.training import train
 
 MODEL = model_settings(

@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain import trackers
+from truesource.lmtrain import training_run as trackers
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.training import train

@@ -115,7 +115,7 @@ def test_a_cpu_without_half_precision_is_said_in_one_sentence(tmp_path: Path, mo
     def forward(*_: Any, **__: Any) -> None:
         raise RuntimeError("could not create a primitive descriptor. Run with more")
 
-    monkeypatch.setattr("truesource.lmtrain.architectures.lstm.model.LSTMForCausalLM.forward", forward)
+    monkeypatch.setattr("truesource.lmtrain.architectures.lstm.LSTMForCausalLM.forward", forward)
     half = STEPS.model_copy(update={"precision": "bf16"})
     with pytest.raises(InputError, match=r"primitive descriptor\); set training.precision") as refused:
         train(Source(), small("lstm"), half, tmp_path / "model", seed=2)

@@ -20,11 +20,10 @@ from safetensors.torch import load_file
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.trainer import LossTrainer, Watch
 from truesource.lmtrain.training import train
 
 TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}

@@ -24,7 +24,7 @@ from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces import scoring
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.scoring import score_causal_words
-from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
+from truesource.lmtrain.pieces.words import Marks, Pieces
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 from truesource.lmtrain.trained_models import as_language_model

@@ -11,7 +11,7 @@ from pathlib import Path
 HOLD = """
 import sys
 from pathlib import Path
-from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.trainer import LossTrainer
 from truesource.cli.main import main
 
 pattern = sys.argv.pop(1)

@@ -609,8 +609,8 @@ def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> 
 def test_the_help_of_train_lists_the_architectures_and_presets(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from truesource.lmtrain.architectures import names
-    from truesource.lmtrain.presets import PRESETS
+    from truesource.lmtrain.architectures.settings import names
+    from truesource.lmtrain.model_registry import PRESETS
 
     monkeypatch.setattr("truesource.cli.help.WIDTH", 400)
     _, out, _ = command("train", "--help")

@@ -25,8 +25,7 @@ from truesource.evaluation.scaling.losses import Losses
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import digest_file
-from truesource.lmtrain.callbacks import Watch
-from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.trainer import LossTrainer, Watch
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences
 from truesource.sweep.report import answer, joint_text, spread_text

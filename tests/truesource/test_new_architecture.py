@@ -1,4 +1,4 @@
-"""Architectures are found by walking their folder: a new one is a folder and nothing else."""
+"""A new architecture is a row of two tables, and a module where `transformers` lacks its network."""
 
 from __future__ import annotations
 
@@ -6,35 +6,31 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from pydantic import Field
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from truesource.experiment import load_config
 from truesource.generator.interface.frame import ScoringFrame
-from truesource.lmtrain import architectures, model_registry
-from truesource.lmtrain.architectures import names
+from truesource.lmtrain import architectures
+from truesource.lmtrain.architectures.networks import NETWORKS, NetworkArchitecture
+from truesource.lmtrain.architectures.settings import SETTINGS, NetworkSettings, names
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 
-SETTINGS = """
-from typing import Literal
-from pydantic import Field
-from truesource.lmtrain.architectures.settings import NetworkSettings
 
 class BigramSettings(NetworkSettings):
     architecture: Literal["bigram"] = "bigram"
     gain: float = Field(1.0, gt=0.0)
 
-SETTINGS = BigramSettings
-"""
-MODEL = """
+
+NETWORK = """
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
-from truesource.lmtrain.architectures.base import NetworkArchitecture
-from truesource.lmtrain.architectures.bigram.settings import BigramSettings
 
 class BigramConfig(PreTrainedConfig):
     model_type = "bigram"
@@ -53,15 +49,6 @@ class BigramForCausalLM(PreTrainedModel):
 
     def forward(self, input_ids, attention_mask=None, **_):
         return CausalLMOutputWithPast(logits=self.lm_head(self.config.gain * self.embed_tokens(input_ids)))
-
-def build(settings, vocabulary):
-    return BigramForCausalLM(
-        BigramConfig(vocab_size=len(vocabulary), hidden_size=settings.dim, gain=settings.gain)
-    )
-
-AutoConfig.register("bigram", BigramConfig, exist_ok=True)
-AutoModelForCausalLM.register(BigramConfig, BigramForCausalLM, exist_ok=True)
-ARCHITECTURE = NetworkArchitecture(BigramSettings, head="lm_head", build=build, longest=lambda config: None)
 """
 RUN = """
 name: toy
@@ -78,20 +65,27 @@ TEXT = [["a", "b"], ["a", "b", "a", "b"]] * 20
 @pytest.fixture
 def bigram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     import_module("truesource.chain.models.command")  # its help names the architectures of this moment
-    folder = tmp_path / "architectures" / "bigram"
-    folder.mkdir(parents=True)
-    for name, text in (("__init__", ""), ("settings", SETTINGS), ("model", MODEL)):
-        (folder / f"{name}.py").write_text(text)
-    monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(folder.parent)])
+    folder = tmp_path / "architectures"
+    folder.mkdir()
+    (folder / "bigram.py").write_text(NETWORK)
+    monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(folder)])
+    network = import_module(f"{architectures.__name__}.bigram")
+
+    def build(settings: Any, vocabulary: Any) -> Any:
+        size = {"vocab_size": len(vocabulary), "hidden_size": settings.dim, "gain": settings.gain}
+        return network.BigramForCausalLM(network.BigramConfig(**size))
+
+    AutoConfig.register("bigram", network.BigramConfig, exist_ok=True)
+    AutoModelForCausalLM.register(network.BigramConfig, network.BigramForCausalLM, exist_ok=True)
+    monkeypatch.setitem(SETTINGS, "bigram", BigramSettings)
+    row = NetworkArchitecture(BigramSettings, "lm_head", build, lambda config: None)
+    monkeypatch.setitem(NETWORKS, "bigram", row)
     yield
-    for name in [name for name in sys.modules if name.startswith(f"{architectures.__name__}.bigram")]:
-        del sys.modules[name]
-    model_registry.settings_class.cache_clear()
-    model_registry.architecture.cache_clear()
+    del sys.modules[network.__name__]
 
 
 @pytest.mark.usefixtures("bigram")
-def test_a_new_folder_is_named_in_yaml_trained_and_scored(tmp_path: Path, command: Any) -> None:
+def test_a_new_architecture_is_named_in_yaml_trained_and_scored(tmp_path: Path, command: Any) -> None:
     assert "bigram" in names()
     (tmp_path / "run.yaml").write_text(RUN)
     shape, training = load_config(tmp_path / "run.yaml").models[0].resolve()
@@ -101,7 +95,8 @@ def test_a_new_folder_is_named_in_yaml_trained_and_scored(tmp_path: Path, comman
     assert np.exp(scores.log_prob) == pytest.approx([1.0, 1.0, 2 / 3], abs=0.1)
     assert scores.log_prob == pytest.approx(made.score([["a", "b"]], ScoringFrame()).log_prob, abs=1e-6)
     card = (tmp_path / "m" / "README.md").read_text()
-    assert "import truesource.lmtrain.architectures.bigram.model " in card
+    assert "trust_remote_code=True" in card
+    assert (tmp_path / "m" / "modeling_bigram.py").read_text().endswith(NETWORK)
 
     (tmp_path / "text.txt").write_text("a b\n" * 30)
     options = ["--model", "bigram", "--set", "model.gain=3.0", "--set", "training.max_steps=2"]

@@ -30,7 +30,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.tree import Tree
-from truesource.lmtrain.times import write_times
+from truesource.lmtrain.training_record import write_times
 from truesource.report import figures, words
 from truesource.report.finished_run import read_run, some_sentences
 

@@ -23,7 +23,7 @@ from truesource.cli.main import main
 from truesource.experiment import execute, load_config
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.times import training_seconds
+from truesource.lmtrain.training_record import training_seconds
 from truesource.report.words import duration
 from truesource.run.folder import RunFolder
 
@@ -376,9 +376,9 @@ WHERE = [
     ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
     ("corpus", "truesource.generator.corpus_builder.settle", 1),
     ("train:c", "truesource.lmtrain.training_run.make_tokenizer", 1),
-    ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 7),
-    ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 12),
-    ("train:c", "truesource.lmtrain.training.network_card", 1),
+    ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 7),
+    ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 12),
+    ("train:c", "truesource.lmtrain.training.folder_card", 1),
     ("score:oracle", "truesource.chain.scores.stage.write_token_table", 2),
     ("score:c", "truesource.chain.scores.stage.write_json", 1),
     ("report", "truesource.run.report_stage.write_page", 1),

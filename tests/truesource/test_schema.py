@@ -19,7 +19,7 @@ from truesource.grammar.embedded import data_folder
 from truesource.grammar.languages import languages, presets
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import parse_yaml
-from truesource.lmtrain.architectures import names
+from truesource.lmtrain.architectures.settings import names
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = """

@@ -23,8 +23,8 @@ from truesource.grammar.support.files import digest_file, digest_json, write_jso
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.device import one_thread
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.threads import one_thread
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts

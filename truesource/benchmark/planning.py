@@ -20,7 +20,7 @@ from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.result_records import ResultRecords
-from truesource.lmtrain.threads import one_thread
+from truesource.lmtrain.device import one_thread
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.report.words import duration
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from truesource.generator.interface.language_model import Objective
     from truesource.lmtrain.config import ModelConfig, TrainConfig
-    from truesource.lmtrain.times import TimesRow
+    from truesource.lmtrain.training_record import TimesRow
 
 UTILISATION = 0.1  #: share of a GPU's peak that networks of these sizes are assumed to reach
 COUNTED_TOKENS = 1024  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
@@ -329,8 +329,8 @@ def _times(
     text: _PlannedText, shape: ModelConfig, settings: TrainConfig, tokenizer: PreTrainedTokenizerFast
 ) -> list[TimesRow]:
     """When each step of a training was done."""
-    from truesource.lmtrain.times import read_times
     from truesource.lmtrain.training import train
+    from truesource.lmtrain.training_record import read_times
 
     with tempfile.TemporaryDirectory(prefix="truesource-plan-") as folder, one_thread():
         out = Path(folder) / "model"

@@ -113,7 +113,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.suggestions import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
-    from truesource.lmtrain.architectures.ngram.loading import NGRAM, load_ngram
+    from truesource.lmtrain.architectures.ngram.models import NGRAM, load_ngram
     from truesource.lmtrain.loading import model_type_of
 
     refuse_other_kind(folder, "model")

@@ -20,7 +20,7 @@ from truesource.grammar.support.fields import fields_of
 from truesource.grammar.support.settings import Settings, option_name
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
-from truesource.lmtrain.architectures import names
+from truesource.lmtrain.architectures.settings import names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import settings_class

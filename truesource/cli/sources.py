@@ -190,8 +190,8 @@ def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]
 
 def _draw_from_model(given: str, n: int, seed: int) -> tuple[str, list[list[str]], tuple[str, ...] | None]:
     """Name, finished sentences of the own distribution, and words of a model."""
-    from truesource.lmtrain.decoding.checked_stepper import stepwise
     from truesource.lmtrain.decoding.decode import draw
+    from truesource.lmtrain.decoding.sample_builder import stepwise
     from truesource.lmtrain.decoding.settings import Decoding
     from truesource.lmtrain.models import load_model
 

@@ -19,8 +19,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.support.suggestions import require_run
-from truesource.lmtrain.times import training_seconds
-from truesource.lmtrain.training_record import MetricsRow
+from truesource.lmtrain.training_record import MetricsRow, training_seconds
 from truesource.report.records import (
     REMEDY,
     ComparedRow,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
-from truesource.lmtrain.times import training_seconds
+from truesource.lmtrain.training_record import training_seconds
 from truesource.report.finished_run import COMPARISON
 from truesource.report.records import REMEDY, ComparedRow, StagesShown
 from truesource.reproduce.found import Found, of_command, of_run, of_sweep

@@ -36,7 +36,7 @@ def model_errors(entry: ModelEntry) -> Iterator[None]:
 
 
 def _find(reference: ModelReference) -> None:
-    from truesource.lmtrain.code import load_code
+    from truesource.lmtrain.references import load_code
 
     if reference.folder is not None and not reference.folder.is_dir():
         raise InputError("there is no such model folder", reference.folder, code="missing")

@@ -40,7 +40,7 @@ def write_cards(run: RunFolder) -> None:
 
 
 def _write_model_card(run: RunFolder, entry: ModelEntry, licence: dict[str, str]) -> None:
-    from truesource.lmtrain.folder_card import folder_card
+    from truesource.lmtrain.card import folder_card
     from truesource.lmtrain.training_record import FILE, REMEDY, WHAT
 
     folder = run.model_folder(entry)

@@ -9,8 +9,7 @@ from truesource.grammar.languages.shared.language import LARGEST
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel, NgramPieceModel
 from truesource.lmtrain.tokenizer import UNK
 
 

@@ -1,4 +1,4 @@
-"""Reading text with an n-gram model: token numbers in, log probabilities out."""
+"""Reading text with an n-gram model: token numbers in, log probabilities out; for one text, or for many at once."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from truesource.generator.interface.piece_model import PathSums
 from truesource.generator.random_streams import random_state
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.lmtrain.architectures.ngram._kernels import walk as kernels
-from truesource.lmtrain.architectures.ngram._kernels.estimate import start_range
+from truesource.lmtrain.architectures.ngram._kernels import reading as kernels
+from truesource.lmtrain.architectures.ngram._kernels.counts import start_range
 from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
-from truesource.lmtrain.architectures.ngram.mass import log_mass
-from truesource.lmtrain.architectures.ngram.smoothing import NgramEstimate
-from truesource.lmtrain.architectures.ngram.stream import Stream
+from truesource.lmtrain.architectures.ngram.trie import NgramEstimate, Stream
 
 
 class ReaderState(NamedTuple):
@@ -172,3 +172,107 @@ class Reader:
                 random_state(seed),
             )
         )
+
+
+def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
+    """Log probability that the next token is one of a set.
+
+    With b(h) and h' as in `_kernels.counts.estimate`, p(w | h) is b(h) p(w | h') where hw is not in
+    the trie, so the mass of the set after h is the sum of its p(w | h) over the hw that are, plus b(h) times what of
+    the mass after h' belongs to other tokens. One pass over the n-grams, shorter contexts first.
+
+    Args:
+        estimate: of the n-grams.
+        members: (K,) which tokens are in the set.
+
+    Returns:
+        (C,) nats, by context; -inf where none of them can follow.
+    """
+    trie = estimate.trie
+    n_contexts = len(estimate.backoff)
+    context = np.repeat(np.arange(n_contexts), np.diff(trie.start))  # of every n-gram but the empty one
+    chosen = 1 + np.flatnonzero(members[trie.word[1:]])
+    context = context[chosen - 1]
+    p = np.exp(estimate.log_prob)
+    mass = np.bincount(context, p[chosen], minlength=n_contexts)
+    shorter = np.bincount(context, p[np.maximum(trie.suffix[chosen], 0)], minlength=n_contexts)
+    for length in range(1, trie.order):
+        some = slice(*trie.bounds(length))
+        others = np.maximum(mass[trie.suffix[some]] - shorter[some], 0.0)
+        mass[some] += np.exp(estimate.backoff[some]) * others
+    with np.errstate(divide="ignore"):
+        found: FloatArray = np.log(mass)
+    return found
+
+
+class NgramStepper:
+    """A `lmtrain.decoding.sampling.Stepper`: what each row remembers is its last N-1 tokens, as a context of the trie.
+
+    Log probabilities are float64 on the CPU, in the order of the token numbers; ``<pad>``, ``<bos>`` and ``<mask>``
+    never come (-inf).
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._state = reader.begin(0)
+
+    def start(self, n: int) -> Tensor:
+        """Begin ``n`` empty rows; (n, K) nats."""
+        self._state = self._reader.begin(n)
+        return self._expect()
+
+    def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
+        """Go on with rows ``parents`` (R,), each by one of ``tokens`` (R,); (R, K) nats."""
+        some = self._state.take(parents.cpu().numpy())
+        self._state = self._reader.advance(some, tokens.cpu().numpy())
+        return self._expect()
+
+    def _expect(self) -> Tensor:
+        columns: IntArray = np.arange(self._reader.n_tokens)
+        return torch.from_numpy(self._reader.expect(self._state, columns))
+
+
+class NgramScorer:
+    """An `IncrementalScorer` whose contexts are those of the trie, so equal memories are one number.
+
+    Log probabilities are -inf for what ``mle`` never saw.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._steps = 0
+
+    @property
+    def steps(self) -> int:
+        """Look-ups of a context and the token that continues it."""
+        return self._steps
+
+    def begin(self) -> int:
+        """The context of the empty text."""
+        return int(self._reader.begin(1).node[0])
+
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
+        """(R,) contexts each continued by one token; contexts may repeat."""
+        self._steps += len(contexts)
+        return self._reader.look_up(contexts, tokens)[1]
+
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
+        """(R,) log probability of each token after its context, nats."""
+        return self._reader.look_up(contexts, tokens)[0]
+
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
+        """(R,) log probability that one of some tokens, (K,), follows each context, nats."""
+        return self._reader.log_mass(tokens)[contexts]
+
+    def log_end(self, contexts: IntArray) -> FloatArray:
+        """(R,) log probability that the text ends after each context, nats."""
+        return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
+
+    def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
+        """Sum over all paths of a lattice; see `truesource.generator.interface.piece_model.LatticeScorer`."""
+        found = self._reader.sum_paths(source, first, tokens, most)
+        self._steps += found.steps
+        return found
+
+    def keep(self, contexts: IntArray) -> None:
+        """Nothing is remembered, so nothing is forgotten."""

@@ -16,23 +16,20 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json, write_text
-from truesource.lmtrain.architectures.ngram._kernels import estimate as kernels
-from truesource.lmtrain.architectures.ngram.card import ngram_card
-from truesource.lmtrain.architectures.ngram.counted import CountedModel
-from truesource.lmtrain.architectures.ngram.loading import NGRAM, make_ngram
-from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
-from truesource.lmtrain.architectures.ngram.settings import NgramSettings
-from truesource.lmtrain.architectures.ngram.smoothing import adjust
-from truesource.lmtrain.architectures.ngram.storage import save_counts
-from truesource.lmtrain.architectures.ngram.stream import read_stream
-from truesource.lmtrain.architectures.ngram.trie import count_ngrams
-from truesource.lmtrain.architectures.ngram.word_model import NgramModel
-from truesource.lmtrain.card import versions
-from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
+from truesource.lmtrain.architectures.ngram.models import (
+    NGRAM,
+    CountedModel,
+    NgramModel,
+    NgramPieceModel,
+    make_ngram,
+)
+from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream, save_counts
+from truesource.lmtrain.architectures.settings import NgramSettings
+from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
-from truesource.lmtrain.times import write_times
 from truesource.lmtrain.tokenizer import SPECIALS
-from truesource.lmtrain.training_record import FILE
+from truesource.lmtrain.training_record import FILE, file_digests, write_times
 
 AnyNgramModel = NgramModel | NgramPieceModel
 Monitor = Callable[[AnyNgramModel], Mapping[str, float]]
@@ -130,7 +127,7 @@ def _write(model: AnyNgramModel, settings: NgramSettings, record: dict[str, Any]
         write_text(folder / "metrics.jsonl", json.dumps(record["final"], allow_nan=False) + "\n")
         write_times(folder, [{"step": 0, "seconds": seconds}])
         write_json(folder / FILE, {**record, "files": file_digests(folder)})
-        write_text(folder / "README.md", ngram_card(record))
+        write_text(folder / "README.md", folder_card(record))
 
 
 def _train_loss(model: CountedModel, bos: int) -> float:

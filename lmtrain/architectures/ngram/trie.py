@@ -1,18 +1,77 @@
-"""All n-grams of a corpus up to some length, with their counts, as a trie in flat arrays."""
+"""All n-grams of a corpus up to some length as a trie in flat arrays: their counts, probabilities and file.
+
+The probabilities are relative frequencies or interpolated Kneser-Ney estimates.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from truesource.grammar.support.arrays import Int32Array
+from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.grammar.support.archives import ArrayKind, integers, read_arrays
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path
 from truesource.grammar.support.progress import meter
-from truesource.lmtrain.architectures.ngram._kernels import count as kernels
-from truesource.lmtrain.architectures.ngram.stream import Stream
+from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
+from truesource.lmtrain.tokenizer import Encoder, encode_rows
 
+MOST_TOKENS = 2**31 - 1  #: places in a stream are 32-bit numbers
 MOST_NODES = 2**31 - 1  #: n-grams are 32-bit numbers
+FILE = "ngram.npz"
+FALLBACK = 0.5  #: discount of a length whose counts give none
+Smoothing = Literal["mle", "kneser_ney"]
+
+
+class Stream(NamedTuple):
+    """``<bos> w1 .. wn <eos>``, sentence by sentence."""
+
+    tokens: Int32Array  #: (T,)
+    ends: IntArray  #: (S,) where each sentence ends
+    lengths: IntArray  #: (S,) words, or pieces of words, of each sentence
+
+    @property
+    def begins(self) -> IntArray:
+        """Where each sentence begins, (S,)."""
+        return self.ends - self.lengths - 2
+
+    @property
+    def n_events(self) -> int:
+        """Words, or pieces, and sentence ends."""
+        return len(self.tokens) - len(self.ends)
+
+
+def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Encoder) -> Stream:
+    """Number the words, or pieces, of sentences, unknown ones as ``<unk>``.
+
+    Raises:
+        InputError: there are more than 2^31 - 1 tokens.
+    """
+    return as_stream(encode_rows(vocabulary, CodedSentences.of(sentences)), vocabulary)
+
+
+def as_stream(rows: Rows, vocabulary: Encoder) -> Stream:
+    """Rows of token numbers with their marks.
+
+    Raises:
+        InputError: there are more than 2^31 - 1 tokens.
+    """
+    lengths = rows.lengths
+    total = len(rows.flat) + 2 * len(rows)
+    if total > MOST_TOKENS:
+        raise InputError(f"n-gram counts take {MOST_TOKENS} tokens, these are {total}; use fewer sentences")
+    stream = Stream(np.empty(total, dtype=np.int32), np.cumsum(lengths + 2), lengths)
+    is_word = np.ones(total, dtype=bool)
+    for places, mark in ((stream.begins, vocabulary.bos), (stream.ends - 1, vocabulary.eos)):
+        stream.tokens[places] = mark
+        is_word[places] = False
+    stream.tokens[is_word] = rows.flat
+    return stream
 
 
 @dataclass(frozen=True)
@@ -131,3 +190,111 @@ def _joined(table: list[Int32Array]) -> Int32Array:
     array = np.concatenate(table)
     table.clear()
     return array
+
+
+@dataclass(frozen=True)
+class NgramEstimate:
+    """Log probabilities of the n-grams of a trie, nats; made by `estimate`."""
+
+    trie: Trie  #: as `adjust` left it
+    smoothing: Smoothing
+    discount: FloatArray  #: (N, 3) taken from a count of 1, 2, and 3 or more, by length
+    emitted: IntArray  #: (E,) tokens that can follow something: words, ``<unk>``, ``<eos>``
+    log_prob: FloatArray  #: (G,) of the last token given those before it
+    backoff: FloatArray  #: (C,) mass of a context that goes to the shorter one
+
+
+def adjust(trie: Trie, smoothing: Smoothing) -> Trie:
+    """The counts that an estimate is made from, in place of how often n-grams occur.
+
+    ``mle`` takes them as they are. Under ``kneser_ney`` an n-gram of the greatest length counts as often as it occurs,
+    a shorter one as often as different tokens stand before it; at the beginning of a sentence, where nothing does, as
+    often as it occurs (as in KenLM).
+    """
+    if smoothing == "mle":
+        return trie
+    return replace(trie, count=kernels.continuation_counts(trie.count, trie.suffix, int(trie.level[-1])))
+
+
+def estimate(
+    trie: Trie,
+    smoothing: Smoothing,
+    emitted: IntArray,
+    *,
+    discount: FloatArray | None = None,
+) -> NgramEstimate:
+    """Probabilities of all n-grams.
+
+    ``mle``: relative frequencies, p(w | h) = c(hw) / c(h.), without any smoothing. What was never seen after a context
+    has probability zero; after a context that was never seen nothing is defined.
+
+    ``kneser_ney``: interpolated modified Kneser-Ney (Chen & Goodman 1999, section 4.1; Kneser & Ney 1995). Each length
+    is interpolated with the next shorter one, single tokens with the uniform distribution over ``emitted``.
+
+    Args:
+        trie: as `adjust` left it.
+        smoothing: which of the two.
+        emitted: tokens that can follow something.
+        discount: (N, 3) of ``kneser_ney``, at most 1, 2 and 3; None: `discounts` of the counts.
+    """
+    if smoothing == "mle":
+        discount = np.zeros((trie.order, 3))
+    elif discount is None:
+        counts = (trie.count[slice(*trie.bounds(length))] for length in range(1, trie.order + 1))
+        discount = np.array([discounts(some) for some in counts])
+    log_prob, backoff = np.empty(len(trie.word)), np.empty(int(trie.level[-1]))
+    can_follow = np.zeros(trie.n_tokens, dtype=bool)
+    can_follow[emitted] = True
+    nothing = -np.inf if smoothing == "mle" else 0.0
+    kernels.estimate(trie.start, trie.suffix, trie.count, trie.level, discount, can_follow, nothing, log_prob, backoff)
+    return NgramEstimate(trie, smoothing, discount, emitted, log_prob, backoff)
+
+
+def discounts(counts: Int32Array) -> tuple[float, float, float]:
+    """Discounts of the n-grams of one length from how many of them count 1, 2, 3 and 4.
+
+    With n_i of them counting i and Y = n_1 / (n_1 + 2 n_2), a count of i = 1, 2, and 3 or more loses
+    i - (i + 1) Y n_{i+1} / n_i (Chen & Goodman 1999, equation 26). When one of n_1 to n_4 is 0 or a discount is not
+    positive, as in very small or very repetitive corpora, all counts lose Y (the single discount of Kneser-Ney and of
+    Ney, Essen & Kneser 1994); when n_1 or n_2 is 0 too, all lose 0.5.
+    """
+    n = kernels.counts_of_counts(counts).astype(float)
+    if n[0] == 0 or n[1] == 0:
+        return FALLBACK, FALLBACK, FALLBACK
+    y = float(n[0] / (n[0] + 2 * n[1]))
+    if n.all():
+        one, two, three = (float(i - (i + 1) * y * n[i] / n[i - 1]) for i in (1, 2, 3))
+        if min(one, two, three) > 0.0:
+            return one, two, three
+    return y, y, y
+
+
+_ARRAYS = tuple(field.name for field in fields(Trie))
+
+
+def save_counts(estimate: NgramEstimate, folder: Path) -> None:
+    """Write ``ngram.npz``: the arrays of the trie and the discounts (N, 3); equal ones give equal bytes."""
+    arrays = {name: getattr(estimate.trie, name) for name in _ARRAYS}
+    with atomic_path(folder / FILE) as temporary, temporary.open("wb") as stream:
+        np.savez(stream, discount=estimate.discount, **arrays)
+
+
+def load_counts(folder: Path) -> tuple[Trie, FloatArray]:
+    """Read what `save_counts` wrote: the trie and the discounts.
+
+    Raises:
+        InputError: the file is missing or damaged, or lacks an array or holds another (the message names it).
+    """
+    path = folder / FILE
+    what, remedy = "the file of counts of this n-gram model", "train the model again"
+    kinds = {**dict.fromkeys(_ARRAYS, integers()), "discount": ArrayKind("f", (None, 3))}
+    arrays = read_arrays(path, kinds, what=what, remedy=remedy, others=False)
+    discount = arrays.pop("discount")
+    trie = Trie(**arrays)
+    try:
+        trie.check()
+        if discount.shape != (trie.order, 3) or not ((discount >= 0.0) & (discount <= [1.0, 2.0, 3.0])).all():
+            raise ValueError("the discounts do not fit")
+    except (ValueError, IndexError) as error:
+        raise InputError(f"{what} is damaged: {error}; {remedy}", path) from error
+    return trie, discount.astype(np.float64)

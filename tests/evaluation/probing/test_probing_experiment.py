@@ -21,7 +21,7 @@ from truesource.evaluation.probing.results import (
 )
 from truesource.evaluation.probing.settings import ProbeSettings
 from truesource.evaluation.probing.targets import Targets
-from truesource.lmtrain.probing.linear import fit_linear
+from truesource.lmtrain.probing import fit_linear
 
 N, TYPES, LABELS = 4000, 400, 4
 

@@ -33,7 +33,7 @@ from truesource.evaluation.probing.measures import (
 )
 from truesource.evaluation.probing.splits import ProbingSplit, split
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.probing.linear import fit_linear
+from truesource.lmtrain.probing import fit_linear
 
 RNG = np.random.default_rng(8)
 

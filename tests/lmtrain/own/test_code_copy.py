@@ -13,9 +13,9 @@ from own_code import EXAMPLES, SENTENCES, trained
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.own.code_copy import code_copy
+from truesource.lmtrain.own.network import code_copy
+from truesource.lmtrain.references import Code, load_code
 
 #: what `transformers` could get wrong: tied weights, a lazy layer, an unsaved buffer, a default that is no JSON
 MASKED = """

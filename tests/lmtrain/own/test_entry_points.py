@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from truesource.lmtrain.own.settings import OwnSettings
 
 
 @pytest.fixture
-def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A package that offers the GRU of the documentation as ``mygru``."""
     package = tmp_path / "site" / "gru_package_for_tests"
     package.mkdir(parents=True)
@@ -29,9 +28,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         return [entry] if (group, name) == (entry.group, entry.name) else []
 
     monkeypatch.setattr(references, "entry_points", entry_points)
-    settings_class.cache_clear()
-    yield "mygru"
-    settings_class.cache_clear()
+    return "mygru"
 
 
 def test_its_name_trains_and_loads(offered: str, tmp_path: Path) -> None:

@@ -18,14 +18,13 @@ from walked_texts import walked
 
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain import probing as hidden_states
 from truesource.lmtrain.flops import training_cost
-from truesource.lmtrain.model_registry import completed, model_settings
+from truesource.lmtrain.model_registry import completed, model_settings, preset
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.own.network import OwnNetwork
-from truesource.lmtrain.pieces.kv_cache import FixedStates, WholeTexts, memory_of
+from truesource.lmtrain.pieces.incremental_scorer import FixedStates, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.presets import preset
-from truesource.lmtrain.probing.hidden_states import hidden_states
 from truesource.lmtrain.word_models import MaskedModel
 
 CODE = '''
@@ -103,7 +102,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {oracles!r})
 from own_code import STEPS, trained
-from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.trainer import LossTrainer
 whole = LossTrainer.compute_loss
 def dies(self, *args, **kwargs):
     if len(sys.argv) > 2 and self.state.global_step == int(sys.argv[2]):
@@ -149,7 +148,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(code: Path, tmp_path: Path,
 def test_a_stopped_training_goes_on_to_the_same_bytes(
     code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from truesource.lmtrain.loss_trainer import LossTrainer
+    from truesource.lmtrain.trainer import LossTrainer
 
     steps = STEPS.model_copy(update={"checkpoint_every": 5, "eval_every": 5})
     trained(f"{code}:Everything", tmp_path / "whole", steps=steps)
@@ -169,7 +168,7 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(
 
 
 def test_an_edited_file_does_not_go_on_with_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from truesource.lmtrain.loss_trainer import LossTrainer
+    from truesource.lmtrain.trainer import LossTrainer
 
     def stops(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise SystemExit("stopped")

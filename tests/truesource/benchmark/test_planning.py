@@ -14,7 +14,7 @@ from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.chain.models.config import ModelEntry
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain import times
+from truesource.lmtrain import training_record as times
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters

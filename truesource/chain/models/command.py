@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Force, Json, License, Overrides, Seed
 from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.lmtrain.architectures import DEFAULT, names
+from truesource.lmtrain.architectures.settings import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
     from truesource.grammar.support.extras import require_extras
     from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings
-    from truesource.lmtrain.partial_folder import remove_used_up
+    from truesource.lmtrain.training_record import remove_used_up
 
     require_extras("`truesource train`", "lm")
     entry = _entry(output, model, preset, set_ or [])
@@ -96,7 +96,7 @@ def command(
 
     shared = None
     if tokenizer is not None:
-        from truesource.lmtrain.shared_tokenizer import shared_tokenizer
+        from truesource.lmtrain.trained_models import shared_tokenizer
 
         shared = shared_tokenizer(tokenizer, shape)
     about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license}

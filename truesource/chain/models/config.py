@@ -12,12 +12,10 @@ from pydantic import Field, ValidationError, model_validator
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import Settings
-from truesource.lmtrain.architectures import DEFAULT
+from truesource.lmtrain.architectures.settings import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import model_settings, settings_class
-from truesource.lmtrain.own.factory import find
-from truesource.lmtrain.own.settings import OwnSettings
-from truesource.lmtrain.presets import Preset, preset
+from truesource.lmtrain.model_registry import Preset, model_settings, preset, settings_class
+from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.lmtrain.references import is_own
 from truesource.run.key_schemas import ARCHITECTURE, TRAINING
 from truesource.run.reading import parse_value

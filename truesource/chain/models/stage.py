@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.lmtrain.model_registry import completed
-from truesource.lmtrain.own.factory import find
-from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def measure(
         if unknown:
             raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
 
-    from truesource.lmtrain.checkpoints import checkpoints_of  # torch, after the quick checks
+    from truesource.lmtrain.snapshots import checkpoints_of  # torch, after the quick checks
 
     found = checkpoints_of(reference, "evaluate dynamics")
 
@@ -140,7 +140,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     require_order(transform, "evaluation.dynamics")
     reference = run.reference(model)
     if model.loaded:
-        from truesource.lmtrain.checkpoints import has_checkpoints
+        from truesource.lmtrain.snapshots import has_checkpoints
 
         if not has_checkpoints(reference, run.model(model)):
             raise NothingToMeasureError(f"{model.name} has no snapshots of its training", "no-snapshots")

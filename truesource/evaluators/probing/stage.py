@@ -90,9 +90,9 @@ def probe_model(
         InputError: the model is not a network, or masked where the left context is asked for; a snapshot is missing, a
             sentence is too long, there are fewer than two labels, or too few word types.
     """
-    from truesource.lmtrain.checkpoints import checkpoints_of, has_checkpoints
     from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.probing.linear import fit_linear
+    from truesource.lmtrain.probing import fit_linear
+    from truesource.lmtrain.snapshots import checkpoints_of, has_checkpoints
 
     model = load_model(reference)
     require(model, "hidden-states", "evaluate probing")
@@ -183,7 +183,7 @@ def _vectors(
     layers: Sequence[int] | None,
 ) -> Iterator[tuple[int, Any]]:
     """Of the items, layer after layer, (T, D); not kept here."""
-    from truesource.lmtrain.probing.hidden_states import hidden_layers
+    from truesource.lmtrain.probing import hidden_layers
 
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes

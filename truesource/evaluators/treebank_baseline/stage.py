@@ -262,7 +262,7 @@ def folder_of(run: RunFolder, entry: ModelEntry) -> Path:
 
 def train_again(run: RunFolder, entry: ModelEntry) -> str:
     """Train the further models of an entry, and write ``trained.json``; the digest of all of it."""
-    from truesource.lmtrain.shared_tokenizer import shared_tokenizer
+    from truesource.lmtrain.trained_models import shared_tokenizer
 
     settings = run.settings(TreebankBaselineSettings)
     text = TreebankText.load(run.folder / "treebank_baseline" / "text")

@@ -1,7 +1,7 @@
 """Numba kernels: reading text with an n-gram model: scores, distributions, samples.
 
 The state of a text is a context: the longest n-gram of the trie, shorter than the order, that the text ends in. The
-trie is numbered as in `_kernels.estimate`; the n-grams of one token are numbers 1 to K in the order of
+trie is numbered as in `_kernels.counts`; the n-grams of one token are numbers 1 to K in the order of
 the tokens. ``strict`` is for a model that expects nothing after a context that was never seen in full.
 """
 
@@ -284,7 +284,7 @@ def draw(
         order: longest n-gram.
         count: (G,) int32, counts that the probabilities were estimated from.
         cumulative: (G + 1,) int64, their running sum, from 0.
-        discount: (N, 3) float64, as in `truesource.lmtrain.architectures.ngram._kernels.estimate.estimate`.
+        discount: (N, 3) float64, as in `truesource.lmtrain.architectures.ngram._kernels.counts.estimate`.
         emitted: (E,) int64, tokens that can be drawn.
         bos: the token ``<bos>``.
         end: the token ``<eos>``.

@@ -1,4 +1,8 @@
-"""What happens between the steps of a training run: metrics, snapshots, and when to save and to stop."""
+"""The `transformers.Trainer` of a training run, and what happens between its steps.
+
+`LossTrainer` has the loss of a step and writes checkpoints that are whole. `Watch` writes metrics and snapshots and
+decides when to save and to stop.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -30,13 +35,101 @@ from truesource.grammar.support.records import read_records
 from truesource.lmtrain import snapshots
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
-from truesource.lmtrain.distributed import any_process, is_main_process, sum_of
-from truesource.lmtrain.loss_trainer import LossTrainer
-from truesource.lmtrain.random_states import kept_random_states
-from truesource.lmtrain.resuming import LossSum
-from truesource.lmtrain.times import TIMES, TimesRow, read_times, write_times
+from truesource.lmtrain.device import kept_random_states
+from truesource.lmtrain.distributed import any_process, is_main_process, rank, sum_of, total, wait_for_all, world_size
+from truesource.lmtrain.loading import require_tensors
+from truesource.lmtrain.saving import (
+    STATE,
+    LossSum,
+    checkpoint_errors,
+    disk_errors,
+    require_optimizer_state,
+    save_losses,
+)
 from truesource.lmtrain.trained_models import TrainedModel, as_language_model
-from truesource.lmtrain.training_record import MetricsRow
+from truesource.lmtrain.training_record import MetricsRow, TimesRow, read_times, write_times
+
+
+class LossTrainer(Trainer):  # type: ignore[misc]
+    """The loss of a step is the mean cross-entropy over what its micro-batches predict, in all processes."""
+
+    loss: Any  #: `Predictor.loss`
+    losses: LossSum  #: of the steps since the last line of metrics
+    _predicted = 0  #: positions to predict in the running step
+
+    def get_batch_samples(self, epoch_iterator: Iterator[Batch], num_batches: int, device: Any) -> tuple[Any, Any]:
+        """The micro-batches of a step; what is to predict in them is counted."""
+        batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._predicted = total(sum(len(batch["targets"]) for batch in batches))
+        return batches, items
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: Batch,
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Nats per predicted token, weighted by the share of this micro-batch; not finite: the training stops.
+
+        The Trainer and DDP average over micro-batches and processes, so the weights are 1 on average.
+        """
+        loss: Tensor = self.loss(model, inputs)
+        finite = bool(torch.isfinite(loss))
+        if any_process(not finite)[0]:
+            value = "not finite in another process" if finite else str(loss.item())
+            raise FloatingPointError(f"the training loss is {value} at step {self.state.global_step + 1}")
+        self.losses.total += loss.item() * len(inputs["targets"]) / self._predicted
+        group = self.args.gradient_accumulation_steps * world_size()
+        return loss if group == 1 else loss * (len(inputs["targets"]) * group / self._predicted)
+
+    def floating_point_ops(self, inputs: Batch) -> int:
+        """Not counted: the Trainer would go through all parameters at every micro-batch, and nothing here reads it."""
+        return 0
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        self._resumed = Path(resume_from_checkpoint)
+        with checkpoint_errors(resume_from_checkpoint, STATE):
+            TrainerState.load_from_json(str(self._resumed / STATE))
+        with checkpoint_errors(resume_from_checkpoint, "model.safetensors"):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Refuse what the library only warns of. Of tied weights a file holds one.
+
+        Raises:
+            InputError: a tensor is missing or unexpected.
+        """
+        tied: dict[str, str] = getattr(self.model, "all_tied_weights_keys", {})
+        absent = set(load_result.missing_keys)
+        missing = {name for name in absent if tied.get(name, name) in absent}
+        require_tensors(missing, load_result.unexpected_keys, (), self._resumed)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            with checkpoint_errors(checkpoint, "optimizer.pt", "scheduler.pt"):
+                super()._load_optimizer_and_scheduler(checkpoint)
+                require_optimizer_state(self.optimizer)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            with checkpoint_errors(checkpoint, f"rng_state_{rank()}.pth" if world_size() > 1 else "rng_state.pth"):
+                super()._load_rng_state(checkpoint)
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        with disk_errors():
+            super()._save(output_dir, state_dict)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        with disk_errors():
+            super()._save_optimizer_and_scheduler(output_dir)
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        with disk_errors():
+            super()._save_rng_state(output_dir)
+        save_losses(output_dir, self.losses, rank())
+        wait_for_all()  # the file that makes a checkpoint whole is written after this, by the main process
+
 
 #: measures a model in training: named numbers for ``metrics.jsonl``
 ModelMonitor = Callable[[TrainedModel], Mapping[str, float]]
@@ -87,7 +180,8 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             remedy = "delete the unfinished folder, or train with --force"
             rows = [dict(row) for _, row in read_records(self._path, MetricsRow, remedy=remedy)]
             self.rows = [row for row in rows if row["step"] <= state.global_step]
-            self._times = self._times_of_rows(remedy)
+            steps = {row["step"] for row in self.rows}
+            self._times = [row for row in read_times(self._folder, remedy=remedy) if row["step"] in steps]
         snapshots.drop_later(self._folder, state.global_step)
         if self.rows:
             self._clock -= self._times[-1]["seconds"] if self._times else 0.0
@@ -95,15 +189,6 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         if self._snapshots:
             self._keep(state.global_step)
         return self._record(state, None, None)
-
-    def _times_of_rows(self, remedy: str) -> list[TimesRow]:
-        """The times of the rows, out of which those of an unfinished run of an earlier version are taken."""
-        inside: list[TimesRow] = [
-            {"step": row["step"], "seconds": row.pop("seconds")} for row in self.rows if "seconds" in row
-        ]
-        steps = {row["step"] for row in self.rows}
-        found = read_times(self._folder, remedy=remedy) if (self._folder / TIMES).is_file() else inside
-        return [row for row in found if row["step"] in steps]
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any

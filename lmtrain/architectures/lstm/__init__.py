@@ -1,1 +1,0 @@
-"""LSTM language model: stacked recurrent layers (Hochreiter and Schmidhuber 1997; Zaremba et al. 2014)."""

@@ -1,0 +1,314 @@
+"""N-gram models of words and of pieces of words as language models, and reading their folders."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from truesource.generator.encoded_sentences import Rows
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, framed_scores
+from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.architectures.ngram.reading import NgramScorer, NgramStepper, Reader, log_mass
+from truesource.lmtrain.architectures.ngram.trie import FILE as COUNTS
+from truesource.lmtrain.architectures.ngram.trie import (
+    Smoothing,
+    Stream,
+    Trie,
+    as_stream,
+    estimate,
+    load_counts,
+    read_stream,
+)
+from truesource.lmtrain.decoding.decode import Alphabet, Samples
+from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_config_json
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
+from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.tokenizer import SPECIALS, Encoder, WordVocabulary
+from truesource.lmtrain.training_record import model_name, require_unchanged
+from truesource.lmtrain.word_models import NextTokenProbabilities
+
+NGRAM = "ngram"  #: in ``config.json``
+
+
+class CountedModel(ABC):
+    """A model of each token given the N - 1 tokens before it.
+
+    Args:
+        trie: counts, as `truesource.lmtrain.architectures.ngram.trie.adjust` left them.
+        smoothing: ``mle`` or ``kneser_ney``.
+        tokenizer: as it is saved.
+        encoder: the same tokeniser as counting sees it.
+        emitted: tokens that can follow something.
+        name: what the model is called in tables.
+        discount: of ``kneser_ney``, see `truesource.lmtrain.architectures.ngram.trie.estimate`.
+
+    Raises:
+        InputError: counts and tokeniser are of two models.
+    """
+
+    objective: Objective = "causal"
+
+    def __init__(
+        self,
+        trie: Trie,
+        smoothing: Smoothing,
+        tokenizer: PreTrainedTokenizerFast,
+        encoder: Encoder,
+        emitted: IntArray,
+        name: str,
+        *,
+        discount: FloatArray | None = None,
+    ) -> None:
+        if len(encoder) != trie.n_tokens:
+            raise InputError(
+                f"the tokeniser has {len(encoder)} tokens, the counts {trie.n_tokens}; they are of two models"
+            )
+        self.tokenizer, self._encoder = tokenizer, encoder
+        self.name = name
+        self.estimate = estimate(trie, smoothing, emitted, discount=discount)
+        self.reader = Reader(self.estimate, encoder.bos, encoder.eos)
+
+    @property
+    def longest(self) -> None:
+        """The most words, or pieces, a sentence may have: any number."""
+        return None
+
+    @property
+    def n_ngrams(self) -> int:
+        """How many different n-grams of 1 to N tokens it has counts of."""
+        return self.estimate.trie.n_ngrams
+
+    @property
+    @abstractmethod
+    def alphabet(self) -> Alphabet:
+        """Its tokens, for `truesource.lmtrain.decoding`."""
+
+    def read(self, sentences: Sequence[Sequence[str]]) -> Stream:
+        """The token numbers of sentences."""
+        return read_stream(sentences, self._encoder)
+
+    def stepper(self) -> NgramStepper:
+        """Its next-token log probabilities, for one batch of text at a time."""
+        return NgramStepper(self.reader)
+
+    def sample(self, n: int, *, seed: int, max_tokens: int | None = None) -> Samples:
+        """Draw sentences token by token from the model's own distribution (ancestral sampling).
+
+        Args:
+            n: how many.
+            seed: equal seeds give equal sentences on every machine.
+            max_tokens: a sentence not ended after so many tokens is returned as it is and flagged; None: every
+                sentence ends by itself.
+
+        Raises:
+            InputError: ``n`` or ``max_tokens`` is too small.
+        """
+        if n < 0 or (max_tokens is not None and max_tokens < 1):
+            raise InputError(f"cannot draw {n} sentences of at most {max_tokens} tokens")
+        drawn = self.reader.draw(n, seed=seed, most=max_tokens)
+        tokens, begins, spell = drawn.tokens.tolist(), [0, *drawn.ends.tolist()], self.alphabet.spell
+        return Samples([spell(tokens[a:b]) for a, b in itertools.pairwise(begins)], drawn.finished)
+
+
+class NgramModel(CountedModel):
+    """A model of each word given the N - 1 tokens before it; implements `DistributionModel` and `StepwiseModel`.
+
+    Arguments and errors are those of `CountedModel`; ``tokenizer`` is one that
+    `truesource.lmtrain.tokenizer.build_tokenizer` makes.
+    """
+
+    def __init__(
+        self,
+        trie: Trie,
+        smoothing: Smoothing,
+        tokenizer: PreTrainedTokenizerFast,
+        name: str,
+        *,
+        discount: FloatArray | None = None,
+    ) -> None:
+        self.encoder = v = WordVocabulary(tokenizer)
+        self._columns: IntArray = np.append(v.word_ids, [v.unk, v.eos])
+        super().__init__(trie, smoothing, tokenizer, v, self._columns, name, discount=discount)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
+        return self.encoder.words
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        """Log probability of every word and sentence end that ``frame`` counts.
+
+        Sentences with a token of probability zero, which only ``mle`` gives, are ``impossible`` as a whole.
+        """
+        stream = self.read(sentences)
+        values = self.reader.score(stream)
+        unknown = np.delete(stream.tokens, stream.begins) == self.encoder.unk
+        return framed_scores(values, unknown, stream.lengths + 1, stream.lengths, frame)
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Its expectation at positions 0 to n of sentences of one length n.
+
+        Columns are the words of ``vocabulary``, ``<unk>``, the end; a row of ``mle`` after a context that was never
+        seen is -inf throughout.
+
+        Raises:
+            InputError: the sentences differ in length.
+        """
+        stream = self.read(sentences)
+        if len(set(stream.lengths.tolist())) > 1:
+            raise InputError("distributions are of sentences of one length; group them by length")
+        if not len(stream.lengths):
+            return
+        rows = stream.tokens.reshape(len(stream.lengths), -1)[:, 1:]
+        state = self.reader.begin(len(rows))
+        for position in range(rows.shape[1]):
+            yield LogDistributions(position, self.reader.expect(state, self._columns))
+            if position + 1 < rows.shape[1]:
+                state = self.reader.advance(state, rows[:, position])
+
+    def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
+        """Probabilities of what follows ``prefix`` (words; may be empty); all 0 where ``mle`` never saw its end."""
+        state = self.reader.begin(1)
+        for token in self.encoder.encode([prefix])[0]:
+            state = self.reader.advance(state, np.array([token]))
+        p = np.exp(self.reader.expect(state, self._columns)[0])
+        return NextTokenProbabilities(p[:-2], float(p[-2]), float(p[-1]), 0.0)
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Its tokens, for `truesource.lmtrain.decoding`."""
+        return Alphabet.of_words(self.encoder, len(self.encoder), self.longest)
+
+
+class NgramPieceModel(CountedModel, OpenVocabulary):
+    """A model of each piece given the N - 1 tokens before it.
+
+    It is a `truesource.generator.interface.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
+    special token but the end.
+
+    Arguments and errors are those of `CountedModel`; ``tokenizer`` is one that
+    `truesource.lmtrain.subwords.build_subword_tokenizer` makes.
+    """
+
+    chosen_before: str | None = None  #: its own ``<bos>`` always
+
+    def __init__(
+        self,
+        trie: Trie,
+        smoothing: Smoothing,
+        tokenizer: PreTrainedTokenizerFast,
+        name: str,
+        *,
+        discount: FloatArray | None = None,
+    ) -> None:
+        self._vocabulary = v = SubwordVocabulary(tokenizer)
+        emitted = np.append(np.arange(len(SPECIALS), len(v)), v.eos)
+        super().__init__(trie, smoothing, tokenizer, v, emitted, name, discount=discount)
+
+    @property
+    def reading(self) -> str:
+        """How words are scored, for signatures; see `truesource.lmtrain.pieces.models.CausalPieceModel.reading`."""
+        return reading_of(self._vocabulary)
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        """Log probability of every word and sentence end that ``frame`` counts; see `lmtrain.pieces.scoring`.
+
+        Sentences with a piece of probability zero, which only ``mle`` gives, are ``impossible`` as a whole, as are
+        those with a word that the pieces cannot spell; a frame that skips unknown words leaves out that word only.
+        """
+        pieces = align_words(self._vocabulary, sentences, frame)
+        slots = Slots.of(pieces)
+        stream = as_stream(Rows(pieces.ids.astype(np.int32), np.diff(pieces.bounds)), self._vocabulary)
+        values = self.reader.score(stream)
+        if frame.unk == "skip":
+            values[np.delete(stream.tokens, stream.begins) == self._vocabulary.unk] = 0.0  # not counted
+        boundary = np.zeros(slots.n)
+        boundary[slots.opens] = self._log_begins[self.reader.contexts(stream)[slots.opens]]
+        boundary[~np.isfinite(boundary)] = 0.0  # what follows is impossible already
+        return assemble_words(pieces, slots, values, boundary, frame, ends=True)
+
+    @cached_property
+    def _log_begins(self) -> FloatArray:
+        """(C,) log B by context: the next token begins a word, or is the end."""
+        return log_mass(self.estimate, self._vocabulary.begins)
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Its pieces, for `truesource.lmtrain.decoding`; sentences are drawn piece by piece and spelt."""
+        v = self._vocabulary
+        return Alphabet(len(v), v.eos, (v.pad, v.unk, v.bos, v.mask), None, v.join)
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """One token stands before a text, one after it."""
+        return 1, 1
+
+    @cached_property
+    def pieces(self) -> PieceTokenizer:
+        """Its tokeniser, for sums over all ways to cut a text."""
+        return read_pieces(self.tokenizer)
+
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
+        """(R,) log probability of each row of pieces and of the end after it, nats; -inf for what ``mle`` never saw."""
+        if not len(rows):
+            return np.zeros(0)
+        stream = as_stream(Rows.of(rows), self._vocabulary)
+        begins = np.cumsum(stream.lengths + 1) - stream.lengths - 1
+        sums: FloatArray = np.add.reduceat(self.reader.score(stream), begins)
+        return sums
+
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
+        """Look-ups of `log_probs` of these rows: one a piece, and one for the end of each."""
+        return sum(len(row) + 1 for row in rows)
+
+    def incremental_scorer(self) -> NgramScorer:
+        """Begin to read texts piece by piece."""
+        return NgramScorer(self.reader)
+
+
+def make_ngram(
+    trie: Trie,
+    smoothing: Smoothing,
+    tokenizer: PreTrainedTokenizerFast,
+    name: str,
+    *,
+    discount: FloatArray | None = None,
+) -> NgramModel | NgramPieceModel:
+    """A model of words or of pieces, as its tokeniser says; arguments as for `NgramModel`.
+
+    Raises:
+        InputError: counts and tokeniser are of two models.
+    """
+    kind = NgramPieceModel if is_subword(tokenizer) else NgramModel
+    return kind(trie, smoothing, tokenizer, name, discount=discount)
+
+
+def load_ngram(folder: str | Path) -> NgramModel | NgramPieceModel:
+    """Load a trained folder.
+
+    Raises:
+        InputError: the folder is absent, unfinished, damaged, or of another kind of model.
+    """
+    folder = Path(folder)
+    if model_type_of(folder) != NGRAM:
+        raise InputError("there is no n-gram model here; train one", folder)
+    config = read_config_json(folder / "config.json")
+    trie, discount = load_counts(folder)
+    if config.get("order") != trie.order or config.get("smoothing") not in get_args(Smoothing):
+        raise InputError("config.json does not fit ngram.npz; train the model again", folder)
+    tokenizer = load_tokenizer(folder)
+    if not is_ours(tokenizer) or is_subword(tokenizer) != (config.get("tokenizer", "word") != "word"):
+        raise InputError("the tokeniser is not the one of this n-gram model; train the model again", folder)
+    require_unchanged(folder, ["config.json", COUNTS])
+    return make_ngram(trie, config["smoothing"], tokenizer, model_name(folder), discount=discount)
