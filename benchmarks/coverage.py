@@ -37,10 +37,9 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import fit_corpus
 from truesource.evaluation.naturalness.zipf_ranks import TrueLaw
 from truesource.evaluation.pplu.unigrams import END, oracle_unigram
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Estimate, degrees_of, log_interval
+from truesource.evaluation.tokenisation.documents import Estimate, degrees_of, documents, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.measure import require_pieces
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.frame import ScoringFrame

@@ -1,4 +1,9 @@
-"""The discrete particle filter (Fearnhead & Clifford 2003) over the blocks of a text."""
+"""Estimators that read a text from left to right by many segmentations at once.
+
+The discrete particle filter (Fearnhead & Clifford 2003), beam summing (Vieira et al. 2025) and importance sampling by
+blocks (Chirkova et al. 2023) go block after block; importance sampling from the model itself (Geh et al. 2024) goes
+piece by piece.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
-from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
-from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate, narrowed, reader
+from truesource.evaluation.tokenisation.estimators.blocks import BlockWalk
+from truesource.evaluation.tokenisation.estimators.weights import (
+    check_numbers,
+    drawn,
+    extend,
+    log_sum,
+    mean_of_weights,
+    unique_pairs,
+)
+from truesource.evaluation.tokenisation.lattice import arc_ends
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.window import narrowed
 from truesource.generator.interface.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
@@ -199,3 +212,140 @@ def resampled(log_w: FloatArray, most: int, rng: np.random.Generator) -> tuple[I
     new = np.concatenate([log_w[stay], log_c + np.log(counts[light])])
     ascending = np.argsort(kept)
     return kept[ascending], new[ascending]
+
+
+def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log of the sum of P over the segmentations that a beam of width ``settings.particles`` ends with: a lower bound.
+
+    After each block every segmentation goes on by each of its ``candidates`` best ways, and those of the largest P
+    stay; where the model's memory is finite, segmentations that it cannot tell apart are one. Nothing is drawn. As a
+    rule a wider beam finds more, but this is not certain.
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    walk = BlockWalk(model, document, settings, tail=False)
+    filters = Filter(walk, lambda log_w: likeliest(log_w, settings.particles))
+    *_, final = filters.run()
+    bound: Bound = "exact" if walk.whole and not filters.reduced else "lower"
+    return finished("beam", filters, final, narrowed(bound, model, document))
+
+
+def likeliest(log_w: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
+    """The numbers of the largest of (R,) log weights, in ascending order, and these; of equals, the first."""
+    kept = np.sort(np.argsort(-log_w, kind="stable")[:most])
+    return kept, log_w[kept]
+
+
+def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log P(D) from ``settings.particles`` independent segmentations, each drawn block after block.
+
+    A sample goes through a block by one of the ``candidates`` best segmentations, or by one unlisted segmentation drawn
+    for it at 1/q, in proportion to these weights; their sum is a factor of the weight of the sample, and so is the
+    probability that the text ends. The mean weight is unbiased for P(D). With ``tail`` off, unlisted segmentations have
+    no part, and the mean is unbiased for the sum over segmentations of the text that are made of listed ones (bound
+    ``part``).
+
+    Samples that have read the same pieces are one row of the model's batches. A word's segmentation that the rest of
+    the text makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar
+    too small.
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    rng = np.random.default_rng(settings.seed)
+    walk = BlockWalk(model, document, settings, tail=settings.tail)
+    n = settings.particles
+    context, position = np.full(n, walk.scorer.begin()), np.zeros(n, dtype=np.int64)
+    log_w, log_p = np.zeros(n), np.zeros(n)
+    cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
+    for end in walk.blocks.ends:
+        moves = walk.moves(context, position, end, rng if settings.tail else None)
+        table = moves.log_weights
+        sums = logsumexp(table, axis=1)
+        alive = np.flatnonzero(sums > -np.inf)
+        if not len(alive):
+            context = context[:0]
+            break
+        rows = moves.rows[alive, drawn(table[alive], rng)]
+        log_w, log_p = log_w[alive] + sums[alive], log_p[alive] + moves.log_p[rows]
+        cut = unique_pairs(cut[alive], moves.cut[rows])[1]
+        context, position = walk.advance(moves, rows), moves.position[rows]
+    ends = walk.score_ends(context)
+    log_w, log_p = log_w[: len(ends)] + ends, log_p[: len(ends)] + ends
+    _, first = np.unique(cut[: len(ends)], return_index=True)
+    found = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
+    bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
+    return Estimate(
+        estimator="block",
+        bound=narrowed(bound, model, document),
+        log_lower=log_sum(log_p[first]),
+        steps=walk.scorer.steps,
+        cuts=walk.scored,
+        **vars(found),
+    )
+
+
+def guided(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log P(D) from ``settings.samples`` independent segmentations, drawn piece by piece.
+
+    The next piece is drawn from the model's own distribution over the pieces with which the text can go on; what the
+    model gives to all of these together is a factor of the sample's weight, and so is the probability that the text
+    ends. The mean weight is unbiased. Samples that have read the same pieces are one row of the model's batches.
+
+    A piece that begins the text's word may be a frequent word itself (``the`` of ``theatre``): the model then draws it
+    nearly always, and has hardly any probability for the rest. Well-trained models make the weights so uneven that the
+    logarithm is far too low as a rule; `block_importance` and `particle_filter` look at whole words and are not misled.
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    lattice, n = document.lattice, settings.samples
+    rng = np.random.default_rng(settings.seed)
+    scorer = reader(model, document)
+    tokens, stop = model.pieces.inventory.ids[lattice.piece], arc_ends(lattice)
+    by_source = np.argsort(lattice.source, kind="stable")
+    first = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 1))
+    degree = np.diff(first)
+    context, position = np.full(n, scorer.begin(), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    log_w, log_p = np.zeros(n), np.zeros(n)
+    cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
+    scored = 0
+    while len(on := np.flatnonzero(position < lattice.n)):
+        places, of = unique_pairs(context[on], position[on])
+        columns = np.arange(degree[places[:, 1]].max())
+        there = columns < degree[places[:, 1]][:, None]
+        arcs = by_source[(first[places[:, 1]][:, None] + columns)[there]]
+        table = np.full(there.shape, -math.inf)
+        table[there] = scorer.log_prob(np.repeat(places[:, 0], there.sum(axis=1)), tokens[arcs])
+        check_numbers(table)
+        scored += len(arcs)
+        arc_table = np.full(there.shape, -1, dtype=np.int64)
+        arc_table[there] = arcs
+        sums = logsumexp(table, axis=1)
+        alive = np.ones(len(context), dtype=bool)
+        alive[on] = sums[of] > -math.inf
+        on, of = on[alive[on]], of[alive[on]]
+        if len(on):
+            column = drawn(table[of], rng)
+            arc = arc_table[of, column]
+            log_w[on] += sums[of]
+            log_p[on] += table[of, column]
+            context[on] = extend(scorer, context[on], tokens[arc])
+            position[on] = stop[arc]
+            cut[on] = cut.max() + 1 + unique_pairs(cut[on], arc)[1]
+        context, position, cut = context[alive], position[alive], cut[alive]
+        log_w, log_p = log_w[alive], log_p[alive]
+        scorer.keep(np.unique(context))
+    ends = scorer.log_end(context)
+    check_numbers(ends)
+    _, different = np.unique(cut, return_index=True)
+    found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
+    return Estimate(
+        estimator="guided",
+        bound=narrowed("unbiased", model, document),
+        log_lower=log_sum((log_p + ends)[different]),
+        steps=scorer.steps,
+        cuts=scored,
+        **vars(found),
+    )
