@@ -18,8 +18,7 @@ from truesource.benchmark.measure import MeasuredModel
 from truesource.benchmark.results import BenchmarkCell, TruthRecord
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.truth import LanguageTruth
-from truesource.evaluation.core.constant import counted_frequencies
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle, counted_frequencies
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive

@@ -12,10 +12,8 @@ from truesource.benchmark.corpora import ReadCorpus, corpus_of, grammar_of, know
 from truesource.benchmark.results import TruthContexts, TruthRecord
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.core.comparison import oracle_for
-from truesource.evaluation.core.constant import ConstantModel, equal_frequencies, true_frequencies
-from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
-from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.core.oracle import ConstantModel, Oracle, equal_frequencies, true_frequencies
+from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
 from truesource.generator.interface.language_model import DistributionModel, Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import BoolArray, FloatArray

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
-from truesource.evaluation.comparing.models import SAME, ModelScores, grouped
+from truesource.evaluation.comparing import SAME, ModelComparison, ModelScores, compare_models, grouped
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.report.words import listed

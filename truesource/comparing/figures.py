@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from truesource.evaluation.comparing.comparison import ModelComparison
+from truesource.evaluation.comparing import ModelComparison
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.report.figures import MODEL, SECOND, TRUTH, figure, ratio_axis, to_svg
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from truesource.comparing.scoring import SharedText
-from truesource.evaluation.comparing.comparison import ModelComparison
-from truesource.evaluation.comparing.comparison import compare_models as compare_scores
-from truesource.evaluation.comparing.models import ModelScores
+from truesource.evaluation.comparing import ModelComparison, ModelScores
+from truesource.evaluation.comparing import compare_models as compare_scores
 from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

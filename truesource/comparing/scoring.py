@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truesource.comparing.named import NamedModel, NamedReference
-from truesource.evaluation.comparing.models import ModelScores, SeedScores
+from truesource.evaluation.comparing import ModelScores, SeedScores
 from truesource.evaluation.core.comparison import oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.score import Score

@@ -14,7 +14,7 @@ from truesource.report.table import Cell, ReportTable, TableRow, score_cell, sho
 from truesource.report.words import bound_warning, count, listed
 
 if TYPE_CHECKING:
-    from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
+    from truesource.evaluation.comparing import ModelComparison, ModelRow, PairedDifference
 
 #: columns that can be chosen, and their headings
 HEADINGS = {

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.scaling.cells import TITLES, Axis
+from truesource.evaluation.scaling.cells import TITLES, Axis, groups_of
 from truesource.evaluation.scaling.fits import AxisFit
-from truesource.evaluation.scaling.losses import groups_of
 from truesource.grammar.support.arrays import FloatArray
 from truesource.report.figures import SERIES, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.words import brief, listed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.alone import ScoredAlone
+    from truesource.evaluation.core.comparison import ScoredAlone
 
 #: column, its heading and how it is shown, after the model and its objective
 _MEASURES = (

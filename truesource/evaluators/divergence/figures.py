@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.divergence.breakdown import BreakdownRow
-from truesource.evaluation.divergence.calibration import Reliability
-from truesource.evaluation.divergence.compare import ModelDivergence
+from truesource.evaluation.divergence.compare import BreakdownRow, ModelDivergence
+from truesource.evaluation.divergence.contexts import Reliability
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 
 LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.divergence.blocks import END
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 Record = Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.divergence.blocks import END
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.evaluation.dynamics.findings import left_out
+from truesource.evaluation.dynamics.table import left_out
 from truesource.evaluators.dynamics.figures import bars_figure, curves_figure, curves_of, places_figure
 from truesource.evaluators.dynamics.records import DynamicsRecord
 from truesource.evaluators.dynamics.tables import groups_table

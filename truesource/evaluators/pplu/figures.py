@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.evaluation.pplu.reduction import PROTOCOLS, ReducedVocabulary
+from truesource.evaluation.pplu.experiments import PROTOCOLS, ReducedVocabulary
 from truesource.report.figures import MODEL, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 
 WHAT = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from truesource.evaluation.baseline.compare import Kind, TextScores, score_on_text
+from truesource.evaluation.baseline import Kind, TextScores, score_on_text
 from truesource.generator.interface.frame import preset_frame
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def measure(
     frame: Literal["default", "paper"],
     seed: int,
 ) -> dict[Kind, TextScores]:
-    """Scores of all models on each text; see `truesource.evaluation.baseline.compare.score_on_text`."""
+    """Scores of all models on each text; see `truesource.evaluation.baseline.score_on_text`."""
     objective = next(iter(models.values())).objective
     return {
         kind: score_on_text(

@@ -1,13 +1,38 @@
-"""Whether two texts were cut into tokens in the same way; if not, every tendency differs for that reason alone."""
+"""Kinds of tokens: stopwords and symbols, and habits that show whether two texts were cut into tokens in the same way.
+
+If they were not, every tendency differs for that reason alone.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from truesource.evaluation.tendencies.shares import ESCAPED
+import numpy as np
 
+from truesource.evaluation.measures.integer_corpus import Encoded
+from truesource.grammar.support.arrays import FloatArray, IntArray
+
+#: tokens that treebanks and tokenisers write for a symbol
+ESCAPED: Mapping[str, str] = {
+    "-lrb-": "(",
+    "-rrb-": ")",
+    "-lsb-": "[",
+    "-rsb-": "]",
+    "-lcb-": "{",
+    "-rcb-": "}",
+    "<apostrophe>": "'",
+    "&apos;": "'",
+    "&quot;": '"',
+    "&amp;": "&",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&#91;": "[",
+    "&#93;": "]",
+    "&#124;": "|",
+}
+UNKNOWN = "<unk>"  #: neither a symbol nor a stopword: nobody knows what it stands for
 LOOKED_AT = 20_000  #: sentences of each text
 RARE = 0.001  #: share of the tokens below which a habit is none
 TIMES = 10.0  #: how much more often one side must have a habit than the other
@@ -15,7 +40,6 @@ Sentences = Sequence[Sequence[str]]
 _ATTACHED = re.compile(r"\w[.,;:!?)\]\"]+$")
 _CLITIC = re.compile(r"^(n't|['\u2019](s|m|re|ve|ll|d))$", re.IGNORECASE)
 _CONTRACTED = re.compile(r"\w(n't|['\u2019](s|m|re|ve|ll|d))$", re.IGNORECASE)
-
 HABITS: Mapping[str, Callable[[str], bool]] = {
     "capital letters": lambda token: token != token.lower(),
     "punctuation joined to words": lambda token: bool(_ATTACHED.search(token)) and not token.isdigit(),
@@ -27,6 +51,39 @@ HABITS: Mapping[str, Callable[[str], bool]] = {
     ),
     "unknown words (<unk>)": lambda token: token in ("<unk>", "[UNK]", "UNK"),
 }  #: what tokens show of how a text was cut, and what else was done to it
+
+
+def is_symbol(token: str) -> bool:
+    """Whether a token has no letter: punctuation, numbers, and what treebanks write for them."""
+    plain = ESCAPED.get(token.lower(), token)
+    return token != UNKNOWN and not any(character.isalpha() for character in plain)
+
+
+def symbols(words: Iterable[str]) -> list[str]:
+    """The words that are symbols."""
+    return [word for word in words if is_symbol(word)]
+
+
+def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]:
+    """The words that are stopwords, whatever their case."""
+    listed = {word.lower() for word in stopwords}
+    return [word for word in words if word.lower() in listed]
+
+
+def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
+    """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
+
+    Equal fractions of sentences of different lengths are equal numbers, as those of
+    `truesource.grammar.inference.token_classes.TokenClass.share_pmf`.
+
+    Args:
+        corpus: N sentences.
+        codes: of the words of the class.
+    """
+    member = np.zeros(corpus.vocabulary, dtype=np.bool_)
+    member[np.asarray(codes, dtype=np.int64)] = True
+    found = np.bincount(corpus.sentence, weights=member[corpus.tokens], minlength=len(corpus.lengths))
+    return found / corpus.lengths
 
 
 def differing_habits(first: Sentences, second: Sentences) -> list[str]:

@@ -16,14 +16,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.evaluation.core.alone import alone_parts, nothing_scored, score_by_model
-from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
+from truesource.evaluation.core.comparison import (
+    alone_parts,
+    nothing_scored,
+    oracle_for,
+    score_by_model,
+    vocabulary_part,
+)
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, resampled_ratio
+from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
 from truesource.evaluation.measures.paired import at_positions_of
-from truesource.evaluation.measures.perplexity import perplexity_interval
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LanguageModel, TokenScores
 from truesource.grammar.conditioning import LengthRange

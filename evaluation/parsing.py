@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
-from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.measures.brackets import FEW, BracketScores, Matches, SentenceBrackets, compare_brackets
-from truesource.evaluation.measures.proportions import counting, proportion
-from truesource.evaluation.measures.tree_brackets import tagged_words
-from truesource.evaluation.parsing.lengths import BANDS, SHORT
+from truesource.evaluation.measures.bootstrap import ci_part, counting, ends, proportion, resampled_ratios
+from truesource.evaluation.measures.brackets import (
+    FEW,
+    BracketScores,
+    Matches,
+    SentenceBrackets,
+    compare_brackets,
+    tagged_words,
+)
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.seeds import DEFAULT_SEED
 from truesource.grammar.tree import Tree
@@ -36,6 +40,23 @@ RATIOS = (
 )
 SHARES = ("exact_match", "no_crossing", "at_most_two_crossing")
 COUNTS = ("sentences", "unparsed", "words", "gold_brackets", "proposed_brackets", "matched_brackets")
+
+
+class LengthBand(NamedTuple):
+    """Sentence lengths in words, both ends inclusive."""
+
+    low: int
+    high: int | None  #: None: no maximum
+
+    def __contains__(self, length: object) -> bool:
+        return isinstance(length, int) and self.low <= length and (self.high is None or length <= self.high)
+
+    def __str__(self) -> str:
+        return f"{self.low}..{'' if self.high is None else self.high}"
+
+
+SHORT = LengthBand(1, 40)  #: the sentences that evalb gives scores of besides those of all
+BANDS = (LengthBand(1, 10), LengthBand(11, 20), LengthBand(21, 30), LengthBand(31, 40), LengthBand(41, None))
 
 
 @dataclass(frozen=True, kw_only=True)
