@@ -27,20 +27,17 @@ from scipy.stats import binomtest
 from truesource.embedded import english
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.measures.bootstrap import resampled_ratio
+from truesource.evaluation.measures.bootstrap import perplexities, resampled_ratio
 from truesource.evaluation.measures.correlation import correlations
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.paired import Paired
-from truesource.evaluation.measures.perplexity import perplexities
 from truesource.evaluation.measures.zipf_law import log_pmf
-from truesource.evaluation.naturalness.zipf_mandelbrot import fit_corpus
-from truesource.evaluation.naturalness.zipf_ranks import TrueLaw
-from truesource.evaluation.pplu.unigrams import END, oracle_unigram
+from truesource.evaluation.naturalness.zipf_mandelbrot import TrueLaw, fit_corpus
+from truesource.evaluation.pplu.compare import END, oracle_unigram
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Estimate, degrees_of, log_interval
+from truesource.evaluation.tokenisation.documents import Estimate, degrees_of, documents, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.measure import require_pieces
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.frame import ScoringFrame

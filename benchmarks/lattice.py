@@ -18,8 +18,8 @@ from pathlib import Path
 import lattice_paths
 from lattice_setting import Document, Row, Setting, grammar_text, make_setting, measure, peak_mib
 
-from truesource.evaluation.tokenisation.by_type import sums_by_type
-from truesource.evaluation.tokenisation.marginal import entropy, partition_and_entropy
+from truesource.evaluation.tokenisation.ambiguity import sums_by_type
+from truesource.evaluation.tokenisation.lattice import entropy, partition_and_entropy
 
 
 def build(setting: Setting, document: Document) -> object:

@@ -17,10 +17,7 @@ from lattice_setting import Document, Row, Setting
 from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.n_best import n_best
-from truesource.evaluation.tokenisation.paths import Paths
-from truesource.evaluation.tokenisation.sampling import sample
-from truesource.evaluation.tokenisation.without_replacement import sample_distinct
+from truesource.evaluation.tokenisation.paths import Paths, n_best, sample, sample_distinct
 
 LENGTHS = {50: 1, 200: 1, 1000: 5, 4000: 20}  #: characters; one in so many of the documents asked for is used
 Found = tuple[NDArray, NDArray, NDArray]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
 
 Work = Callable[["Document"], object]

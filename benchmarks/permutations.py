@@ -16,8 +16,8 @@ import numpy as np
 from scipy import stats
 
 from truesource.embedded import english
+from truesource.evaluation.measures.discrete_tests import permuted_words
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.evaluation.measures.permutation import permuted_words
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -14,10 +14,16 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from truesource.evaluation.measures.discrete_tests import against_exact, atoms, between, mean_difference
+from truesource.evaluation.measures.discrete_tests import (
+    against_exact,
+    atoms,
+    between,
+    compare_words,
+    mean_difference,
+    permuted_words,
+)
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import p_value
-from truesource.evaluation.measures.permutation import compare_words, permuted_words
 
 LEVEL, WORDS, LENGTHS = 0.05, 50, np.arange(3, 13)
 ZIPF = 1 / np.arange(1, WORDS + 1)

@@ -31,6 +31,7 @@ from truesource.grammar.support.arrays import FloatArray
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
 
+
 Words = tuple[str, ...]
 Read = Callable[[Sequence[str]], Sequence[str]]
 UNCORRECTED = "uncorrected"  #: in signatures: the split leaves sentences out, the truth does not

@@ -160,8 +160,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
     },
 }
 KEYS: dict[str, str] = {key: meaning for group in KEY_GROUPS.values() for key, meaning in group.items()}
-OLD_KEYS = ("of",)  #: in signatures of earlier versions
-_BETWEEN = re.compile(rf"\|(?=(?:{'|'.join(map(re.escape, (*KEYS, *OLD_KEYS)))}):)")
+_BETWEEN = re.compile(rf"\|(?=(?:{'|'.join(map(re.escape, KEYS))}):)")
 
 
 def known_key(key: str) -> str:

@@ -1,12 +1,17 @@
-"""One model against the exact truth by full distributions: every divergence, with tables and signatures."""
+"""One model against the exact truth by full distributions: every divergence, with tables and signatures.
+
+`compare_distributions` takes the contexts of given sentences, `reverse_divergence` those that the model itself makes.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
@@ -15,24 +20,190 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
-from truesource.evaluation.divergence.breakdown import BreakdownRow, by_context, by_group
-from truesource.evaluation.divergence.cached import CachedTruth
-from truesource.evaluation.divergence.calibration import Reliability
-from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
-from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from truesource.evaluation.divergence.contexts import (
+    CachedTruth,
+    Contexts,
+    DividedDivergence,
+    Reliability,
+    measure_contexts,
+)
 from truesource.evaluation.divergence.settings import BY, By
-from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.measures.bootstrap import (
+    ci_part,
+    ends,
+    resampled_measures,
+    resampled_ratio,
+    resampled_ratios,
+)
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import DistributionModel, check_sentences
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import few_code, too_few
 from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
+MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
+SHARES = ("tv", "agreement")  #: those that are at most 1
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
+
+
+@dataclass(frozen=True)
+class BreakdownRow:
+    """One row of a table."""
+
+    group: str
+    tokens: float  #: contexts, or expected tokens of a group of words
+    infinite: int  #: contexts in which KL(P || Q) is infinite; they are left out of ``kl``
+    scores: dict[str, Score]  #: none of a group where nothing is finite
+
+
+def by_context(measured: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
+    """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some."""
+    values = np.stack([measured.column(name) for name in MEASURES], axis=1)
+    finite = np.isfinite(values)
+    keys, inverse = np.unique(key, return_inverse=True)
+    row = np.cumsum(np.diff(measured.sentence, prepend=-1) != 0) - 1
+    size = (int(row[-1]) + 1, len(keys), len(MEASURES))
+    total, count = np.zeros(size), np.zeros(size)
+    np.add.at(total, (row, inverse), np.where(finite, values, 0.0))
+    np.add.at(count, (row, inverse), finite)
+    contexts, infinite = np.bincount(inverse), np.bincount(inverse, ~finite[:, 0])
+    intervals = resampled_ratios(total.reshape(size[0], -1), count.reshape(size[0], -1), seed=seed)
+    intervals = np.clip(intervals.reshape(2, *size[1:]), 0.0, [1.0 if name in SHARES else np.inf for name in MEASURES])
+    rows = []
+    for g, value in enumerate(keys.tolist()):
+        scores = {}
+        for m, name in enumerate(MEASURES):
+            if n := count[:, g, m].sum():
+                parts = {
+                    **shared,
+                    "group": value,
+                    "contexts": int(n),
+                    "estimator": "rao-blackwell",
+                    **few(count[:, g, m]),
+                }
+                mean = total[:, g, m].sum() / n
+                scores[name] = Score(name, float(mean), signature(parts), *ends(*intervals[:, g, m]))
+        rows.append(BreakdownRow(str(value), float(contexts[g]), int(infinite[g]), scores))
+    return rows
+
+
+def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
+    """Mean of ln P - ln Q over the tokens of each group of words, expected under the truth, with intervals.
+
+    Groups that the truth never expects are left out. Their means times their tokens sum to KL(P || Q).
+    """
+    intervals = resampled_ratios(divided.part, divided.share, seed=seed)
+    rows = []
+    for g, name in enumerate(divided.names):
+        tokens = float(divided.tokens[g])
+        if tokens == 0.0:
+            continue
+        scores = {}
+        finite = float(divided.share[:, g].sum())
+        if finite > 0.0:
+            parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
+            parts |= few(divided.share[:, g])
+            mean = float(divided.part[:, g].sum() / finite)
+            scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))
+        rows.append(BreakdownRow(name, tokens, int(divided.infinite[g]), scores))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One measure of the T contexts, and how it is signed."""
+
+    values: FloatArray  #: (T,) may hold inf, or NaN where undefined, not both
+    parts: Mapping[str, object]  #: of the signature, besides those that all share
+
+
+def mean_scores(
+    columns: Mapping[str, Column], sentence: IntArray, shared: Mapping[str, object], seed: int
+) -> dict[str, Score]:
+    """Mean over contexts of each measure, with its interval.
+
+    A measure that is infinite in some contexts has no mean. Then ``<name>_where_finite`` is the mean over the others,
+    whose number stands in its signature, if there are any; ``<name>_infinite`` is the share of infinite contexts, and
+    is there, 0, for a measure that could have been infinite. Contexts where a measure is undefined (NaN) do not count;
+    the signature has the number of the others.
+
+    Args:
+        columns: the measures.
+        sentence: (T,) sentence of each context, ascending.
+        shared: parts of every signature.
+        seed: of the bootstrap.
+    """
+    starts = np.flatnonzero(np.diff(sentence, prepend=-1))
+    names: list[str] = []
+    totals: list[FloatArray] = []
+    counts: list[FloatArray] = []
+    signed: list[Mapping[str, object]] = []
+
+    def add(name: str, values: FloatArray, counted: FloatArray, parts: Mapping[str, object]) -> None:
+        names.append(name)
+        totals.append(np.add.reduceat(values, starts))
+        counts.append(np.add.reduceat(counted, starts))
+        signed.append(parts)
+
+    for name, column in columns.items():
+        undefined = np.isnan(column.values)
+        if undefined.all():
+            continue
+        if undefined.any():
+            parts = {**column.parts, "contexts": f"{int((~undefined).sum())}/{len(undefined)}"}
+            add(name, np.where(undefined, 0.0, column.values), (~undefined).astype(np.float64), parts)
+            continue
+        finite = np.isfinite(column.values)
+        known = np.where(finite, column.values, 0.0)
+        if finite.all():
+            add(name, known, np.ones(len(known)), column.parts)
+        elif finite.any():
+            parts = {**column.parts, "contexts": f"{int(finite.sum())}/{len(finite)}"}
+            add(f"{name}_where_finite", known, finite.astype(np.float64), parts)
+        if column.parts.get("may") == "infinite":
+            add(f"{name}_infinite", (~finite).astype(np.float64), np.ones(len(known)), {"unit": "share"})
+    total, count = np.stack(totals, axis=1), np.stack(counts, axis=1)
+    intervals = resampled_ratios(total, count, seed=seed)
+    intervals = np.clip(intervals, *np.array([bounds(own) for own in signed]).T)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    return {
+        name: Score(
+            name,
+            float(value[i]),
+            signature({**shared, **{key: part for key, part in signed[i].items() if key != "may"}, **few(count[:, i])}),
+            *ends(*intervals[:, i]),
+        )
+        for i, name in enumerate(names)
+    }
+
+
+def bounds(parts: Mapping[str, object]) -> tuple[float, float]:
+    """Between which values a measure lies: shares, and what is a divergence or an entropy in every context."""
+    low = -math.inf if parts.get("estimator") == "paired" else 0.0
+    return low, 1.0 if parts.get("unit") == "share" else math.inf
+
+
+def few(count: FloatArray) -> dict[str, object]:
+    """The part of a signature that says why there is no interval, if in too few sentences (N,) something counts."""
+    sentences = int((count > 0.0).sum())
+    return {"ci": f"none/{few_code()}"} if too_few(sentences) else {}
+
+
+def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> float | None:
+    """Variance of the mean of one estimator over that of another, from per-sentence totals (N,) and contexts (N,).
+
+    By the linearised variance of a ratio. None where the second does not vary.
+    """
+    spread = [
+        float(np.square(total - total.sum() / counts.sum() * counts).sum() / counts.sum() ** 2)
+        for total in (plain, exact)
+    ]
+    return spread[0] / spread[1] if spread[1] > 1e-24 else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -187,3 +358,121 @@ def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: in
         parts = {**shared, **share, "contexts-of": "truth", "bins": bins, "outcomes": "exact"}
         scores[name] = Score(name, value, signature(parts))
     return scores
+
+
+def reverse_divergence(
+    model: DistributionModel,
+    pcfg: PCFG,
+    samples: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    seed: int = DEFAULT_SEED,
+) -> dict[str, Score]:
+    """Compare model and truth in the contexts that the model itself makes.
+
+    Q is over the events that sentences consist of, made to sum to one. A sentence that the truth cannot make has an
+    infinite ln Q - ln P, and KL(Q || P) with it. Such samples are counted (``samples_impossible``), and all other
+    values are of the possible ones, whose number stands in their signatures:
+
+    * ``samples_reverse_kl_paired``: mean of ln Q - ln P over tokens; only where every sample is possible.
+    * ``samples_reverse_kl_of_possible``: KL(Q given that the sentence is possible || P) per token, the mean of
+      ln Q - ln P less ln of the share of possible samples once a sentence; the same where every sample is possible.
+    * ``samples_reverse_kl``: the mean over contexts of the exact KL(Q || P), which has the expectation of the first
+      and less variance. Where the model gives any probability to what the truth forbids it is infinite: see
+      `truesource.evaluation.divergence.compare.mean_scores` for what is then reported.
+    * ``samples_reverse_kl_possible``: of Q restricted in each context to what the truth allows next.
+    * ``samples_impossible_mass``: what Q gives to what the truth forbids, in these contexts.
+
+    Args:
+        model: a causal model with full distributions.
+        pcfg: the grammar.
+        samples: drawn from the model by ancestral sampling, each ended by the model itself; one without words is one
+            that the truth cannot make.
+        lengths: the length condition of the truth.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: the model is masked, or there are no samples.
+    """
+    if model.objective != "causal":
+        raise InputError("a masked model has no sentences of its own, so it has no reverse divergence on samples")
+    if not samples:
+        raise InputError("there are no sentences of the model to compare")
+    oracle = oracle_for(model, pcfg, lengths)
+    shared = _parts_of_samples(oracle, samples, seed)
+    possible = np.array([len(sample) > 0 for sample in samples])
+    words = [oracle.read(sample) for sample in samples if len(sample) > 0]
+    if words:
+        possible[possible] = np.isfinite(oracle.language.exact.string_log_probs(words, lengths))
+    bad = (~possible).astype(np.float64)
+    interval = np.clip(resampled_ratio(bad, np.ones(len(bad)), seed=seed), 0.0, 1.0)
+    parts = {**shared, "unit": "share of sentences"}
+    scores = {"samples_impossible": Score("samples_impossible", float(bad.mean()), signature(parts), *ends(*interval))}
+    if not possible.any():
+        return scores
+    kept = [sample for sample, fine in zip(samples, possible, strict=True) if fine]
+    measured = measure_contexts(model, oracle, kept)
+    paired = measured.model - np.log1p(-measured.column("special_mass")) - measured.truth
+    nats = {"unit": "nats/token", "q": "renormalised", "possible": len(kept)}
+    columns = _columns_of_samples(measured, nats)
+    if len(kept) == len(samples):
+        columns["samples_reverse_kl_paired"] = Column(paired, {**nats, "estimator": "paired"})
+    scores |= mean_scores(columns, measured.sentence, shared, seed)
+    parts = {**shared, **nats, "q": "given-possible-sentence", "estimator": "paired"}
+    scores["samples_reverse_kl_of_possible"] = _of_possible(
+        measured.per_sentence(paired), measured.per_sentence(np.ones(len(paired))), len(samples), parts, seed
+    )
+    if "samples_reverse_kl" in scores and "samples_reverse_kl_paired" in scores:
+        counts = measured.per_sentence(np.ones(len(paired)))
+        ratio = variance_ratio(
+            measured.per_sentence(paired), measured.per_sentence(measured.column("reverse_kl")), counts
+        )
+        if ratio is not None:
+            parts = {**shared, "ratio": "samples_reverse_kl_paired/samples_reverse_kl", "unit": "ratio"}
+            scores["samples_variance_ratio"] = Score("samples_variance_ratio", ratio, signature(parts))
+    return scores
+
+
+def _parts_of_samples(oracle: Oracle, samples: Sequence[Sequence[str]], seed: int) -> dict[str, object]:
+    return {
+        "objective": "causal",
+        "given": oracle.condition,
+        **transform_parts(oracle.pcfg, oracle.transform, "causal"),
+        **frame_parts(ScoringFrame(), "causal"),
+        "vocab": vocabulary_part(oracle),
+        "ci": ci_part(len(samples), seed),
+        "contexts-of": "model",
+        "samples": len(samples),
+        "data": digest_sentences(samples),
+        "grammar": oracle.pcfg.identity,
+    }
+
+
+def _columns_of_samples(measured: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
+    """What `mean_scores` takes the means of."""
+    exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
+    share = {"unit": "share", "possible": nats["possible"], "estimator": "rao-blackwell"}
+    return {
+        "samples_reverse_kl": Column(measured.column("reverse_kl"), exact),
+        "samples_reverse_kl_possible": Column(measured.column("reverse_kl_possible"), {**exact, "q": "given-possible"}),
+        "samples_impossible_mass": Column(measured.column("impossible_mass"), share),
+    }
+
+
+def _of_possible(gap: FloatArray, tokens: FloatArray, n_samples: int, parts: Mapping[str, object], seed: int) -> Score:
+    """The divergence of the possible sentences, from ln Q - ln P and the tokens of each possible sample, (K,)."""
+    rows = np.zeros((n_samples, 4))
+    rows[:, 3] = 1.0
+    rows[: len(gap), :3] = np.stack([gap, np.ones(len(gap)), tokens], axis=1)
+
+    def per_token(sums: NDArray[Any]) -> NDArray[Any]:
+        total, possible, counted, drawn = sums.T
+        return np.asarray((total - possible * np.log(possible / drawn)) / counted)[:, None]
+
+    with np.errstate(invalid="ignore", divide="ignore"):  # resamples without a possible sample have no value
+        interval = resampled_measures(per_token, rows, seed=seed)[:, 0]
+    value = float(per_token(rows.sum(axis=0)[None])[0, 0])
+    name = "samples_reverse_kl_of_possible"
+    if too_few(len(gap)):
+        return Score(name, value, signature({**parts, "ci": ci_part(len(gap), seed)}))
+    return Score(name, value, signature(parts), *ends(*interval))

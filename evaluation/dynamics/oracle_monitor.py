@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.transformed import of_sentences, text_grammar
-from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
+from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import DistributionModel, LanguageModel, TokenScores
@@ -20,6 +20,7 @@ from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
+
 
 SENTENCES = 200  #: measured on unless more or fewer are asked for
 SPLIT = "dev"  #: they are the first of this split

@@ -9,6 +9,9 @@ would make an interval without end. ``benchmarks/coverage.py`` measures how ofte
 
 From `LARGE` sentences on, where the third moment says that resamples would move neither tail by half a percentage
 point, the limit is used at once: ``value +- t error``. Below `FEWEST` sentences there is no interval.
+
+`proportion` has the interval of a share of items, several of which may belong to one sentence (Wilson 1927);
+`perplexities` are those of a model and of the oracle, pooled over the corpus.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
+from truesource.evaluation.measures.paired import Paired
+from truesource.generator.interface.language_model import TokenScores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.intervals import FEWEST, few_code, too_few
+from truesource.grammar.support.seeds import DEFAULT_SEED
 
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000
@@ -33,6 +39,7 @@ SKEWED = 0.05  #: sum of cubes over (sum of squares)^1.5, of influences; below i
 FLOOR = 0.3  #: least error of a resample, in errors of all sentences
 DRAWN = 2**20  #: most sentences drawn at once
 STEP = 1e-20  #: of derivatives in the complex plane, which lose no digits
+Z = float(ndtri(TAILS[1]))
 
 
 class Interval(NamedTuple):
@@ -68,7 +75,7 @@ def ci_part(
         unit: what is resampled.
         method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians,
             ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random;
-            ``wilson`` for shares, see `truesource.evaluation.measures.proportions`, where nothing is random either.
+            ``wilson`` for shares, see `truesource.evaluation.measures.bootstrap`, where nothing is random either.
         with_seeds: whether the interval is over training seeds too, see `truesource.evaluation.measures.contrast`.
     """
     if too_few(sentences):
@@ -271,3 +278,91 @@ def _quantiles(pivot: FloatArray) -> tuple[FloatArray, FloatArray]:
     rank = np.maximum((TAILS[0] * (known + 1)).astype(np.int64), 1)
     low, high = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (rank - 1, np.maximum(known - rank, 0)))
     return low, high
+
+
+def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
+    """Share of pairs that are right with the 95% interval of Wilson (1927); None where no pair counts.
+
+    Of too few sources, see `truesource.grammar.support.intervals.too_few`, there is no interval.
+
+    Pairs of one source are not independent. So the number of pairs is divided by the design effect (Kish 1965): the
+    variance of the share between sources, over that of as many independent pairs, at least 1. A share of 0 or 1 has no
+    variance to see; the sources are counted there, as for a single source.
+
+    Args:
+        right: (N,) by source, pairs that are right; half of one that is neither.
+        counted: (N,) by source, pairs that count.
+    """
+    pairs = float(counted.sum())
+    if pairs == 0.0:
+        return None
+    share = float(right.sum()) / pairs
+    if too_few(counting(counted)):
+        return Interval(share)
+    return Interval(share, *wilson(share, _effective(right, counted, share)))
+
+
+def counting(counted: FloatArray) -> int:
+    """Number of sources (N,) of which something counts."""
+    return int((counted > 0.0).sum())
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Ends of the 95% interval of a share of ``n`` independent trials; ``n`` need not be whole."""
+    z2 = Z * Z / n
+    middle = (share + z2 / 2.0) / (1.0 + z2)
+    half = math.sqrt(z2 * (share * (1.0 - share) + z2 / 4.0)) / (1.0 + z2)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def _effective(right: FloatArray, counted: FloatArray, share: float) -> float:
+    """Number of independent pairs that would have the variance found."""
+    pairs, sources = float(counted.sum()), counting(counted)
+    alone = share * (1.0 - share)
+    if alone <= 0.0:
+        return float(sources)
+    residual = right - share * counted
+    variance = sources / (sources - 1) * float(residual @ residual) / pairs**2
+    return pairs / max(1.0, variance * (pairs - 1.0) / alone)
+
+
+def perplexity(log_prob: FloatArray) -> float:
+    """``exp(-mean ln q)`` over all scored positions, pooled (never a mean of per-sentence perplexities).
+
+    Of masked scores this is the pseudo-perplexity (Salazar et al. 2020).
+    """
+    return float(np.exp(-np.mean(log_prob)))
+
+
+def perplexity_interval(scores: TokenScores, seed: int = DEFAULT_SEED) -> Interval:
+    """The perplexity of all scored positions, at least one; sentences are resampled.
+
+    Args:
+        scores: of one model.
+        seed: of the resampling.
+    """
+    _, row = np.unique(scores.sentence, return_inverse=True)
+    total, counts = (np.bincount(row, weights).astype(np.float64) for weights in (-scores.log_prob, None))
+    found = resampled_ratio(total, counts, seed=seed)
+    with np.errstate(over="ignore"):
+        return Interval(perplexity(scores.log_prob), *ends(*np.exp(np.maximum(found, 0.0))))
+
+
+def perplexities(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
+    """``ppl`` of the model, ``bound`` of the oracle, their ratio ``relative_ppl``, and ``kl``, each with its interval.
+
+    ``kl = ln relative_ppl = mean(ln P - ln Q)`` is an unbiased estimate of the divergence KL(P || Q) in nats per
+    token. Sentences are resampled, model and oracle together.
+    """
+    model, oracle, counts = paired.sums()
+    totals = np.stack([-model, -oracle, oracle - model], axis=1)
+    found = resampled_ratios(totals, np.repeat(counts[:, None], 3, axis=1), seed=seed)
+    found[:, :2] = np.maximum(found[:, :2], 0.0)  # surprisals
+    kl = float(np.mean(paired.oracle - paired.model))
+    values = perplexity(paired.model), perplexity(paired.oracle), float(np.exp(kl))
+    with np.errstate(over="ignore"):
+        intervals = [Interval(value, *ends(*at)) for value, at in zip(values, np.exp(found).T, strict=True)]
+    return {
+        **dict(zip(("ppl", "bound", "relative_ppl"), intervals, strict=True)),
+        "kl": Interval(kl, *ends(*found[:, 2])),
+    }

@@ -1,9 +1,12 @@
-"""Tests for a value that every sentence has, out of few: its length, its share of some words.
+"""Tests for a value that every sentence has, out of few (length, share of some words), and for word frequencies.
 
 Sentences are independent, so the null distribution is known and drawn, not approximated: multinomial for a sample
 against a known distribution, multivariate hypergeometric for two samples whose sentences are dealt out anew. Neither
 Kolmogorov's distribution, which holds for continuous values, nor a test of single tokens, which are not independent,
 has the size it says (`scipy.stats.ks_1samp` rejects every discrete sample that is large enough).
+
+For word frequencies, sentences are permuted and words counted again. To permute tokens, as if the words of a sentence
+had nothing to do with each other, rejects true null hypotheses wherever words recur within sentences.
 """
 
 from __future__ import annotations
@@ -13,16 +16,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from truesource.evaluation.measures.distances import distances
-from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
-from truesource.evaluation.measures.repetitions import DRAWS
+from truesource.evaluation.measures.integer_corpus import Encoded
+from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
+from truesource.evaluation.measures.repetitions import DRAWS, PERMUTATIONS
+from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.intervals import few_code, too_few
+from truesource.grammar.support.progress import meter
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 AT_ONCE = 2**22  #: most numbers held for draws
+RANKS = 10_000  #: most frequent words that rank-frequency distributions are taken over, by default
+STATISTICS = ("tv", "linf", "rank_ks")
+_BATCH = 16  #: permutations a task
+
+
+def distances(of: FloatArray, others: FloatArray) -> dict[str, FloatArray]:
+    """All distances between distributions, row by row.
+
+    ``ks`` is the largest difference of the distribution functions (Kolmogorov-Smirnov), for atoms in ascending order;
+    ``tv`` half the sum of absolute differences, the largest difference over all events; ``linf`` the largest over
+    single atoms, which Meister & Cotterell (2021, equation 11) call the total variation distance.
+
+    Args:
+        of: (..., K) probabilities of the atoms, the same in every row.
+        others: (..., K) or (K,).
+
+    Returns:
+        (...) each, in [0, 1].
+    """
+    gap = of - others
+    size = np.abs(gap)
+    return {
+        "ks": np.abs(np.cumsum(gap, axis=-1)).max(axis=-1),
+        "tv": 0.5 * size.sum(axis=-1),
+        "linf": size.max(axis=-1),
+    }
 
 
 @dataclass(frozen=True)
@@ -248,3 +280,79 @@ def _checked(counts: IntArray, other: IntArray | FloatArray) -> int:
             " values, and at least one sentence"
         )
     return total
+
+
+def compare_words(of: Encoded, others: Encoded, *, ranks: int = RANKS) -> dict[str, float]:
+    """Distances between the word frequencies of two samples.
+
+    ``tv`` and ``linf`` as `evaluation.measures.discrete_tests`; ``rank_ks`` the Kolmogorov-Smirnov distance of their
+    rank-frequency distributions, each ranked by its own counts (Meister & Cotterell 2021, section 5).
+
+    Raises:
+        InputError: the samples were not encoded together.
+    """
+    from truesource.evaluation.measures._kernels import permutation as kernels
+
+    _together(of, others)
+    found = np.empty(3)
+    kernels.compare(of.counts(), others.counts(), ranks, found)
+    return dict(zip(STATISTICS, map(float, found), strict=True))
+
+
+def permuted_words(
+    of: Encoded, others: Encoded, *, ranks: int = RANKS, draws: int = PERMUTATIONS, seed: int = DEFAULT_SEED
+) -> dict[str, FloatArray]:
+    """The distances of `compare_words` for random deals of all sentences to two samples of these sizes, (draws,) each.
+
+    Every permutation has its own generator, so that the numbers do not depend on how many cores share the work.
+
+    Raises:
+        InputError: the samples were not encoded together.
+    """
+    from truesource.evaluation.measures._kernels import permutation as kernels
+
+    _together(of, others)
+    tokens = np.concatenate([of.tokens, others.tokens]).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([of.lengths, others.lengths]))]).astype(np.int64)
+    pooled = of.counts() + others.counts()
+    states = np.random.default_rng(seed).integers(0, 2**64, size=(draws, 4), dtype=np.uint64)
+    found = np.empty((draws, len(STATISTICS)))
+    parts = [slice(a, min(a + _BATCH, draws)) for a in range(0, draws, _BATCH)]
+    run = delayed(kernels.permutations)
+    with meter("permuting sentences", total=draws) as progress:
+        parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
+        work = (run(tokens, offsets, pooled, len(of), states[part], ranks, found[part]) for part in parts)
+        for part, _ in zip(parts, parallel(work), strict=True):
+            progress.advance(part.stop - part.start)
+    return dict(zip(STATISTICS, found.T, strict=True))
+
+
+def permutation_tests(
+    of: Encoded,
+    others: Encoded,
+    *,
+    ranks: int = RANKS,
+    draws: int = PERMUTATIONS,
+    seed: int = DEFAULT_SEED,
+    tail: Tail = "upper",
+) -> Mapping[str, ChanceTest]:
+    """ChanceTest the distances of `compare_words`.
+
+    Args:
+        of: one sample.
+        others: the other, encoded together with it.
+        ranks: of ``rank_ks``.
+        draws: permutations.
+        seed: of them.
+        tail: see `truesource.evaluation.measures.monte_carlo.p_value`.
+
+    Raises:
+        InputError: the samples were not encoded together.
+    """
+    null = permuted_words(of, others, ranks=ranks, draws=draws, seed=seed)
+    return {name: judged(value, null[name], tail) for name, value in compare_words(of, others, ranks=ranks).items()}
+
+
+def _together(of: Encoded, others: Encoded) -> None:
+    if of.vocabulary != others.vocabulary:
+        raise InputError("the two samples have different codes for words; encode them together")

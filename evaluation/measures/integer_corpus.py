@@ -1,4 +1,4 @@
-"""Sentences as integers: every word gets one code, the same in all corpora that are compared."""
+"""Sentences as integers: every word has one code, the same in all corpora compared; their lengths and types."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import gammaln
 
-from truesource.grammar.support.arrays import BoolArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
 
@@ -76,3 +77,31 @@ def encode_with_words(
 def permuted(n: int, seed: int, number: int = 0) -> IntArray:
     """Sentences 0 to n-1 in random order number ``number``; corpora of one size get one order, (n,)."""
     return np.random.default_rng([seed, number]).permutation(n)
+
+
+def length_counts(lengths: IntArray, high: int) -> IntArray:
+    """Sentences of 0, 1, ..., ``high`` tokens and, last, of more, (high+2,)."""
+    return np.bincount(np.minimum(lengths, high + 1), minlength=high + 2)
+
+
+def with_rest(pmf: FloatArray) -> FloatArray:
+    """A length pmf up to a highest length, and the mass beyond it; (high+1,) gives (high+2,)."""
+    return np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
+
+
+def expected_types(counts: IntArray, tokens: int) -> float:
+    """Expected number of different words in ``tokens`` tokens drawn without replacement.
+
+    ``sum_w 1 - C(N - c_w, n) / C(N, n)`` (rarefaction; Hurlbert 1971).
+
+    Args:
+        counts: (V,) occurrences of each word, N in all.
+        tokens: n, from 0 to N.
+    """
+    seen = counts[counts > 0].astype(np.float64)
+    total = seen.sum()
+    left = total - seen
+    can_miss = left >= tokens
+    some = left[can_miss]
+    missed = gammaln(some + 1) - gammaln(some - tokens + 1) - gammaln(total + 1) + gammaln(total - tokens + 1)
+    return float(len(seen) - np.exp(missed).sum())

@@ -1,28 +1,236 @@
-"""The Zipf-Mandelbrot law of a corpus (figure 3 of Jumelet & Zuidema 2023).
+"""The Zipf-Mandelbrot law of a corpus (figure 3 of Jumelet & Zuidema 2023), with and without the error of its ranks.
 
 Ranks come from one half of the sentences and counts from the other, as a rank and a count taken from the same text
 err together (Piantadosi 2014). The law ``p(r) ~ (r + beta)^-alpha`` has the finite support 1..K, the words of the
 ranking half: an infinite one has mass that no text has. Words that only the counted half has are left out, and their
 share is reported: were they ranked last, each would be there because it was counted, and the tail would turn up.
+
+A word that is too frequent by chance in the half that ranks gets too high a rank, and its count in the other half is
+that of a rarer word: counts by estimated rank are flatter than those by true rank, and the rarest words have no rank at
+all. The fit is then off by up to several standard errors. So `true_law` seeks the law whose own samples, ranked by as
+many tokens, have as many different words, and the same mean score at the fit of the text (simulated moments, with the
+score of the biased fit among the moments; Gallant & Tauchen 1996). Moments of samples of laws around a guess are
+regressed on the parameters of these laws: the root of the regression is the next guess, its slopes carry errors of the
+counts over to the parameters, and its residuals are what errors of the ranks add.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
+from scipy.special import stdtrit
 
+from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.evaluation.measures.zipf_law import LEAST_TYPES, Law, fit_law, log_pmf, objective
-from truesource.evaluation.naturalness.zipf_ranks import EstimatedRankFit, Missing, TrueLaw, true_law
+from truesource.evaluation.measures.zipf_law import ALPHA, LEAST_TYPES, Law, fit_law, log_pmf, objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.intervals import too_few
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
+Missing = Literal[
+    "no-power-law", "beta-at-bound", "fewer-than-10-sentences", "not-identified"
+]  #: why there is no true law
+ROUNDS = (24, 24, 80, 80, 80)  #: laws around the guess, a sample of each; the last ones only while the guess moves
+REACH = 1.5  #: standard deviation of these laws, in standard errors of the guess
+NEAR = 1.0  #: standard errors that a last round may move the guess
+MOST_WORDS = 30  #: times the words that are ranked: the largest support considered
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)
 RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta
+
+
+class EstimatedRankFit(NamedTuple):
+    """A fit to counts by estimated ranks, and what is known of its errors."""
+
+    law: Law
+    gradient: FloatArray  #: (2,) of the mean negative log-likelihood in (alpha, beta); not 0 where beta is at its bound
+    information: FloatArray  #: (2, 2) the Hessian
+    scores: FloatArray  #: (2, 2) covariance of the gradient, given the ranks
+    sentences: int  #: that were counted
+    ranking_tokens: int  #: tokens that ranked the words
+
+
+class TrueLaw(NamedTuple):
+    """The law that text was drawn from, whose words were ranked by a sample; intervals are 95%."""
+
+    alpha: Interval
+    beta: Interval  #: its ends are those of ln(1 + beta), which is less skewed; none for Zipf's own law
+    words: int  #: support 1..K, words that were not seen among them
+
+
+class _Regression(NamedTuple):
+    """Moments in F free parameters, linear around a guess."""
+
+    at_guess: FloatArray  #: (F,) moments
+    slopes: FloatArray  #: (F, F) of moments (rows) by parameters
+    noise: FloatArray  #: (F, F) covariance of the moments of one sample
+
+
+def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
+    """The law whose samples are fitted by ``fit.law``, or why there is none.
+
+    Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
+
+    Args:
+        fit: the fit to counts by ranks that come from other sentences.
+        pure: Zipf's law, ``beta = 0``.
+        seed: of the samples.
+    """
+    law = fit.law
+    if not law.interior:
+        return "no-power-law"
+    if too_few(fit.sentences):
+        return "fewer-than-10-sentences"
+    solved = _solved(fit, [0, 2] if pure else [0, 1, 2], np.random.default_rng(seed))
+    if solved is None:
+        return "not-identified"
+    at, covariance = solved
+    half = float(stdtrit(fit.sentences - 1, TAILS[1])) * np.sqrt(np.diag(covariance))
+    low, high = at - half, at + half
+    if high[1] < 0.0:
+        return "beta-at-bound"
+    below = 0.0 if pure else min(0.0, at[1]) / covariance[1, 1]  # alpha where beta is 0, given that it cannot be less
+    alpha = Interval(float(at[0] - below * covariance[0, 1]), max(0.0, float(low[0])), float(high[0]))
+    beta = Interval(*(max(0.0, math.expm1(x[1])) for x in (at, low, high)))
+    return TrueLaw(alpha, Interval(0.0) if pure else beta, max(law.types, round(math.exp(at[2]))))
+
+
+def _solved(fit: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
+    """Where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
+
+    None where nothing is found.
+    """
+    at, guess, counting = _start(fit)
+    low, high = _bounds(fit.law.types)
+    scale, grid = np.array([1.0, 1.0 + fit.law.beta, 0.0]), np.ix_(free, free)
+    observed = scale * [*fit.gradient, 0.0]
+    try:
+        part = _carried(counting[grid] + guess.noise[grid], guess.slopes[grid])
+        for samples in ROUNDS:
+            at = np.clip(at, low, high)
+            laws = np.tile(at, (samples, 1))
+            laws[:, free] += _around(part, samples, rng)
+            laws = _within(laws, fit.law.types, rng)
+            if not np.isfinite(laws).all():
+                return None
+            moments = simulated(laws, fit.law, fit.ranking_tokens, rng) - observed
+            guess = _regressed(laws[:, free] - at[free], moments[:, free])
+            part = _carried(counting[grid] + guess.noise * (1.0 + 1.0 / samples), guess.slopes)
+            step = -np.linalg.solve(guess.slopes, guess.at_guess)
+            at[free] += step
+            near = np.abs(step) <= NEAR * np.sqrt(np.diag(part)) + 1.0 / fit.law.types
+            if samples == ROUNDS[-1] and near.all():
+                break
+    except np.linalg.LinAlgError:
+        return None
+    covariance = np.zeros((3, 3))
+    covariance[grid] = part
+    error = np.sqrt(np.diag(covariance))
+    inside = (at - 2.0 * error > low) & (at + 2.0 * error < high)
+    return (at, covariance) if near.all() and inside[free].all() else None
+
+
+def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
+    """Least and largest alpha, ln(1 + beta) and ln K that are searched, (3,) each.
+
+    A beta of less than 0 is no result, but an estimate may be there that is not surely below 0.
+    """
+    low = np.array([ALPHA[0], math.log(0.1), math.log(LEAST_TYPES) - 1.0])
+    return low, np.array([ALPHA[1], math.log1p(10.0 * types), math.log(MOST_WORDS * types)])
+
+
+def _start(fit: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
+    """The first guess (3,), how its moments run if ranks were known, and the covariance (3, 3) that counting gives."""
+    law, tokens = fit.law, fit.ranking_tokens
+    words = support(law.alpha, law.beta, law.types, tokens)
+    more = math.ceil(1.1 * words)
+    types, of_more = (expected_types(law.alpha, law.beta, k, tokens) for k in (words, more))
+    scale = np.array([1.0, 1.0 + law.beta])  # from derivatives by beta to those by ln(1 + beta)
+    counting, noise, slopes = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3))
+    counting[:2, :2] = fit.scores * np.outer(scale, scale)
+    slopes[:2, :2] = -fit.information * np.outer(scale, scale)
+    slopes[2, 2] = math.log(of_more / types) / math.log(more / words)
+    unseen = np.exp(tokens * np.log1p(-np.minimum(np.exp(log_pmf(law.alpha, law.beta, words)[1]), 1.0 - 1e-12)))
+    noise[2, 2] = float((unseen * (1.0 - unseen)).sum()) / types**2
+    at = np.array([law.alpha, math.log1p(law.beta), math.log(words)])
+    return at, _Regression(np.zeros(3), slopes, noise), counting
+
+
+def _around(covariance: FloatArray, samples: int, rng: np.random.Generator) -> FloatArray:
+    """Deviations (samples, F) from a guess: normal, cut off at two standard deviations, each with its opposite."""
+    z = np.clip(rng.normal(size=(samples // 2, len(covariance))), -2.0, 2.0)
+    root = np.linalg.cholesky(covariance + 1e-14 * np.eye(len(covariance)))
+    return np.asarray(REACH * np.concatenate([z, -z]) @ root.T)
+
+
+def _within(laws: FloatArray, types: int, rng: np.random.Generator) -> FloatArray:
+    """The nearest laws (R, 3) that are searched, with whole numbers of words, some of them one off."""
+    laws = np.clip(laws, *_bounds(types))
+    words = np.maximum(np.rint(np.exp(laws[:, 2])) + rng.integers(-1, 2, len(laws)), LEAST_TYPES)
+    return np.column_stack([laws[:, :2], np.log(words)])
+
+
+def _regressed(x: FloatArray, moments: FloatArray) -> _Regression:
+    design = np.column_stack([np.ones(len(x)), x])
+    fitted = np.asarray(np.linalg.lstsq(design, moments)[0], dtype=np.float64)
+    residual = moments - design @ fitted
+    return _Regression(fitted[0], fitted[1:].T, residual.T @ residual / (len(x) - design.shape[1]))
+
+
+def _carried(covariance: FloatArray, slopes: FloatArray) -> FloatArray:
+    """The covariance of parameters from that of moments."""
+    inverse = np.linalg.inv(slopes)
+    return np.asarray(inverse @ covariance @ inverse.T)
+
+
+def simulated(laws: FloatArray, fit: Law, tokens: int, rng: np.random.Generator) -> FloatArray:
+    """Moments of one sample of each law, (R, 3).
+
+    Words are ranked by a sample of so many tokens, and counted by their probabilities. The moments are the score of
+    alpha and of ln(1 + beta) at ``fit``, a token, and the logarithm of the number of different words over that of
+    ``fit``.
+
+    Args:
+        laws: (R, 3) alpha, ln(1 + beta), ln K.
+        fit: where the score is taken.
+        tokens: that rank.
+        rng: draws the samples.
+    """
+    most = round(math.exp(laws[:, 2].max()))
+    x = np.arange(1, most + 1) + fit.beta
+    weight = x**-fit.alpha
+    slopes = np.array([np.log(x), fit.alpha * (1.0 + fit.beta) / x])
+    below, above = np.cumsum(weight), np.cumsum(weight * slopes, axis=1)
+    found = np.empty((len(laws), 3))
+    for i, (alpha, log_beta, log_words) in enumerate(laws.tolist()):
+        p = np.exp(log_pmf(alpha, math.expm1(log_beta), round(math.exp(log_words)))[1])
+        counts = rng.multinomial(tokens, p)
+        seen = np.count_nonzero(counts)
+        ranked = p[np.argsort(-(counts + rng.random(len(p))))[:seen]]
+        found[i, :2] = slopes[:, :seen] @ ranked / ranked.sum() - above[:, seen - 1] / below[seen - 1]
+        found[i, 2] = math.log(seen / fit.types)
+    return found
+
+
+def support(alpha: float, beta: float, types: int, tokens: int) -> int:
+    """The words of a law in so many tokens of which so many types are expected; at most `MOST_WORDS` for each type."""
+    low, high, most = types, types, MOST_WORDS * types
+    while high < most and expected_types(alpha, beta, high, tokens) < types:
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if expected_types(alpha, beta, middle, tokens) < types else (low, middle)
+    return high
+
+
+def expected_types(alpha: float, beta: float, words: int, tokens: int) -> float:
+    """Different words expected among independent tokens of a law."""
+    share = np.exp(log_pmf(alpha, beta, words)[1])
+    return float(-np.expm1(tokens * np.log1p(-np.minimum(share, 1.0 - 1e-12))).sum())
 
 
 @dataclass(frozen=True)
@@ -54,7 +262,7 @@ class ReleasedFit:
 def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int = DEFAULT_SEED) -> ZipfFit:
     """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
-    The law that is fitted is that of the estimated ranks; `evaluation.naturalness.zipf_ranks.true_law` finds the one
+    The law that is fitted is that of the estimated ranks; `true_law` finds the one
     behind it. ``benchmarks/coverage.py`` measures how often 95% intervals of samples of known laws hold.
 
     Raises:

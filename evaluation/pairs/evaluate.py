@@ -11,13 +11,23 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit
 
-from truesource.evaluation.core.alone import reading_part
+from truesource.evaluation.core.comparison import reading_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, resampled_ratios
-from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
+from truesource.evaluation.pairs.odds import (
+    MEASURES,
+    PROPORTIONS,
+    by_source,
+    measures,
+    model_log_odds,
+    outside_vocabulary,
+    pair_sums,
+    preferred,
+    sources,
+    truth_log_odds,
+)
 from truesource.evaluation.pairs.pair import ALL, Pair
-from truesource.evaluation.pairs.sums import MEASURES, PROPORTIONS, by_source, measures, pair_sums, preferred, sources
 from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -27,7 +37,6 @@ from truesource.grammar.support.result_records import ResultRecords
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
-
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
 IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make

@@ -8,17 +8,23 @@ from functools import cache
 
 import numpy as np
 
-from truesource.evaluation.pairs.constituents import Constituents
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds
 from truesource.evaluation.pairs.pair import Pair, Words
-from truesource.evaluation.pairs.phenomena.attachment import Attachment
-from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
-from truesource.evaluation.pairs.phenomena.subcategorisation import Subcategorisation
-from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
-from truesource.evaluation.pairs.phenomena.word_order import WordOrder
-from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence, sampled_sentences
+from truesource.evaluation.pairs.phenomena import (
+    Attachment,
+    DeterminerNoun,
+    Subcategorisation,
+    SubjectVerb,
+    WordOrder,
+)
+from truesource.evaluation.pairs.sampled_sentence import (
+    Constituents,
+    PairChange,
+    Phenomenon,
+    SampledSentence,
+    sampled_sentences,
+)
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -30,6 +36,8 @@ from truesource.grammar.surface import surface
 REGISTRY: dict[str, Phenomenon] = {
     p.name: p for p in (SubjectVerb(), DeterminerNoun(), Subcategorisation(), Attachment(), WordOrder())
 }
+
+
 assert tuple(REGISTRY) == PHENOMENA
 
 

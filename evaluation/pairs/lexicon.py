@@ -1,18 +1,155 @@
-"""The words of a grammar by tag and frequency, exact."""
+"""The words of a grammar by tag and frequency, exact, and forms that differ in number.
+
+Forms are found by the rules of English spelling and a list, or read from a file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from truesource.evaluation.pairs.forms import Forms, english_forms, read_forms
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+
+Number = Literal["singular", "plural"]
+Kind = Literal["verb", "determiner", "noun"]
+KINDS: tuple[Kind, ...] = ("verb", "determiner", "noun")
+NONE = "-"  #: in a file, in place of a form that there is none of
+_PRESENT = ("VBZ", "VBP")
+_VERBS = (("is", "are"), ("'s", "'re"), ("has", "have"), ("does", "do"), ("goes", "go"))
+_PAST = (("was", "were"),)
+_DETERMINERS = (("this", "these"), ("that", "those"))
+_SINGULAR_ONLY = ("a", "an")
+_NOUNS = (
+    *(("child", "children"), ("person", "people"), ("foot", "feet"), ("tooth", "teeth"), ("goose", "geese")),
+    *(("mouse", "mice"), ("ox", "oxen"), ("life", "lives"), ("wife", "wives"), ("knife", "knives"), ("leaf", "leaves")),
+    *(("half", "halves"), ("wolf", "wolves"), ("shelf", "shelves"), ("thief", "thieves"), ("loaf", "loaves")),
+    *(("calf", "calves"), ("scarf", "scarves"), ("crisis", "crises"), ("analysis", "analyses"), ("basis", "bases")),
+    *(("hypothesis", "hypotheses"), ("thesis", "theses"), ("phenomenon", "phenomena"), ("criterion", "criteria")),
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A word's number and the word it is exchanged for."""
+
+    number: Number
+    other: str | None  #: the form of the other number; None: there is none
+    tag: str | None  #: of this form, Penn Treebank; None: not known
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The forms that a grammar has, by kind and word; words differ in case."""
+
+    table: Mapping[Kind, Mapping[str, Form]]
+    tagged: bool  #: tags are known
+
+    def of(self, kind: Kind, word: str) -> Form | None:
+        """What is known of a word as this kind."""
+        return self.table[kind].get(word)
+
+
+def english_forms(tags: Mapping[str, Mapping[str, float]]) -> Forms:
+    """The English forms of a grammar with Penn Treebank tags.
+
+    Verbs are VBZ and VBP (third person and others), and *was* and *were*; nouns NN and NNS; determiners DT. A regular
+    form is found where the spelling of the other, with -s, -es, -ies or -men, is a word with the right tag.
+
+    Args:
+        tags: for each tag, its words.
+    """
+    table: dict[Kind, dict[str, Form]] = {kind: {} for kind in KINDS}
+
+    def add(kind: Kind, singular: str, plural: str, tag: tuple[str, str]) -> None:
+        if singular in tags.get(tag[0], ()) and plural in tags.get(tag[1], ()):
+            table[kind].setdefault(singular, Form("singular", plural, tag[0]))
+            table[kind].setdefault(plural, Form("plural", singular, tag[1]))
+
+    for kind, listed, tag in (
+        ("verb", _VERBS, _PRESENT),
+        ("verb", _PAST, ("VBD", "VBD")),
+        ("determiner", _DETERMINERS, ("DT", "DT")),
+        ("noun", _NOUNS, ("NN", "NNS")),
+    ):
+        for singular, plural in _cased(listed):
+            add(kind, singular, plural, tag)  # type: ignore[arg-type]
+    for plural in sorted(tags.get("VBP", ())):
+        for singular in spelled_with_s(plural):
+            if plural not in table["verb"]:
+                add("verb", singular, plural, _PRESENT)
+    for singular in sorted(tags.get("NN", ())):
+        for plural in spelled_with_s(singular, noun=True):
+            if singular not in table["noun"]:
+                add("noun", singular, plural, ("NN", "NNS"))
+    for word in _SINGULAR_ONLY:
+        for cased in (word, word.capitalize()):
+            if cased in tags.get("DT", ()):
+                table["determiner"][cased] = Form("singular", None, "DT")
+    return Forms(table, True)
+
+
+def spelled_with_s(word: str, *, noun: bool = False) -> Iterator[str]:
+    """Spellings of a word with the ending -s; the plural of *-man* too, of nouns.
+
+    >>> list(spelled_with_s("try")), list(spelled_with_s("fix")), list(spelled_with_s("see"))
+    (['tries'], ['fixes'], ['sees'])
+    """
+    if noun and word.endswith("man"):
+        yield word[:-2] + "en"
+    if word.endswith("y") and word[-2:-1] not in ("a", "e", "i", "o", "u", ""):
+        yield word[:-1] + "ies"
+    elif word.endswith(("s", "x", "z", "ch", "sh")):
+        yield word + "es"
+    else:
+        yield word + "s"
+        if word.endswith("o"):
+            yield word + "es"
+
+
+def read_forms(path: Path, words: Sequence[str]) -> Forms:
+    """Forms from a file: ``verb|determiner|noun SINGULAR PLURAL`` a line, ``-`` for none, ``#`` begins a comment.
+
+    Forms that are not among ``words`` are left out.
+
+    Raises:
+        InputError: the file cannot be read, a line is not so written, or a form stands twice.
+    """
+    known = set(words)
+    table: dict[Kind, dict[str, Form]] = {kind: {} for kind in KINDS}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the forms: {getattr(error, 'strerror', None) or 'not UTF-8'}", path) from error
+    for number, line in enumerate(lines, start=1):
+        fields = line.split("#")[0].split()
+        if not fields:
+            continue
+        kind = next((kind for kind in KINDS if kind == fields[0]), None)
+        if kind is None or len(fields) != 3 or fields[1] == fields[2]:
+            raise InputError("a line is 'verb|determiner|noun SINGULAR PLURAL', with - for no form", path, number)
+        singular, plural = (None if field == NONE or field not in known else field for field in fields[1:])
+        for own, word, other in (("singular", singular, plural), ("plural", plural, singular)):
+            if word in table[kind]:
+                raise InputError(f"the {kind} {word!r} stands twice", path, number)
+            if word is not None:
+                table[kind][word] = Form(own, other, None)  # type: ignore[arg-type]
+    return Forms(table, False)
+
+
+def _cased(listed: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The pairs, and those with a capital."""
+    for singular, plural in listed:
+        yield singular, plural
+        yield singular.capitalize(), plural.capitalize()
 
 
 @dataclass(frozen=True, eq=False)

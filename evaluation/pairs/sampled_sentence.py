@@ -1,22 +1,96 @@
-"""A sentence drawn from the grammar, with what its posterior says; and a changed one."""
+"""A sentence drawn from the grammar, with what its posterior says of spans and of other words, and a changed one.
+
+`Phenomenon` is the interface of the kinds of pairs that are made from such sentences.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from truesource.evaluation.pairs.lexicon import Lexicon
-from truesource.evaluation.pairs.pair import Words
+from truesource.evaluation.pairs.pair import Stratum, Words
+from truesource.evaluation.pairs.settings import PairSettings
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.posterior import Posterior, posterior
+from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.heads import head_index
 
 _STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
 _CHUNK = 64  #: sentences drawn at once
+
+
+@dataclass(frozen=True)
+class ConstituentNode:
+    """A node that is not a word."""
+
+    label: str
+    begin: int  #: first token
+    end: int  #: one past the last token
+    parent: int  #: number of the node above; -1 at the root
+    children: tuple[int, ...]  #: numbers of the nodes below; none above a word
+
+
+class Constituents:
+    """The nodes of a tree in preorder; every word hangs on a node of its own, its tag."""
+
+    def __init__(self, tree: Tree) -> None:
+        labels: list[str] = []
+        parents: list[int] = []
+        children: list[list[int]] = []
+        spans: list[list[int]] = []
+        tags: list[int] = []
+        stack: list[tuple[Tree | str, int]] = [(tree, -1)]
+        while stack:
+            item, parent = stack.pop()
+            if isinstance(item, str):
+                if spans[parent] or children[parent]:
+                    raise ValueError("a word stands beside other nodes; every word needs a tag of its own")
+                spans[parent] = [len(tags), len(tags) + 1]
+                tags.append(parent)
+                continue
+            number = len(labels)
+            labels.append(item.label)
+            parents.append(parent)
+            children.append([])
+            spans.append([])
+            if parent >= 0:
+                children[parent].append(number)
+            stack.extend((child, number) for child in reversed(item.children))
+        for number in reversed(range(len(labels))):
+            if children[number]:
+                spans[number] = [spans[children[number][0]][0], spans[children[number][-1]][1]]
+        self.nodes = [
+            ConstituentNode(label, span[0], span[1], parent, tuple(below))
+            for label, span, parent, below in zip(labels, spans, parents, children, strict=True)
+        ]
+        self.tags = tags  #: node above each word
+
+    def tag(self, position: int) -> str:
+        """Label of the node above a word."""
+        return self.nodes[self.tags[position]].label
+
+    def siblings(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Nodes to the left and to the right under the same parent."""
+        parent = self.nodes[number].parent
+        around = self.nodes[parent].children if parent >= 0 else (number,)
+        at = around.index(number)
+        return around[:at], around[at + 1 :]
+
+    def head(self, number: int) -> int:
+        """Position of the head word of a node, by the rules for Penn labels."""
+        while self.nodes[number].children:
+            below = self.nodes[number].children
+            number = below[head_index(self.nodes[number].label, [self.nodes[c].label for c in below])]
+        return self.nodes[number].begin
 
 
 @dataclass(frozen=True)
@@ -105,3 +179,111 @@ def sampled_sentences(
         computed = outside_of(lexicon, words) if outside() else [None] * size
         for sentence, weights in zip(words, computed, strict=True):
             yield SampledSentence(lexicon, sentence, weights)
+
+
+class Phenomenon(ABC):
+    """One controlled difference between two sentences."""
+
+    name: ClassVar[str]
+    outside: ClassVar[bool] = False  #: it looks at `SampledSentence.log_odds` of most sentences
+
+    @abstractmethod
+    def missing(self, lexicon: Lexicon) -> str | None:
+        """Why the grammar can have no such pairs; None: it may."""
+
+    @abstractmethod
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+        """A changed sentence of the same length, at random; None where this one has nothing to change."""
+
+    @abstractmethod
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
+        """Properties to report by.
+
+        Args:
+            tree: the most probable one of ``words``, with treebank labels.
+            words: the more probable sentence of the pair.
+            change: what was done.
+            lexicon: of the grammar.
+        """
+
+    def facts(self, change: PairChange, swapped: bool, log_odds: float | None) -> Mapping[str, float | None]:
+        """Other exact numbers of the pair.
+
+        Args:
+            change: what was done.
+            swapped: the changed sentence is the more probable one.
+            log_odds: ln P(more probable) / P(less probable); None where the latter is zero.
+        """
+        return {}
+
+
+class WordPosteriors:
+    """A sentence with one position left open.
+
+    With a derivation of the open position's tag A weighing ``o_A`` in what is around it, ``P(w_1..v..w_n) = sum_A o_A
+    P(A -> v)`` (see `Drawn.log_odds`). The derivations that have a node of a label over a span around the position
+    are a linear function of the word as well: outside weights of the span's symbols, which do not depend on what is
+    in it, are set at the top of the span in place of the start symbol, and carried down to the position.
+
+    Args:
+        found: the posterior of the sentence as it stands; what is beside the position is taken from it.
+        at: the position, from 0.
+
+    Raises:
+        InputError: the position is outside the sentence.
+    """
+
+    def __init__(self, found: Posterior, at: int) -> None:
+        if not 0 <= at < len(found):
+            raise InputError(f"position {at} is outside a sentence of {len(found)} tokens")
+        self._found = found
+        self._at = at
+
+    def label_probs(self, label: str, begin: int, end: int) -> FloatArray:
+        """P(a node of this label stands over ``[begin, end)`` | the sentence with this word), every word, (V,).
+
+        Unary chains count once, as in `Posterior.label_table`. NaN where the grammar cannot make that sentence.
+
+        Raises:
+            InputError: the position is not in the span, the span not in the sentence, or the label not the grammar's.
+        """
+        n = len(self._found)
+        if not 0 <= begin <= self._at < end <= n:
+            raise InputError(f"({begin}, {end}) is no span around position {self._at} of {n} tokens")
+        if label not in self._found.labels:
+            raise InputError(f"the grammar has no label {label!r}")
+        known = tables(self._found.pcfg.exact)
+        number = known.labels.index(label)
+        own, once = known.states[number], known.once[number]
+        around, power = self._carried(self._root, 0, n, begin, end)
+        # weight of each state as the highest of its label over the span
+        first = around[own] if once is None else np.maximum(around[own] @ once, 0.0)
+        weights = np.zeros_like(around)
+        weights[own] = first
+        below, more = self._carried(weights, begin, end, self._at, self._at + 1)
+        total, all_power = self._all
+        joint = np.asarray(self._found.pcfg.exact.emission.T @ below, dtype=np.float64)
+        shares = np.divide(joint, total, out=np.full(len(total), np.nan), where=total > 0.0)
+        probs: FloatArray = np.clip(np.ldexp(shares, power + more - all_power), 0.0, 1.0)
+        return probs
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        weights = np.zeros(len(self._found.pcfg.symbols))
+        weights[self._found.pcfg.start] = 1.0
+        return weights
+
+    @cached_property
+    def _all(self) -> tuple[FloatArray, int]:
+        """P(the sentence with this word), every word, (V,), over a power of two."""
+        leaf, power = self._carried(self._root, 0, len(self._found), self._at, self._at + 1)
+        return np.asarray(self._found.pcfg.exact.emission.T @ leaf), power
+
+    def _carried(self, weights: FloatArray, first: int, last: int, begin: int, end: int) -> tuple[FloatArray, int]:
+        from truesource.evaluation.pairs._kernels.outside import outside_of_span
+
+        found, exact = self._found, self._found.pcfg.exact
+        closed, power = outside_of_span(
+            weights, first, last, begin, end, found.chart, tables(exact).closure, exact.pairs
+        )
+        return closed, int(power)

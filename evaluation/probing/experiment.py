@@ -2,29 +2,166 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluation.probing.coding import online_code
-from truesource.evaluation.probing.controls import (
-    control_labels,
-    identity_guesses,
-    majority_guess,
-    one_hot,
-    random_labels,
+from truesource.evaluation.measures.bootstrap import Interval, ends
+from truesource.evaluation.measures.correlation import spearman, spearman_ends
+from truesource.evaluation.probing.measures import (
+    ProbingSplit,
+    cross_entropies,
+    group_accuracy,
+    mean_intervals,
+    numbered,
+    probe_measures,
+    split,
 )
-from truesource.evaluation.probing.correlations import word_correlations
-from truesource.evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
 from truesource.evaluation.probing.settings import By, ProbeSettings
-from truesource.evaluation.probing.splits import ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
-from truesource.evaluation.probing.trainer import Probe, ProbeTrainer, Vectors
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.seeds import DEFAULT_SEED
+
+Vectors = NDArray[np.floating]
+#: shares of the train part after which a new probe is trained
+PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
+
+
+class Probe(Protocol):
+    """A trained probe."""
+
+    @property
+    def weight_decay(self) -> float:
+        """That it was trained with."""
+
+    @property
+    def dev_loss(self) -> float:
+        """Cross-entropy on the dev part, nats."""
+
+    def log_probs(self, x: Vectors) -> FloatArray:
+        """Log probability of each label, (N, C) nats, for vectors (N, D)."""
+
+
+class ProbeTrainer(Protocol):
+    """Trains one."""
+
+    def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:
+        """From vectors (N, D) and label probabilities (N, C), and those of a dev part, to choose the decay by."""
+
+
+def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, group: IntArray) -> dict[str, Interval]:
+    """Spearman's rho of ln(probe probability of the true label) with three values of the word.
+
+    Args:
+        label: (N,) ln of the probe probability.
+        truth: (N,) ln P of the word under the grammar, nats.
+        model: (N,) ln Q of the word under the model, nats.
+        group: (N,) word type or sentence, which are independent.
+
+    Returns:
+        ``rho_truth``, ``rho_model`` and ``rho_difference``, the last with abs(ln P - ln Q), with 95% intervals.
+    """
+    order = np.argsort(group, kind="stable")
+    values = {"rho_truth": truth, "rho_model": model, "rho_difference": np.abs(truth - model)}
+    found = {}
+    for name, value in values.items():
+        x, y = label[order], value[order]
+        found[name] = Interval(spearman(x, y), *ends(*spearman_ends(x, y, group[order])))
+    return found
+
+
+def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:
+    """A control task (Hewitt and Liang 2019): each word type has one label, drawn from those of the items, (T,).
+
+    Only a probe that knows the type by heart can tell it, so accuracy on it says how much a probe can memorise. Types
+    must recur for that: of spans they are those of the first word, for pairs of end words hardly do.
+    """
+    rng = np.random.default_rng([seed, 2])
+    drawn = {key: int(truth[rng.integers(len(truth))]) for key in dict.fromkeys(keys)}
+    return np.array([drawn[key] for key in keys], dtype=np.int64)
+
+
+def random_labels(truth: IntArray, seed: int) -> IntArray:
+    """For each item a label drawn anew from those of the items, (T,): nothing can tell it."""
+    rng = np.random.default_rng([seed, 3])
+    return truth[rng.integers(len(truth), size=len(truth))]
+
+
+def one_hot(labels: IntArray, n_labels: int) -> FloatArray:
+    """Hard labels as distributions, (T, C)."""
+    table = np.zeros((len(labels), n_labels))
+    table[np.arange(len(labels)), labels] = 1.0
+    return table
+
+
+def majority_guess(truth: IntArray) -> int:
+    """The most frequent label; of several, the first."""
+    return int(np.bincount(truth).argmax())
+
+
+def identity_guesses(keys: Sequence[str], truth: IntArray, train: IntArray, test: IntArray) -> IntArray:
+    """For each test item the most frequent label of its word type in the train part, else of the whole part, (N,)."""
+    common = majority_guess(truth[train])
+    counts: dict[str, Counter[int]] = {}
+    for i in train.tolist():
+        counts.setdefault(keys[i], Counter())[int(truth[i])] += 1
+    best = {key: min(seen, key=lambda label: (-seen[label], label)) for key, seen in counts.items()}
+    return np.array([best.get(keys[i], common) for i in test.tolist()], dtype=np.int64)
+
+
+class CodeLength(NamedTuple):
+    """Length of the code of the labels of the train part."""
+
+    bits: Interval  #: bits a label
+    uniform: float  #: bits a label of a code that gives all labels the same length, log2 of their number
+    compression: float  #: ``uniform / bits``
+
+
+def online_code(
+    x: Vectors, targets: FloatArray, split: ProbingSplit, trainer: ProbeTrainer, *, seed: int
+) -> CodeLength:
+    """Bits to send the labels of the train part, in blocks, to someone who has the vectors.
+
+    Groups (sentences) come in random order, and blocks end where groups do. The first block is sent by a uniform code;
+    then a probe is trained on all that was sent, and codes the next block. Soft targets are sent as labels drawn from
+    them: the length is the expected one. On the dev part each probe is stopped and its weight decay chosen; its labels
+    are not sent.
+
+    Args:
+        x: (T, D) vectors of all items.
+        targets: (T, C) probability of each label.
+        split: of the items.
+        trainer: of probes.
+        seed: of the order, and of the interval's resampling.
+    """
+    order, ends = blocks(split.group[split.train], np.random.default_rng([seed, 4]))
+    items = split.train[order]
+    uniform = math.log2(targets.shape[1])
+    bits = np.full(len(items), uniform)
+    dev = split.dev
+    for start, end in itertools.pairwise(ends):
+        sent, block = items[:start], items[start:end]
+        probe = trainer(x[sent], targets[sent], x[dev], targets[dev])
+        bits[start:end] = cross_entropies(probe.log_probs(x[block]), targets[block]) / math.log(2.0)
+    found = mean_intervals({"bits": bits}, split.group[items], seed)["bits"]
+    return CodeLength(found, uniform, uniform / found.value)
+
+
+def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[int]]:
+    """Items ordered by a random order of their groups, (N,), and how many are sent after each block."""
+    _, number, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    place = rng.permutation(len(sizes))
+    order = np.argsort(place[number], kind="stable")
+    sums = np.cumsum(sizes[np.argsort(place)])
+    ends = [int(sums[np.searchsorted(sums, math.ceil(share * len(group)))]) for share in PORTIONS]
+    return order, sorted(set(ends))
 
 
 class WordValues(NamedTuple):

@@ -1,4 +1,8 @@
-"""All fits of a sweep, with intervals from seeds, or the scatter around the law, and evaluation sentences."""
+"""All fits of a sweep, with intervals from seeds, or the scatter around the law, and evaluation sentences.
+
+Beside a law for each axis there are the joint law of model and corpus size, KL(N, D) = A N^-alpha + B D^-beta, where
+the irreducible part is known, and the usual law, L(x) = E + A x^-alpha, with E unknown: here it can be checked.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,210 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, Interval
-from truesource.evaluation.scaling.cells import AXES, TITLES, Axis, ScalingCell
-from truesource.evaluation.scaling.floor import LEAST as FLOOR_LEAST
-from truesource.evaluation.scaling.floor import FloorFit, fit_floor
-from truesource.evaluation.scaling.joint import JointFit, check_joint, fit_joint
-from truesource.evaluation.scaling.losses import Losses, Resampled, groups_of, resample
+from truesource.evaluation.scaling.cells import (
+    AXES,
+    TITLES,
+    Axis,
+    Losses,
+    Resampled,
+    ScalingCell,
+    Scatter,
+    draw,
+    groups_of,
+    resample,
+    scatter_of,
+)
 from truesource.evaluation.scaling.power_law import (
+    PowerLaw,
     PowerLawFit,
+    best_fit,
     check_points,
+    explained,
     fit_power_law,
     law_of,
     log_design,
     weighted_line,
 )
-from truesource.evaluation.scaling.scatter import Scatter, draw, scatter_of
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import track
 
+LEAST_PAIRS = 6  #: different pairs of N and D
+JOINT_STARTS = (0.1, 0.3, 0.6, 1.2)  #: exponents that the search begins with
+JOINT_MOST = 10.0  #: largest exponent that is looked for
+NOTHING = 1e-3  #: a term with less than this share of the law at all points is not determined by them
+FLOOR_LEAST = 4  #: different x: one more than parameters
+FLOOR_STARTS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  #: exponents that the search begins with
+FLOOR_MOST = 20.0  #: largest exponent that is looked for
 USABLE = 0.9  #: share of the replicates in which every reducible loss must be above zero, or there is no law
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """The form of Hoffmann et al. (2022, equation 2) with E known."""
+
+    size: PowerLaw  #: A N^-alpha
+    data: PowerLaw  #: B D^-beta
+    r2: float  #: of ln KL
+    residual: float  #: root mean square of ln KL around it
+    at_bound: bool  #: an exponent is at its bounds, or a term next to nothing: the points do not tell the parameters
+
+    def __call__(self, n: FloatArray, d: FloatArray) -> FloatArray:
+        """Its value at each pair, (K,)."""
+        return np.asarray(self.size(n) + self.data(d))
+
+
+def check_joint(n: FloatArray, d: FloatArray) -> None:
+    """Refuse points that do not tell the four parameters apart.
+
+    Raises:
+        InputError: fewer than 6 different pairs, fewer than 3 values of both N and D, or one value of either.
+    """
+    pairs = len(np.unique(np.column_stack([n, d]), axis=0))
+    sizes = sorted((len(np.unique(n)), len(np.unique(d))))
+    if pairs < LEAST_PAIRS or sizes[0] < 2 or sizes[1] < 3:
+        raise InputError(
+            f"the joint law needs at least {LEAST_PAIRS} different cells, with 2 sizes of one kind and 3 of the other;"
+            f" there are {pairs}, of {len(np.unique(n))} model sizes and {len(np.unique(d))} corpus sizes"
+        )
+
+
+def fit_joint(n: FloatArray, d: FloatArray, y: FloatArray, start: JointFit | None = None) -> JointFit:
+    """Fit by least squares of ln KL; coefficients and exponents are not below zero.
+
+    Args:
+        n: (K,) parameters.
+        d: (K,) sentences, or tokens.
+        y: (K,) reducible loss, nats a token, above zero.
+        start: where to begin; None: from many starts, the best is taken.
+
+    Raises:
+        InputError: the points are too few, or a loss is not above zero.
+    """
+    n, d, y = (np.asarray(values, dtype=np.float64) for values in (n, d, y))
+    check_joint(n, d)
+    check_points(np.concatenate([n, d]), np.concatenate([y, y]))
+    middles = [float(np.exp(np.log(values).mean())) for values in (n, d)]
+    logs = np.column_stack([np.log(n / middles[0]), np.log(d / middles[1])])
+    target = np.log(y)
+
+    def terms(parameters: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(parameters[:2] - logs * parameters[2:]))
+
+    def residuals(parameters: FloatArray) -> FloatArray:
+        return np.asarray(np.log(terms(parameters).sum(axis=1)) - target)
+
+    def jacobian(parameters: FloatArray) -> FloatArray:
+        parts = terms(parameters)
+        shares = parts / parts.sum(axis=1, keepdims=True)
+        return np.column_stack([shares, -shares * logs])
+
+    if start is None:
+        half = float(target.mean()) - np.log(2.0)
+        beginnings = [np.array([half, half, a, b]) for a in JOINT_STARTS for b in JOINT_STARTS]
+    else:
+        beginnings = [_parameters(start, middles)]
+    low = np.array([target.min() - 30.0, target.min() - 30.0, 0.0, 0.0])
+    high = np.array([target.max() + 5.0, target.max() + 5.0, JOINT_MOST, JOINT_MOST])
+    best = best_fit(
+        residuals,
+        jacobian,
+        [np.clip(begin, low + 1e-9, high - 1e-9) for begin in beginnings],
+        (low, high),
+        again=start is not None,
+    )
+    log_a, log_b, alpha, beta = (float(value) for value in best.x)
+    parts = terms(best.x)
+    largest = float((parts / parts.sum(axis=1, keepdims=True)).max(axis=0).min())
+    return JointFit(
+        size=PowerLaw(float(np.exp(log_a + alpha * np.log(middles[0]))), alpha),
+        data=PowerLaw(float(np.exp(log_b + beta * np.log(middles[1]))), beta),
+        r2=explained(target, best.fun),
+        residual=float(np.sqrt(2.0 * best.cost / len(y))),
+        at_bound=min(alpha, beta) < 1e-3 or max(alpha, beta) > JOINT_MOST - 0.1 or largest < NOTHING,
+    )
+
+
+def _parameters(fit: JointFit, middles: list[float]) -> FloatArray:
+    laws = (fit.size, fit.data)
+    logs = [
+        np.log(max(law.coefficient, 1e-300)) - law.exponent * np.log(m) for law, m in zip(laws, middles, strict=True)
+    ]
+    return np.array([*logs, *(law.exponent for law in laws)])
+
+
+@dataclass(frozen=True)
+class FloorFit:
+    """L(x) = floor + coefficient * x ** -exponent, nats a token."""
+
+    floor: float  #: E
+    law: PowerLaw
+    residual: float  #: root mean square of ln L around it
+    at_bound: bool  #: the floor came out at 0, or the exponent at its bounds: the points do not say where E is
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Its value at each x, (K,)."""
+        return self.floor + self.law(x)
+
+
+def fit_floor(x: FloatArray, loss: FloatArray, start: FloorFit | None = None) -> FloorFit:
+    """Fit by least squares of ln L, 0 <= E, 0 <= A, 0 < alpha.
+
+    Hoffmann et al. (2022, D.2) minimise a Huber loss of the same residuals; replicates have no outliers to guard
+    against. The best of several starts is taken, or, with ``start``, the optimum near it.
+
+    Args:
+        x: (K,) above zero.
+        loss: (K,) nats a token, above zero.
+        start: where to begin.
+
+    Raises:
+        InputError: fewer than 4 different x, or values that are not above zero.
+    """
+    x, loss = np.asarray(x, dtype=np.float64), np.asarray(loss, dtype=np.float64)
+    check_points(x, loss, FLOOR_LEAST, "the law with unknown floor")
+    if float(np.ptp(loss)) == 0.0:
+        raise InputError("all losses are equal; no law can be told from them")
+    middle = float(np.exp(np.log(x).mean()))
+    scaled, target = x / middle, np.log(loss)
+
+    def residuals(parameters: FloatArray) -> FloatArray:
+        floor, factor, exponent = parameters
+        return np.asarray(np.log(floor + factor * scaled**-exponent) - target)
+
+    def jacobian(parameters: FloatArray) -> FloatArray:
+        floor, factor, exponent = parameters
+        power = scaled**-exponent
+        value = floor + factor * power
+        return np.column_stack([1.0 / value, power / value, -factor * power * np.log(scaled) / value])
+
+    if start is None:
+        beginnings = [_linear(scaled, loss, exponent) for exponent in FLOOR_STARTS]
+    else:
+        factor = start.law.coefficient * middle**-start.law.exponent
+        beginnings = [np.array([start.floor, factor, start.law.exponent])]
+    low, high = np.array([0.0, 1e-12, 1e-4]), np.array([np.inf, np.inf, FLOOR_MOST])
+    best = best_fit(
+        residuals,
+        jacobian,
+        [np.clip(begin, low + 1e-9, np.array([np.inf, np.inf, FLOOR_MOST - 1e-6])) for begin in beginnings],
+        (low, high),
+        again=start is not None,
+    )
+    floor, factor, exponent = (float(value) for value in best.x)
+    return FloorFit(
+        floor=floor,
+        law=PowerLaw(factor * middle**exponent, exponent),
+        residual=float(np.sqrt(2.0 * best.cost / len(x))),
+        at_bound=floor < 1e-4 or exponent < 1e-3 or exponent > FLOOR_MOST - 0.1,
+    )
+
+
+def _linear(scaled: FloatArray, loss: FloatArray, exponent: float) -> FloatArray:
+    """Floor and factor of least squares of L for a given exponent."""
+    design = np.column_stack([np.ones(len(scaled)), scaled**-exponent])
+    floor, factor = np.linalg.lstsq(design, loss, rcond=None)[0]
+    return np.array([max(float(floor), 1e-3 * loss.min()), max(float(factor), 1e-3 * np.ptp(loss)), exponent])
 
 
 @dataclass(frozen=True)

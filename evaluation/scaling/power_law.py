@@ -6,14 +6,15 @@ The loss of a model is that of the truth and the divergence on top. Laws of the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import least_squares, minimize_scalar
 from scipy.stats import f as f_distribution
 
-from truesource.evaluation.scaling.losses import groups_of
+from truesource.evaluation.scaling.cells import groups_of
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
@@ -202,3 +203,30 @@ def _crossed(groups: Sequence[Sequence[int]], seeds: Sequence[Hashable]) -> bool
     """Whether every setting has the same seeds, each once."""
     rows = [[seeds[i] for i in group] for group in groups]
     return all(len(row) == len(set(row)) and set(row) == set(rows[0]) for row in rows)
+
+
+def best_fit(
+    residuals: Callable[[FloatArray], FloatArray],
+    jacobian: Callable[[FloatArray], FloatArray],
+    beginnings: Sequence[FloatArray],
+    bounds: tuple[FloatArray, FloatArray],
+    *,
+    again: bool,
+) -> Any:
+    """What `scipy.optimize.least_squares` finds at the lowest cost.
+
+    Args:
+        residuals: of the parameters.
+        jacobian: of the residuals.
+        beginnings: where the search starts, within the bounds.
+        bounds: lowest and highest parameters.
+        again: whether a resample is fitted, from the fit of the whole: coarser, and with fewer steps.
+    """
+    tolerance, steps = (1e-9, 50) if again else (1e-14, 500)
+    found = [
+        least_squares(
+            residuals, begin, jacobian, bounds=bounds, xtol=tolerance, ftol=tolerance, gtol=tolerance, max_nfev=steps
+        )
+        for begin in beginnings
+    ]
+    return min(found, key=lambda result: float(result.cost))

@@ -4,37 +4,92 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
-from truesource.evaluation.measures.integer_corpus import encode_with_words
-from truesource.evaluation.measures.lengths import length_counts, with_rest
+from truesource.evaluation.measures.integer_corpus import encode_with_words, length_counts, with_rest
 from truesource.evaluation.measures.monte_carlo import judged
-from truesource.evaluation.tendencies.curves import curves_of
-from truesource.evaluation.tendencies.described import describe
-from truesource.evaluation.tendencies.findings import Tendencies, TruthCurves
-from truesource.evaluation.tendencies.floor import floor
-from truesource.evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
-from truesource.evaluation.tendencies.rank_frequency import by_rank_of
-from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.table import (
+from truesource.evaluation.tendencies.findings import (
     KINDS,
     Sentences,
+    Tendencies,
     TendencyTable,
+    TruthCurves,
     check_sources,
     classes_of,
 )
+from truesource.evaluation.tendencies.laws import (
+    LEAST,
+    HeapsLaw,
+    TypeCounts,
+    by_rank_of,
+    fit_heaps,
+    fit_means,
+    pooled,
+    to_laws,
+)
+from truesource.evaluation.tendencies.measured import Sample, Sizes, against, curves_of, describe, ranks_against
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.progress import meter
 
+ENDS = (0.025, 0.975)
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on
+
+
+def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LEAST) -> dict[str, FloatArray]:
+    """Middle 95% of the distances that samples of the truth have at each length.
+
+    Args:
+        tables: of the samples.
+        law: of the truth; None: it has none.
+        least: sentences of a length that a distance is taken of, as in `length_distances`.
+
+    Returns:
+        ``own``, ``reference_law`` and ``reference``, the last to the other samples, (2, L+1) each; NaN where fewer than
+        half of the samples have ``least`` sentences.
+    """
+    whole = pooled(tables)
+    rows: dict[str, list[FloatArray]] = {"own": [], "reference_law": [], "reference": []}
+    for types in tables:
+        few = types.sentences < least
+        try:
+            own: HeapsLaw | None = fit_heaps(types)
+        except InputError:  # all of one length
+            own = None
+        found = {
+            "own": None if own is None else to_laws(types, own),
+            "reference_law": None if law is None else to_laws(types, law),
+            "reference": _apart(types, whole),
+        }
+        for name, values in found.items():
+            rows[name].append(np.where(few, np.nan, np.nan if values is None else values))
+    return {name: _ends(np.array(values)) for name, values in rows.items()}
+
+
+def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
+    """Distance at every length to the other sentences of ``whole``, (L+1,); NaN where either side has none."""
+    found = np.full(types.high + 1, np.nan)
+    for length in np.flatnonzero((types.sentences > 0) & (whole.sentences > types.sentences)).tolist():
+        both = whole.row(length)
+        own = types.row(length, len(both))
+        one, other = (np.cumsum(row) / row.sum() for row in (own, both - own))
+        found[length] = np.abs(one - other).max()
+    return found
+
+
+def _ends(values: FloatArray) -> FloatArray:
+    """Quantiles of every column that is mostly there, (2, L+1)."""
+    there = np.isfinite(values).mean(axis=0) >= 0.5
+    found = np.full((2, values.shape[1]), np.nan)
+    found[:, there] = np.nanquantile(values[:, there], ENDS, axis=0)
+    return found
 
 
 def against_truth(

@@ -1,20 +1,52 @@
-"""What comparisons of tendencies return."""
+"""Findings of a comparison of tendencies, what figures draw, and the table that comparisons fill."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
-from truesource.evaluation.tendencies.rank_frequency import RankFrequency
-from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.measures.discrete_tests import MeanDifference
+from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, holm
+from truesource.evaluation.tendencies.laws import Heaps, HeapsLaw, LengthDistances, RankFrequency, TypeCounts
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.result_records import ResultRecords
 
 #: how chance is sampled: samples of the truth, draws of an exact distribution, sentences dealt anew or permuted
 Null = Literal["samples", "draws", "deals", "permutations"]
+Sentences = Sequence[Sequence[str]]
+LEVEL = 0.05
+#: where each measure stands in the table, and on which side of chance it is far
+KINDS: dict[str, tuple[str, Tail]] = {
+    "unigram_tv": ("unigram", "upper"),
+    "unigram_linf": ("unigram", "upper"),
+    "unknown_share": ("unigram", "both"),
+    "rank_ks": ("rank-frequency", "upper"),
+    "rank_ks_own_law": ("rank-frequency", "upper"),
+    "rank_ks_reference_law": ("rank-frequency", "upper"),
+    "zipf_exponent": ("rank-frequency", "both"),
+    "heaps_beta": ("type-token", "both"),
+    "heaps_alpha": ("type-token", "both"),
+    "heaps_dispersion": ("type-token", "both"),
+    "types_gap": ("type-token", "both"),
+    "types": ("vocabulary", "both"),
+    "bigram_types": ("vocabulary", "both"),
+}
+WHY = {
+    "rank_ks": "too few of its words have a rank for Zipf's law",
+    "zipf_exponent": "too few of its words have a rank for Zipf's law",
+    "heaps_beta": "Heaps' law needs sentences of two lengths or more, and some of more than one word",
+    "types_gap": "none of its lengths is possible",
+    "types": "a sample has, or could have, no word that is known",
+    "bigram_types": "a sample has, or could have, no two neighbouring words that are known",
+}
 
 
 @dataclass(frozen=True)
@@ -116,3 +148,100 @@ class Tendencies(ResultRecords):
     def records(self) -> list[dict[str, Any]]:
         """One row a sample and measure, for JSON."""
         return [{"source": s, **finding.as_record()} for s, row in self.findings.items() for finding in row.values()]
+
+
+class TendencyTable:
+    """Findings as they come."""
+
+    def __init__(self, against: str, reference: str, options: TendencySettings, *, called: str | None = None) -> None:
+        self._options = options
+        self._parts = {"against": f"{against}/{reference}"}
+        self._found = Tendencies(against, called or reference, {}, {})
+        self.curves: dict[str, SampleCurves] = self._found.curves
+
+    def add(
+        self,
+        source: str,
+        tendency: str,
+        name: str,
+        value: float,
+        test: ChanceTest | None,
+        parts: Mapping[str, object],
+        ends: tuple[float | None, float | None] = (None, None),
+        *,
+        null: Null | None = None,
+    ) -> None:
+        """One measure of one sample; ``null``: how the chance of its test is sampled."""
+        common = {"variant": self._options.variant, "seed": self._options.seed}
+        score = Score(name, value, signature({**self._parts, **parts, **common}), *ends)
+        self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test, null=null)
+
+    def add_distances(
+        self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Mapping[str, object], null: Null
+    ) -> None:
+        """Distances between distributions of a value that every sentence has."""
+        for measure in ("ks", "tv", "linf", "chi_square"):
+            if (test := tests.get(measure)) is not None:
+                self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts, null=null)
+
+    def add_impossible(self, source: str, tendency: str, share: float, parts: Mapping[str, object]) -> None:
+        """Share of the sentences whose value is impossible; a single one proves that the distributions differ."""
+        self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
+
+    def add_outside(self, source: str, share: float, parts: Mapping[str, object]) -> None:
+        """Share of the tokens that are not words of the grammar; a single one proves that the distributions differ."""
+        self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
+
+    def add_mean(
+        self, source: str, tendency: str, difference: MeanDifference, parts: Mapping[str, object], null: Null
+    ) -> None:
+        """A difference of means, with its effect size."""
+        ends, test = (difference.low, difference.high), difference.test
+        signed = {**parts, "ci": difference.ci}
+        self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, test, signed, ends, null=null)
+        self.add(source, tendency, f"{tendency}_effect", difference.effect, None, {**parts, "unit": "sd"})
+
+    def note(self, source: str, measure: str, reason: str | None = None) -> None:
+        """Say why a sample does not have a measure; by default, for the reason in `WHY`."""
+        reason = reason or WHY.get(measure)
+        line = f"{source}: no {measure}; {reason}"
+        if reason and line not in self._found.notes:
+            self._found.notes.append(line)
+
+    def remark(self, line: str) -> None:
+        """Something that readers of the table must know."""
+        self._found.notes.append(line)
+
+    def done(self, tokens: int, truth: TruthCurves | None = None) -> Tendencies:
+        """The table with adjusted p-values.
+
+        Args:
+            tokens: in how many different words are counted.
+            truth: what is drawn of it where it is known.
+        """
+        tests = [f.test for row in self._found.findings.values() for f in row.values() if f.test is not None]
+        coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)
+        needed = math.ceil(len(tests) / LEVEL) if coarse * len(tests) > LEVEL else None
+        return replace(self._found.adjusted(), truth=truth, tokens=tokens, draws_needed=needed)
+
+
+def check_sources(sources: Mapping[str, Sentences]) -> None:
+    """Stop before samples that cannot be measured.
+
+    Raises:
+        InputError: there is none, one is empty, or one has a sentence without words.
+    """
+    if not sources:
+        raise InputError("there is no sample to compare")
+    for name, sentences in sources.items():
+        if not len(sentences):
+            raise InputError(f"the sample {name!r} is empty; give at least one sentence")
+        for number, sentence in enumerate(sentences, 1):
+            if not len(sentence):
+                raise InputError(f"sentence {number} of the sample {name!r} has no words; leave it out")
+
+
+def classes_of(options: TendencySettings, words: Sequence[str]) -> dict[str, IntArray]:
+    """Codes of the members of each class among the words of all samples, by code."""
+    code = {word: i for i, word in enumerate(words)}
+    return {name: np.array([code[w] for w in pick(words)], dtype=np.int64) for name, pick in options.classes.items()}

@@ -9,8 +9,8 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.evaluation.tendencies.rank_frequency import exponent_of
-from truesource.evaluation.tendencies.same_tokens import differing_habits
+from truesource.evaluation.tendencies.laws import exponent_of
+from truesource.evaluation.tendencies.token_kinds import differing_habits
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
+from truesource.evaluation.tokenisation.documents import Bound, Document, Documents
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
-from truesource.evaluation.tokenisation.results import Total
-from truesource.evaluation.tokenisation.run_estimators import evaluate_runs, numbered, seed_of
+from truesource.evaluation.tokenisation.results import Total, evaluate_runs, numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.interface.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
@@ -155,7 +153,7 @@ def equal_cost(
         repeats: of every estimator that draws.
 
     Raises:
-        InputError: the reference is of other documents, or as `evaluation.tokenisation.run_estimators.evaluate_runs`.
+        InputError: the reference is of other documents, or as `evaluation.tokenisation.results.evaluate_runs`.
     """
     if tuple(reference.numbers.tolist()) != documents.numbers or repeats < 1:
         raise InputError("the reference has to be of the same documents, and there is at least one repeat")

@@ -1,10 +1,30 @@
-"""All segmentations of a text into pieces, as arcs between its characters."""
+"""All segmentations of a text into pieces, as arcs between its characters, and exact sums over them.
+
+`LatticeBuilder` finds the pieces of an inventory in texts. Sums are over the paths of a lattice: Q_b(T) = exp(b * score
+of T) / Z_b, b = 1/tau. b = 1 is the unigram model's own distribution, b = 0 the uniform one over paths, and the larger
+b, the more of it lies on the best path. Every sum takes time in proportion to the arcs, and raises `InputError` for a b
+that is negative, not finite, or so large that scores times b are no numbers (Cao & Rimell 2021, section 3; their
+algorithm 1 with the sign of its logarithm mended). `fit_scores` gives scores to pieces that come without.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.evaluation.tokenisation._kernels import lattice as lattice_kernels
+from truesource.evaluation.tokenisation._kernels import sums as sum_kernels
+from truesource.generator.interface.piece_model import PieceInventory
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 
 
 @dataclass(frozen=True)
@@ -24,3 +44,333 @@ class Lattice:
     def n(self) -> int:
         """Characters."""
         return len(self.spelling)
+
+
+def arc_ends(lattice: Lattice) -> IntArray:
+    """(A,) position where each arc ends."""
+    return np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
+
+
+class LatticeBuilder:
+    """Finds the pieces of an inventory in texts, and gives each its score."""
+
+    def __init__(self, inventory: PieceInventory, scores: FloatArray | None = None) -> None:
+        """Write the pieces into a trie.
+
+        Args:
+            inventory: the pieces.
+            scores: (P,) nats; None: the inventory's own.
+
+        Raises:
+            InputError: there are no scores, one is not a finite number, or a piece is empty or comes twice.
+        """
+        if scores is None:
+            scores = inventory.scores
+        if scores is None:
+            raise InputError(f"the {inventory.kind} pieces have no scores; give uniform or fitted ones")
+        self.inventory = inventory
+        self.scores: FloatArray = np.ascontiguousarray(scores, dtype=np.float64)  #: (P,) of the pieces, nats
+        if self.scores.shape != (len(inventory.pieces),):
+            raise ValueError(f"expecting one score for each of {len(inventory.pieces)} pieces")
+        refused = np.flatnonzero(~np.isfinite(self.scores))
+        if len(refused):
+            worst = int(refused[0])
+            raise InputError(
+                f"the piece {inventory.pieces[worst]!r} has the score {self.scores[worst]}; scores must be finite"
+            )
+        self._slots, self._pieces, self._classes = _trie(inventory.pieces)
+        #: whether no piece joins white space to what stands on its other side, so that words are segmented on their own
+        self.factorises = _factorises(inventory)
+        mark = re.escape(inventory.marker)
+        self._word = re.compile(
+            f"[^{mark}]*{mark}+|[^{mark}]+" if inventory.marker_ends else f"{mark}+[^{mark}]*|[^{mark}]+"
+        )
+
+    def build(self, spelling: str) -> Lattice:
+        """The lattice of a text.
+
+        Raises:
+            InputError: the text is empty, or is no joining of pieces (the message names the characters).
+        """
+        n = len(spelling)
+        if not n:
+            raise InputError("there is no text to segment into pieces")
+        return self._lattice(spelling, np.array((0, n)))
+
+    def join(self, words: Sequence[str]) -> tuple[Lattice, IntArray]:
+        """The lattice of words written one after the other, with no arc across their bounds.
+
+        Returns:
+            the lattice, and (W+1,) the positions where the words start.
+
+        Raises:
+            InputError: there are no words, or one is empty or no joining of pieces.
+        """
+        bounds = np.fromiter(itertools.accumulate(map(len, words), initial=0), dtype=np.int64, count=len(words) + 1)
+        if not len(words) or (np.diff(bounds) == 0).any():
+            raise InputError("there is no text to segment into pieces")
+        return self._lattice("".join(words), bounds), bounds
+
+    def spells(self, words: Sequence[str]) -> BoolArray:
+        """(W,) whether each word is a joining of pieces."""
+        bounds = np.fromiter(itertools.accumulate(map(len, words), initial=0), dtype=np.int64, count=len(words) + 1)
+        spelt: BoolArray = lattice_kernels.spelt(
+            self._slots, self._pieces, self._classes, _points("".join(words)), bounds
+        )
+        return spelt
+
+    def words(self, spelling: str) -> list[str]:
+        """The stretches, each from where a word begins to where the next begins, between which no arc crosses.
+
+        A run of white space belongs to the word after it (before it, where the marker ends words). The whole text
+        is one stretch if the lattice does not factorise.
+        """
+        if not self.factorises:
+            return [spelling] if spelling else []
+        return self._word.findall(spelling)
+
+    def path(self, lattice: Lattice, pieces: IntArray) -> IntArray:
+        """Arc numbers of a segmentation given as indices into the inventory's pieces.
+
+        Raises:
+            InputError: the pieces do not spell the text of the lattice.
+        """
+        ends = np.cumsum([len(self.inventory.pieces[p]) for p in pieces.tolist()])
+        if not len(ends) or ends[-1] != lattice.n:
+            raise InputError(f"the pieces of the segmentation do not spell {_short(lattice.spelling)!r}")
+        arcs = np.empty(len(ends), dtype=np.int64)
+        starts = [0, *ends.tolist()[:-1]]
+        for k, (start, end, piece) in enumerate(zip(starts, ends.tolist(), pieces.tolist(), strict=True)):
+            low, high = lattice.first[end], lattice.first[end + 1]
+            arc = low + np.searchsorted(lattice.source[low:high], start)
+            if arc == high or lattice.source[arc] != start or lattice.piece[arc] != piece:
+                raise InputError(f"the pieces of the segmentation do not spell {_short(lattice.spelling)!r}")
+            arcs[k] = arc
+        return arcs
+
+    def _lattice(self, spelling: str, bounds: IntArray) -> Lattice:
+        first, source, piece, score, stuck = lattice_kernels.build_lattice(
+            self._slots, self._pieces, self._classes, self.scores, _points(spelling), bounds
+        )
+        if stuck >= 0:
+            raise InputError(self._complaint(spelling, stuck))
+        return Lattice(spelling, first, source, piece, score)
+
+    def _complaint(self, spelling: str, stuck: int) -> str:
+        """Why there is no path: characters that are in no piece, or the one at which all paths end."""
+        points = _points(spelling)
+        known = np.zeros(len(points), dtype=np.bool_)
+        small = points < len(self._classes)
+        known[small] = self._classes[points[small]] > 0
+        foreign = Counter(itertools.compress(spelling, ~known))
+        if foreign:
+            named = ", ".join(f"{c!r} (U+{ord(c):04X})" for c, _ in foreign.most_common(5))
+            more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
+            return f"no piece holds the character {named}{more}"
+        around = spelling[max(stuck - 10, 0) : stuck + 10]
+        return f"no pieces spell the text from character {stuck + 1} on, {spelling[stuck]!r} in {around!r}"
+
+
+def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], Int32Array, Int32Array]:
+    """Slots and pieces as in `_kernels.lattice`, and the class of each code point; common characters come first."""
+    if not all(pieces) or len(set(pieces)) != len(pieces) or not pieces:
+        raise InputError("an inventory needs pieces, all different and none empty")
+    order = sorted(range(len(pieces)), key=pieces.__getitem__)
+    bounds = np.fromiter(
+        itertools.accumulate((len(pieces[k]) for k in order), initial=0), dtype=np.int64, count=len(pieces) + 1
+    )
+    points = _points("".join(pieces[k] for k in order))
+    kinds, inverse, counts = np.unique(points, return_inverse=True, return_counts=True)
+    rank = np.empty(len(kinds), dtype=np.int32)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(1, len(kinds) + 1)
+    classes = np.zeros(int(kinds[-1]) + 1, dtype=np.int32)
+    classes[kinds] = rank
+    slots, ending = lattice_kernels.build_trie(rank[inverse], bounds, len(kinds))
+    numbers: Int32Array = np.append(np.array(order, dtype=np.int32), np.int32(-1))[ending]
+    return slots, numbers, classes
+
+
+def _points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def _factorises(inventory: PieceInventory) -> bool:
+    """Whether the marker stands in no piece but in a run at its beginning (its end, where the marker ends words)."""
+    mark = inventory.marker
+    strip = str.rstrip if inventory.marker_ends else str.lstrip
+    return not any(mark in strip(piece, mark) for piece in inventory.pieces)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def forward(lattice: Lattice, b: float = 1.0) -> FloatArray:
+    """(n+1,) log of the sum over paths from 0 to each position, nats; -inf at positions on no path."""
+    found: FloatArray = sum_kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
+    finite(found[-1], b)
+    return found
+
+
+def log_partition(lattice: Lattice, b: float = 1.0) -> float:
+    """Log Z_b, nats."""
+    return partition_and_entropy(lattice, b)[0]
+
+
+def entropy(lattice: Lattice, b: float = 1.0) -> float:
+    """Entropy of Q_b, nats, at least 0."""
+    return partition_and_entropy(lattice, b)[1]
+
+
+def partition_and_entropy(lattice: Lattice, b: float = 1.0) -> tuple[float, float]:
+    """Log Z_b and the entropy of Q_b, nats, in one pass."""
+    found: tuple[float, float] = sum_kernels.partition_entropy(lattice.first, lattice.source, lattice.score, checked(b))
+    finite(found[0] + found[1], b)
+    return found
+
+
+def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
+    """(A,) probability under Q_b that a path takes each arc, 0 to 1."""
+    marginal: FloatArray
+    marginal, partition = sum_kernels.marginals(
+        lattice.first, lattice.source, lattice.score, checked(b), np.array((0, lattice.n)), np.ones(1)
+    )
+    finite(partition[0], b)
+    return marginal
+
+
+def log_collision(lattice: Lattice, b: float = 1.0) -> float:
+    """Log of the probability that two independent paths from Q_b are the same, sum of Q_b^2, nats, at most 0."""
+    once = log_partition(lattice, b)
+    finite(2.0 * b, b)
+    return min(log_partition(lattice, 2.0 * b) - 2.0 * once, 0.0)
+
+
+def count_paths(lattice: Lattice) -> int:
+    """How many paths there are."""
+    # all paths meet at the positions that no arc crosses, so numbers stay small between those
+    n = lattice.n
+    furthest = np.full(n + 1, n, dtype=np.int64)
+    ends = np.flatnonzero(np.diff(lattice.first))
+    furthest[ends] = lattice.source[lattice.first[ends]]
+    behind = np.minimum.accumulate(furthest[::-1])[::-1]
+    met = np.append(np.flatnonzero(behind[1:] >= np.arange(n)), n)
+    found = sum_kernels.counts(lattice.first, lattice.source, met)
+    whole = found.tolist()
+    for k in np.flatnonzero(found < 0).tolist():
+        whole[k] = exact_count(lattice, int(met[k]), int(met[k + 1]))
+    while len(whole) > 1:  # factors of like size are multiplied fastest
+        whole = [math.prod(whole[k : k + 2]) for k in range(0, len(whole), 2)]
+    return int(whole[0])
+
+
+def exact_count(lattice: Lattice, low: int, high: int) -> int:
+    """How many paths lead from one position to another, in integers of any size."""
+    number = {low: 1}
+    source, first = lattice.source.tolist(), lattice.first.tolist()
+    for i in range(low + 1, high + 1):
+        number[i] = sum(number.get(j, 0) for j in source[first[i] : first[i + 1]])
+    return number[high]
+
+
+def best_path(lattice: Lattice) -> IntArray:
+    """Arcs of the path with the largest sum of scores; of equal sums fewer arcs, then the longest last arc."""
+    path: IntArray = sum_kernels.best(lattice.first, lattice.source, lattice.score)
+    return path
+
+
+def checked(b: float) -> float:
+    """An inverse temperature that can be used."""
+    if not (math.isfinite(b) and b >= 0.0):
+        raise InputError(f"the inverse temperature must be a finite number, 0 or more, not {b}")
+    return float(b)
+
+
+def finite(value: float, b: float) -> None:
+    """Raise `InputError` for a sum, or another number made with b, that is no number."""
+    if not math.isfinite(value):
+        raise InputError(f"scores times the inverse temperature {b} are no longer numbers; give a smaller one")
+
+
+def uniform_scores(inventory: PieceInventory) -> FloatArray:
+    """(P,) zeros: with them Q_b is uniform over paths whatever b."""
+    return np.zeros(len(inventory.pieces))
+
+
+def fit_scores(
+    inventory: PieceInventory,
+    words: Mapping[str, int],
+    *,
+    iterations: int = 50,
+    tolerance: float = 1e-6,
+    floor: float = 1e-9,
+) -> FloatArray:
+    """Maximum-likelihood unigram scores of any pieces, by EM over all segmentations of words (Kudo 2018, section 3.2).
+
+    It starts from equal probabilities. No piece falls below ``floor``, so that every path keeps a probability;
+    each step is the best one under that bound, so the likelihood never falls.
+
+    Args:
+        inventory: the pieces, scored or not.
+        words: how often each word stands in the text, spelt in the inventory's alphabet with the marker. Words
+            that are no joining of pieces say nothing about scores and are left out.
+        iterations: at most.
+        tolerance: stop when the log-likelihood changes by less than this share of it.
+        floor: least probability of a piece; times the number of pieces it must be below 1.
+
+    Returns:
+        (P,) log probabilities, nats; their exponentials sum to 1.
+
+    Raises:
+        InputError: no word is a joining of pieces, or a setting is out of range.
+    """
+    return fit_trace(inventory, words, iterations=iterations, tolerance=tolerance, floor=floor)[0]
+
+
+def fit_trace(
+    inventory: PieceInventory,
+    words: Mapping[str, int],
+    *,
+    iterations: int = 50,
+    tolerance: float = 1e-6,
+    floor: float = 1e-9,
+) -> tuple[FloatArray, list[float]]:
+    """As `fit_scores`, and the log-likelihood of the words (nats) at the start and after every step."""
+    n = len(inventory.pieces)
+    if iterations < 1 or not tolerance >= 0.0:
+        raise InputError("EM needs at least one iteration and a tolerance of 0 or more")
+    if not (floor > 0.0 and floor * n < 1.0):
+        raise InputError(f"the least probability of a piece must be above 0 and below 1/{n}, not {floor}")
+    builder = LatticeBuilder(inventory, uniform_scores(inventory))
+    present = [word for word, count in words.items() if count > 0 and word]
+    kept = [word for word, fine in zip(present, builder.spells(present).tolist(), strict=True) if fine]
+    if not kept:
+        raise InputError("none of the words is a joining of pieces, so no scores can be fitted to them")
+    lattice, bounds = builder.join(kept)
+    counts = np.array([words[word] for word in kept], dtype=np.float64)
+    scores = np.full(n, -np.log(n))
+    trace: list[float] = []
+    with meter("fitting unigram scores, by iteration", iterations) as shown:
+        for _ in range(iterations):
+            marginal: FloatArray
+            marginal, partition = sum_kernels.marginals(
+                lattice.first, lattice.source, scores[lattice.piece], 1.0, bounds, counts
+            )
+            trace.append(float(counts @ partition))
+            shown.advance(note=f"log-likelihood {trace[-1]:.6g}")
+            if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * abs(trace[-1]):
+                break
+            expected = np.bincount(lattice.piece, weights=marginal, minlength=n).astype(np.float64)
+            scores = np.log(_bounded(expected, floor))
+    return scores, trace
+
+
+def _bounded(expected: FloatArray, floor: float) -> FloatArray:
+    """The probabilities p >= floor, summing to 1, with the largest sum of expected * log p."""
+    ascending = np.sort(expected)
+    above = np.cumsum(ascending[::-1])[::-1]  # of this and all larger ones
+    below = np.arange(len(expected))
+    rate = above / (1.0 - floor * below)  # expected count for probability 1, with so many at the floor
+    held = int(np.argmax(ascending > floor * rate))
+    bounded: FloatArray = np.maximum(expected / rate[held], floor)
+    return bounded

@@ -15,18 +15,18 @@ from truesource.grammar.support.result_records import ResultRecords
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.score import Score
-    from truesource.evaluation.tokenisation.bound_checks import Shortfall
-    from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.canonical import CanonicalMass
-    from truesource.evaluation.tokenisation.decomposition import Decomposition
+    from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.marginal_gap import MarginalGaps
+    from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Proposal
+    from truesource.evaluation.tokenisation.summaries import MarginalGaps
     from truesource.generator.interface.piece_model import PieceTokenizer, TokenisedModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
+
 
 #: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,
 #: and last what falls short as a rule
@@ -53,7 +53,7 @@ class Measured(ResultRecords):
 
     evaluation: Evaluation
     marginal: str  #: label of the run that stands for log P(D)
-    ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `truesource.evaluation.tokenisation.perplexity`
+    ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `truesource.evaluation.tokenisation.summaries`
     gaps: MarginalGaps | None  #: None where one cut is all that was asked for
     canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise, and where that is too low
     decomposition: Decomposition | None  #: against the truth, where it is known
@@ -67,14 +67,14 @@ class Measured(ResultRecords):
     @property
     def too_low(self) -> Shortfall | None:
         """How far the total that stands for log P(D) is below what some run certainly reaches; None: it is not."""
-        from truesource.evaluation.tokenisation.bound_checks import below_bounds
+        from truesource.evaluation.tokenisation.decomposition import below_bounds
 
         return below_bounds(self.evaluation, self.marginal)
 
     @property
     def notes(self) -> dict[str, Shortfall]:
         """By label, the runs whose standard errors cannot be believed."""
-        from truesource.evaluation.tokenisation.bound_checks import shortfalls
+        from truesource.evaluation.tokenisation.decomposition import shortfalls
 
         return shortfalls(self.evaluation, self.marginal)
 
@@ -203,8 +203,7 @@ def builder_for(
     Raises:
         InputError: the tokeniser has no scores of its own.
     """
-    from truesource.evaluation.tokenisation.builder import LatticeBuilder
-    from truesource.evaluation.tokenisation.unigram_em import fit_scores, uniform_scores
+    from truesource.evaluation.tokenisation.lattice import LatticeBuilder, fit_scores, uniform_scores
 
     inventory = tokenizer.inventory
     chosen = proposal or ("fitted" if inventory.scores is None else "own")
@@ -231,9 +230,8 @@ def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: boo
     Raises:
         InputError: a document is too long and ``leave_out`` is false, or all are.
     """
-    from truesource.evaluation.tokenisation.documents import fitting
-    from truesource.evaluation.tokenisation.run_estimators import numbered
-    from truesource.evaluation.tokenisation.window import check_window
+    from truesource.evaluation.tokenisation.documents import check_window, fitting
+    from truesource.evaluation.tokenisation.results import numbered
 
     if leave_out:
         return fitting(model, found)
@@ -245,7 +243,7 @@ def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: boo
 
 def partly_read(model: TokenisedModel, found: Documents) -> str | None:
     """One sentence about the documents with cuts that do not fit the model's window; None: there are none."""
-    from truesource.evaluation.tokenisation.window import beyond_window
+    from truesource.evaluation.tokenisation.documents import beyond_window
 
     if not (some := beyond_window(model, found.documents)):
         return None
@@ -298,11 +296,11 @@ def measure(
         transform: of the texts.
 
     Raises:
-        InputError: as `run_estimators.evaluate_runs` and `evaluation.tokenisation.decomposition`.
+        InputError: as `evaluation.tokenisation.results.evaluate_runs` and `evaluation.tokenisation.decomposition`.
     """
     from truesource.evaluation.tokenisation.decomposition import decompose
     from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
-    from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+    from truesource.evaluation.tokenisation.results import evaluate_documents
 
     evaluation = evaluate_documents(model, found, estimators, settings)
     parts = {**evaluation.parts, "proposal": proposal}
@@ -328,12 +326,11 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
         marginal: label of the run that stands for log P(D).
         settings: with the seed of the bootstraps, and the inverse temperature of entropies.
     """
-    from truesource.evaluation.tokenisation.bound_checks import below_bounds
     from truesource.evaluation.tokenisation.canonical import canonical_mass
+    from truesource.evaluation.tokenisation.decomposition import below_bounds
     from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
-    from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
-    from truesource.evaluation.tokenisation.perplexity import perplexities
-    from truesource.evaluation.tokenisation.pooling import pool
+    from truesource.evaluation.tokenisation.results import pool
+    from truesource.evaluation.tokenisation.summaries import marginal_gaps, perplexities
 
     evaluation = pool(evaluations)
     gaps, canonical = None, None

@@ -1,27 +1,226 @@
-"""Several sets of texts side by side: what is measured of each, and of all of them together."""
+"""Everything measured of one model on texts, set by set, and the tables beside the estimates.
+
+Tables are the published grid, curves, repeated words, equal cost, and other languages.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.tokenisation.further_tables import make_tables
-from truesource.evaluation.tokenisation.measure import measure, measured_of
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.tokenisation.measure import Measured, measure, measured_of
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.evaluation.tokenisation.canonical import Caching, LocalCanonicality
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.further_tables import Tables
-    from truesource.evaluation.tokenisation.grid import Grid
-    from truesource.evaluation.tokenisation.measure import Measured
+    from truesource.evaluation.tokenisation.domain_shift import SetResult
+    from truesource.evaluation.tokenisation.equal_cost import CostPoint
+    from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
+    from truesource.evaluation.tokenisation.summaries import EstimatorPoint, Grid, OrderCurves, TemperaturePoint
+    from truesource.evaluation.tokenisation.words import WordTable
     from truesource.generator.interface.piece_model import TokenisedModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
+
+TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
+REPEATS = 4  #: seeds of each estimator at equal cost
+CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth where that cannot be enumerated
 POOLED = "pooled"  #: stands for all sets together where a set's name is expected
 _NAME = re.compile(r"[^\W_][\w.-]*")
+
+
+@dataclass(eq=False, kw_only=True)
+class Tables:
+    """Those that were asked for; None or empty where not."""
+
+    grid: Grid | None = None
+    orders: OrderCurves | None = None
+    counts: list[EstimatorPoint] = field(default_factory=list)
+    temperatures: list[TemperaturePoint] = field(default_factory=list)
+    caching: Caching | None = None
+    canonical: LocalCanonicality | None = None
+    words: WordTable | None = None
+    costs: list[CostPoint] = field(default_factory=list)
+    sets: list[SetResult] = field(default_factory=list)
+    parts: Mapping[str, object] = field(default_factory=dict)  #: of signatures
+
+    @property
+    def of_texts(self) -> Tables:
+        """The tables of `Wanted.of_texts`."""
+        return replace(self, words=None, costs=[], sets=[])
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON: ``table`` says of which."""
+        found: list[dict[str, Any]] = []
+        if self.grid is not None:
+            found += [{"table": "grid", **record} for record in self.grid.records()]
+        if self.orders is not None:
+            found += [
+                self._point("order", record, "ppl", order=record["order"], cuts=record["cuts"], unit="per-word")
+                for record in self.orders.records()
+                if record["ppl"] is not None
+            ]
+        found += [
+            self._setting("samples", point.as_record(), "ppl", "per-word")
+            for point in self.counts
+            if point.ppl is not None
+        ]
+        for warm in self.temperatures:
+            record = warm.as_record()
+            found += [
+                self._setting("temperature", record, name, unit)
+                for name, unit in (("ppl", "per-word"), ("difference_percent", "percent"))
+                if record[name] is not None
+            ]
+        for cost in self.costs:
+            record = cost.as_record()
+            more = {"reference": record["reference"], "repeats": record["repeats"], "of-documents": record["documents"]}
+            found += [
+                self._setting("equal-cost", record, name, unit, **more)
+                for name, unit in (("rmse", "nats/document"), ("error", "nats/document"), ("ratio", "ratio"))
+                if record[name] is not None
+            ]
+        if self.caching is not None:
+            found += [{"table": "caching", **record} for record in self.caching.records()]
+        for name in ("canonical", "words"):
+            made = getattr(self, name)
+            found += [{"table": name, **record} for record in made.records()] if made is not None else []
+        for one in self.sets:
+            found += [{"table": "out-of-domain", **record} for record in one.records()]
+        return found
+
+    def _setting(self, table: str, record: dict[str, Any], name: str, unit: str, **more: object) -> dict[str, Any]:
+        keys = ("estimator", "samples", "b", "seed", "candidates", "particles", "bound")
+        own = {key: record[key] for key in keys if key in record}
+        return self._point(table, record, name, **own, **more, unit=unit)
+
+    def _point(self, table: str, record: dict[str, Any], name: str, **own: object) -> dict[str, Any]:
+        """A record of the suite from a point of a curve; its other numbers stay beside it."""
+        signed = signature({**own, **self.parts})
+        scored = {"name": name, "value": record[name], "low": None, "high": None, "signature": signed}
+        return {"table": table, **{key: value for key, value in record.items() if key != name}, **scored}
+
+
+def check_tables(wanted: Wanted, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
+    """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
+
+    Raises:
+        InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
+    """
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+    from truesource.evaluation.tokenisation.summaries import WARMED
+
+    fewest = ESTIMATORS[WARMED].fewest
+    if wanted.curves and settings.samples < fewest:
+        raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
+    if not builder.factorises:
+        for name in ("caching", "canonical", "words"):
+            if getattr(wanted, name):
+                reason = "some pieces reach over white space, so that words have no pieces of their own"
+                raise InputError(f"{reason}; leave {name} out")
+
+
+def make_tables(
+    model: TokenisedModel,
+    found: Documents,
+    builder: LatticeBuilder,
+    settings: EstimatorSettings,
+    wanted: Wanted,
+    measured: Measured,
+    *,
+    truth: PCFG | None = None,
+    lengths: LengthRange | None = None,
+    excluded: Exclusion | None = None,
+) -> Tables:
+    """Make the tables that are wanted.
+
+    Args:
+        model: whose probabilities are summed.
+        found: the documents.
+        builder: of their lattices.
+        settings: of the estimators; its seed is that of the bootstraps and of other languages too.
+        wanted: which tables.
+        measured: what was found of the documents; parts of signatures, and the estimator of other languages.
+        truth: grammar of the texts, which other languages are changes of.
+        lengths: its length condition.
+        excluded: sentences that the texts leave out, and so does the truth of words; other languages leave none out.
+
+    Raises:
+        InputError: as the functions that make them.
+    """
+    from truesource.evaluation.tokenisation.canonical import caching, local_canonicality
+    from truesource.evaluation.tokenisation.summaries import (
+        order_curves,
+        perplexity_grid,
+        sample_curves,
+        temperature_curve,
+    )
+    from truesource.evaluation.tokenisation.words import word_surprisals
+
+    seed = settings.seed
+    made = Tables(parts=measured.evaluation.parts)
+    if wanted.grid:
+        made.grid = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=seed)
+    if wanted.curves:
+        made.orders = order_curves(model, found, settings.samples)
+        counts = [2**k for k in range(settings.samples.bit_length())]
+        made.counts = sample_curves(model, found, settings, counts=counts)
+        made.temperatures = temperature_curve(model, found, settings, inverse_temperatures=TEMPERATURES)
+    if wanted.caching:
+        made.caching = caching(model, found, builder, settings, bootstrap=seed)
+    if wanted.canonical:
+        made.canonical = local_canonicality(model, found, builder, seed=seed)
+    if wanted.words:
+        made.words = word_surprisals(
+            model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
+        )
+    if wanted.equal_cost:
+        made.costs = compare_costs(model, found, settings, wanted.equal_cost)
+    if wanted.out_of_domain and truth is not None:
+        made.sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(found))
+    return made
+
+
+def compare_costs(model: TokenisedModel, found: Documents, settings: EstimatorSettings, n: int) -> list[CostPoint]:
+    """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
+    from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
+
+    some = replace(found, documents=found.documents[:n], numbers=found.numbers[:n], unreadable=())
+    reference = reference_log_p(model, some, replace(settings, candidates=CANDIDATES, particles=PARTICLES))
+    budgets = [budget for budget in BUDGETS if budget <= settings.samples] or [settings.samples]
+    return equal_cost(model, some, cost_ladder(settings, budgets), reference, repeats=REPEATS)
+
+
+def other_languages(
+    model: TokenisedModel,
+    builder: LatticeBuilder,
+    settings: EstimatorSettings,
+    wanted: Wanted,
+    measured: Measured,
+    truth: PCFG,
+    lengths: LengthRange | None,
+    n: int,
+) -> list[SetResult]:
+    """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
+    from truesource.evaluation.tokenisation.documents import documents
+    from truesource.evaluation.tokenisation.domain_shift import compare_sets, shifted_sets
+    from truesource.evaluation.tokenisation.measure import fitting_documents
+    from truesource.evaluation.tokenisation.results import evaluate_documents
+
+    marginal = measured.marginal
+    sets = shifted_sets(truth, lengths, wanted.out_of_domain, n, settings.seed)
+    read = (documents(model, given.texts, builder) for given in sets)
+    fit = (fitting_documents(model, found, leave_out=wanted.leave_out_long) for found in read)
+    rounding = measured.evaluation.rounding
+    evaluations = [replace(evaluate_documents(model, found, [marginal], settings), rounding=rounding) for found in fit]
+    return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +301,7 @@ def measure_sets(
     Raises:
         InputError: as `truesource.evaluation.tokenisation.measure.measure` and `further_tables.make_tables`.
     """
-    from truesource.evaluation.tokenisation.grid import pooled_grid
+    from truesource.evaluation.tokenisation.summaries import pooled_grid
 
     name, *others = texts
     estimators, proposal = list(measured.evaluation.runs), str(measured.evaluation.parts["proposal"])

@@ -39,7 +39,7 @@ class EstimatorRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which tables beside the estimates; `truesource.evaluation.tokenisation.further_tables` makes them."""
+    """Which tables beside the estimates; `truesource.evaluation.tokenisation.measure_sets` makes them."""
 
     grid: bool  #: perplexities of the published estimators
     curves: bool  #: against the number of segmentations, their order, and the temperature

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource.evaluation.core.constant import (
+from truesource.evaluation.core.oracle import (
     ConstantModel,
+    Oracle,
     counted_frequencies,
     equal_frequencies,
     true_frequencies,
 )
-from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.conditioning import LengthRange

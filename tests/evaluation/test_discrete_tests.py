@@ -15,10 +15,10 @@ from truesource.evaluation.measures.discrete_tests import (
     atoms,
     between,
     cramers_v,
+    distances,
     mean_against_exact,
     mean_difference,
 )
-from truesource.evaluation.measures.distances import distances
 from truesource.evaluation.measures.monte_carlo import holm, judged, p_value
 from truesource.grammar.support.errors import InputError
 

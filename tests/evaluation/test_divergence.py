@@ -21,8 +21,7 @@ from whole_language import whole_language
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence import blocks
-from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
-from truesource.evaluation.divergence.estimate import variance_ratio
+from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions, variance_ratio
 from truesource.evaluation.divergence.settings import BY
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LogDistributions, Objective

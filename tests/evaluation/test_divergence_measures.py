@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.evaluation.divergence.calibration import Reliability
-from truesource.evaluation.divergence.estimate import Column, mean_scores
-from truesource.evaluation.divergence.measures import NAMES, measure_rows
+from truesource.evaluation.divergence.compare import Column, mean_scores
+from truesource.evaluation.divergence.contexts import NAMES, Reliability, measure_rows
 
 Pair = tuple[list[float], list[float]]
 

@@ -20,8 +20,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
-from truesource.evaluation.pplu.compare import compare_pplu
-from truesource.evaluation.pplu.unigrams import oracle_unigram
+from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.corpus import Corpus
 from truesource.generator.interface.frame import ScoringFrame, preset_frame
 from truesource.generator.interface.language_model import Objective, TokenScores

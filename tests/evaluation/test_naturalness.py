@@ -14,28 +14,30 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from truesource.evaluation.measures.integer_corpus import Encoded, encode, permuted
-from truesource.evaluation.measures.lengths import length_counts, with_rest
-from truesource.evaluation.measures.rarefaction import expected_types
+from truesource.evaluation.measures.integer_corpus import (
+    Encoded,
+    encode,
+    expected_types,
+    length_counts,
+    permuted,
+    with_rest,
+)
 from truesource.evaluation.measures.zipf_law import Law, fit_law, log_pmf, objective
-from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.evaluation.naturalness.ngrams import agreement, ngrams
+from truesource.evaluation.naturalness.compare import agreement, compare_naturalness, ngrams
 from truesource.evaluation.naturalness.zipf_mandelbrot import (
+    MOST_WORDS,
+    EstimatedRankFit,
+    TrueLaw,
     fit_corpus,
     fit_released,
     ranks_of,
     released_objective,
     score_covariance,
-)
-from truesource.evaluation.naturalness.zipf_ranks import (
-    MOST_WORDS,
-    EstimatedRankFit,
-    TrueLaw,
     simulated,
     support,
     true_law,
 )
-from truesource.evaluation.naturalness.zipf_ranks import expected_types as expected_words
+from truesource.evaluation.naturalness.zipf_mandelbrot import expected_types as expected_words
 from truesource.grammar.support.errors import InputError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=7), min_size=1, max_size=12)

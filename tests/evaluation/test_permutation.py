@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from truesource.evaluation.measures._kernels import permutation as kernels
+from truesource.evaluation.measures.discrete_tests import compare_words, permutation_tests, permuted_words
 from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.measures.monte_carlo import p_value
-from truesource.evaluation.measures.permutation import compare_words, permutation_tests, permuted_words
 from truesource.grammar.support.errors import InputError
 
 WORDS = st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from truesource.evaluation.core.signature import KEYS, OLD_KEYS, SignatureKey, frame_parts, parts_of, signature
+from truesource.evaluation.core.signature import KEYS, SignatureKey, frame_parts, parts_of, signature
 from truesource.generator.interface.frame import ScoringFrame
 
 PACKAGES = Path(__file__).resolve().parents[2]
@@ -29,7 +29,6 @@ def test_every_key_is_written_somewhere_and_has_a_meaning_of_its_own() -> None:
     )
     unused = [key for key in KEYS if f'"{key}"' not in code and f"{key.replace('-', '_')}=" not in code]
     assert set(unused) <= {"v"}  # which `signature` adds itself
-    assert not set(OLD_KEYS) & set(KEYS)
     repeated = {text for text, n in Counter(KEYS.values()).items() if n > 1}
     assert repeated <= {"number that count", "row of that table"}
 
@@ -39,10 +38,6 @@ def test_parts_come_back_even_with_bars_and_colons_in_values() -> None:
     read = parts_of(signature(parts))
     assert list(read) == [*parts, "v"]
     assert {key: read[key] for key in parts} == parts
-
-
-def test_signatures_of_earlier_versions_are_read() -> None:
-    assert parts_of("data:ab|of:120tokens|variant:default|v:0.1.0")["of"] == "120tokens"
 
 
 def test_keys_read_from_files_are_checked() -> None:

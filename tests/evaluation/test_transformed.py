@@ -23,8 +23,7 @@ from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.transformed import original_digest, text_grammar
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
-from truesource.evaluation.pplu.compare import compare_pplu
-from truesource.evaluation.pplu.unigrams import oracle_unigram
+from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.corpus import Corpus
 from truesource.generator.interface.frame import ScoringFrame, preset_frame
 from truesource.generator.interface.language_model import Objective

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from truesource.evaluation.divergence.cached import cache_truth
 from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.divergence.contexts import cache_truth
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import DistributionModel
 from truesource.grammar.conditioning import LengthRange

@@ -20,9 +20,9 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 from walked_texts import walked
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LanguageModel, assemble_scores

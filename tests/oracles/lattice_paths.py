@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from piece_models import AB_PIECES, MARKER
 from scipy import stats
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.generator.interface.piece_model import PieceInventory
 

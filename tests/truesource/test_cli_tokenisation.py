@@ -369,7 +369,7 @@ def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monke
     (here / "one.txt").write_text("theheathseesthecat\n", encoding="utf-8")
     call = (*CALL, "unigram", "one.txt", "--estimators", "nbest,wor1", "--samples", 4, "--grid", "--curves")
     with monkeypatch.context() as patch:
-        patch.setattr("truesource.evaluation.tokenisation.perplexity.MOST", 1.0)  # nats a word, in place of some 709
+        patch.setattr("truesource.evaluation.tokenisation.summaries.MOST", 1.0)  # nats a word, in place of some 709
         found = command(*call, "--json", "t.json", "--figure", "t.svg")
     assert found.code == 0, found.err
     assert found.out.count("over 1e308") > 10
@@ -405,7 +405,7 @@ def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monk
     def fails(*given: object, **named: object) -> None:
         raise InputError("no grid today")
 
-    monkeypatch.setattr("truesource.evaluation.tokenisation.grid.perplexity_grid", fails)
+    monkeypatch.setattr("truesource.evaluation.tokenisation.summaries.perplexity_grid", fails)
     call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--sentences", 2, "--grid")
     found = command(*call, "--json", "t.json", "--document-table", "t.parquet")
     assert (found.code, found.err) == (2, "truesource: no grid today\n")
@@ -500,8 +500,8 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
 
 def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path, command: Command) -> None:
     """``the heath sees`` can be cut into 15 pieces; 11 of them fit after the token before the text."""
-    from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import documents
+    from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.lmtrain.models import load_model
 
     (here / "two.txt").write_text("a cat\nthe heath sees\n", encoding="utf-8")

@@ -1,13 +1,12 @@
-"""Tables of parse scores and of the difference of two parses."""
+"""Tables of parse scores."""
 
 from __future__ import annotations
 
 import pytest
 
 from truesource.cli.output import show
-from truesource.cli.parse import MOST, difference_tables, parse_tables
-from truesource.evaluation.parsing.difference import compare_parses
-from truesource.evaluation.parsing.scores import score_parses
+from truesource.cli.parse import MOST, parse_tables
+from truesource.evaluation.parsing import score_parses
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_text
 from truesource.report.table_files import csv_text
@@ -71,15 +70,3 @@ def test_tables_fit_on_the_terminal_and_into_files(capsys: pytest.CaptureFixture
         "labelled_precision",
     ]  # fmt: skip
     assert float(csv_text(tables[:1]).splitlines()[1].split(",")[4]) <= 1.0  # files have shares
-
-
-def test_two_parses() -> None:
-    found = compare_parses(PARSED, GOLD, GOLD, names=("pruned", "exact"))
-    trees, f1 = difference_tables(found.records())
-    assert trees.title == "pruned and exact"
-    assert [" ".join(map(str, row.cells[:2])) for row in trees.rows] == ["all 13", "1..40 13", "1..10 13"]
-    assert str(trees.rows[0].cells[2]).startswith("100.00")
-    assert [row.cells[0] for row in f1.rows] == ["exact", "pruned"]
-    assert str(f1.rows[0].cells[1]) == "100.00"
-    assert str(f1.rows[1].cells[2]).startswith("\N{MINUS SIGN}")
-    assert len(difference_tables(compare_parses(PARSED, GOLD).records())) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from truesource.chain.grammar.section import possible_held_out, spectrum_figure, trace_figure
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.divergence.breakdown import BreakdownRow
+from truesource.evaluation.divergence.compare import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness
 from truesource.evaluators.divergence import section as figures_divergence
 from truesource.evaluators.naturalness import section as figures_naturalness

@@ -15,8 +15,7 @@ from typing_extensions import TypedDict
 from truesource.benchmark.results import BenchmarkCell, Divergences, TruthRecord
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
-from truesource.evaluation.core.constant import counted_frequencies
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle, counted_frequencies
 from truesource.generator.interface.abilities import require
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json

@@ -11,10 +11,8 @@ import numpy as np
 from truesource.benchmark.results import TruthContexts, TruthRecord
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.evaluation.core.comparison import oracle_for
-from truesource.evaluation.core.constant import ConstantModel, equal_frequencies, true_frequencies
-from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
-from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.core.oracle import ConstantModel, Oracle, equal_frequencies, true_frequencies
+from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.encoded_sentences import CodedSentences

@@ -102,8 +102,7 @@ def command(
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
     from truesource.cli.output import OutputFiles, columns_of, json_of
-    from truesource.evaluation.core.exact_bound import token_columns
-    from truesource.evaluation.core.published import read_words
+    from truesource.evaluation.core.exact_bound import read_words, token_columns
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
     files = OutputFiles(json=json, token_table=token_table, force=force)
@@ -244,7 +243,7 @@ def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: Le
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
     from truesource.cli.output import json_of
-    from truesource.evaluation.core.published import published_bound, read_published
+    from truesource.evaluation.core.exact_bound import published_bound, read_published
     from truesource.generator.interface.frame import preset_frame
 
     scores = read_published(path)

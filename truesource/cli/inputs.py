@@ -332,7 +332,7 @@ def announce_long(
     dtype: DTypeLike = "float64",
 ) -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
-    from truesource.evaluation.core.cost import LONG, long_sentences
+    from truesource.evaluation.core.oracle import LONG, long_sentences
 
     cost = long_sentences(pcfg, sentences, condition, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:

@@ -26,7 +26,7 @@ from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
 from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
 from truesource.report.records import Record
-from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
+from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -230,7 +230,7 @@ def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[Repor
     """Scores of all sentences and by length, and of the most frequent labels.
 
     Args:
-        records: the ``summary`` of `truesource.evaluation.parsing.scores.ParseScores.records`.
+        records: the ``summary`` of `truesource.evaluation.parsing.ParseScores.records`.
         full: show all labels, and also unlabelled brackets, tags, and the most frequent confusions of tags.
     """
     tables = [_lengths(records, "Labelled brackets, by sentence length", LABELLED)]
@@ -240,50 +240,6 @@ def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[Repor
     if full:
         tables += [_groups(records, "tag", full), _confusions(records)]
     return [table for table in tables if table.rows]
-
-
-def difference_tables(records: Sequence[Record]) -> list[ReportTable]:
-    """How often two parses differ, by length, and the difference of their labelled F1.
-
-    Args:
-        records: of `truesource.evaluation.parsing.difference.ParseDifference.records`.
-    """
-    trees = [record for record in records if record["name"] == "differing_trees"]
-    differing = ReportTable(
-        title="{parser} and {baseline}".format_map(trees[0]),
-        columns=("length", "sentences", "trees that differ"),
-        keys=("length", "sentences", "differing_trees"),
-        rows=[
-            TableRow((_length(record), number_cell(record["sentences"], ","), _percent(record)), record["signature"])
-            for record in trees
-        ],
-        note="per cent of the sentences, 95% interval",
-    )
-    f1 = [record for record in records if record["name"] == "labelled_f1_difference"]
-    if not f1:
-        return [differing]
-    better = ReportTable(
-        columns=("parser", "labelled F1", "difference", "p"),
-        keys=("parser", "labelled_f1", "labelled_f1_difference", "p"),
-        rows=[
-            row
-            for record in f1
-            for row in (
-                TableRow((record["baseline"], _share(record["labelled_f1_baseline"]), None, None)),
-                TableRow(
-                    (
-                        record["parser"],
-                        _share(record["labelled_f1"]),
-                        _percent(record),
-                        number_cell(record["p"], ".3f"),
-                    ),
-                    record["signature"],
-                ),
-            )
-        ],
-        note="percentage points, with the 95% interval from resampling sentences; p: random swaps of parses",
-    )
-    return [differing, better]
 
 
 def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str, str, bool]]) -> ReportTable:
@@ -360,10 +316,6 @@ def _length(record: Record) -> str:
 def _cell(record: Record | None, share: bool, *, ends: bool) -> Cell | None:
     found = None if record is None else _percent(record) if share else score_cell(record, ".2f")
     return found if found is None or ends else replace(found, ends=None, no_interval="")
-
-
-def _share(value: float) -> Cell:
-    return Cell(shown(100.0 * value, ".2f"), score=(value, None, None))
 
 
 def _percent(record: Record) -> Cell | None:

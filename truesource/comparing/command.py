@@ -110,7 +110,7 @@ def command(
         scored = scores_of_models(models, oracle, asked, baseline)
     from truesource.comparing.scoring import comparisons
     from truesource.comparing.tables import comparison_figure
-    from truesource.evaluation.comparing.comparison import compare_models
+    from truesource.evaluation.comparing import compare_models
 
     if parallel:
         found = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)]

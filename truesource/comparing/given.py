@@ -16,7 +16,7 @@ from truesource.report.words import listed
 
 if TYPE_CHECKING:
     from truesource.comparing.scoring import SharedText
-    from truesource.evaluation.comparing.models import ModelScores
+    from truesource.evaluation.comparing import ModelScores
 
 
 def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> list[ModelScores]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from truesource.comparing.scoring import SharedText, comparisons
-from truesource.evaluation.comparing.comparison import ModelComparison
-from truesource.evaluation.comparing.models import ModelScores
+from truesource.evaluation.comparing import ModelComparison, ModelScores
 from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

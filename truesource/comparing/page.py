@@ -12,7 +12,7 @@ from urllib.parse import quote
 from truesource.comparing.given import scores_of_runs
 from truesource.comparing.scoring import comparisons
 from truesource.comparing.tables import comparison_figure, comparison_table
-from truesource.evaluation.comparing.comparison import ModelComparison, surely_nearer
+from truesource.evaluation.comparing import ModelComparison, surely_nearer
 from truesource.grammar.support.extras import require_extras
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable

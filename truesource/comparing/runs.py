@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.comparing.named import Training, are_replicates, training_of
-from truesource.evaluation.comparing.models import ModelScores, SeedScores
+from truesource.evaluation.comparing import ModelScores, SeedScores
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.token_table import read_token_table

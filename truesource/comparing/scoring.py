@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truesource.comparing.named import NamedModel, NamedReference
-from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
-from truesource.evaluation.comparing.comparison import compare_models as compare_scores
-from truesource.evaluation.comparing.models import SAME, ModelScores, SeedScores, grouped
+from truesource.evaluation.comparing import SAME, ModelComparison, ModelScores, SeedScores, compare_models, grouped
+from truesource.evaluation.comparing import compare_models as compare_scores
 from truesource.evaluation.core.comparison import oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.score import Score

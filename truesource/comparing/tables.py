@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.evaluation.comparing.comparison import ModelComparison
+from truesource.evaluation.comparing import ModelComparison
 from truesource.evaluation.core.score import no_interval_entry
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.evaluation.measures.bootstrap import Interval
@@ -17,8 +17,7 @@ from truesource.report.table import Cell, ReportTable, TableRow, score_cell, sho
 from truesource.report.words import bound_warning, count, listed
 
 if TYPE_CHECKING:
-    from truesource.evaluation.comparing.comparison import ModelRow, PairedDifference
-
+    from truesource.evaluation.comparing import ModelComparison, ModelRow, PairedDifference
 
 #: columns that can be chosen, and their headings
 HEADINGS = {

@@ -66,7 +66,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
     Raises:
         InputError: there are more or fewer trees than sentences, none is left, or a tree has other words.
     """
-    from truesource.evaluation.parsing.scores import score_parses
+    from truesource.evaluation.parsing import score_parses
 
     wanted: list[Tree] = []
     found: list[Tree | None] = []

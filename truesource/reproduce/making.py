@@ -28,7 +28,7 @@ from truesource.sweep.config import SweepConfig
 from truesource.sweep.results import read_sweep
 
 if TYPE_CHECKING:
-    from truesource.evaluation.comparing.models import ModelScores
+    from truesource.evaluation.comparing import ModelScores
 
 
 _ORDERED = ("kl", "relative_ppl")  #: measures of which one is less where the KL is
@@ -165,7 +165,7 @@ class _Comparisons:
         return self.made[one, other]
 
     def _difference(self, one: str, other: str) -> QuantityValue | None:
-        from truesource.evaluation.comparing.comparison import compare_models
+        from truesource.evaluation.comparing import compare_models
 
         models = [self.models[name] for name in (other, one) if name in self.models]
         if len(models) < 2 or models[0].key != models[1].key:

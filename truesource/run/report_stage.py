@@ -99,8 +99,7 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
 def compared(run: RunFolder) -> list[dict[str, Any]]:
     """Means over seeds, and paired differences to the first model of the configuration."""
     from truesource.comparing.runs import read_runs
-    from truesource.evaluation.comparing.comparison import compare_models
-    from truesource.evaluation.comparing.models import grouped
+    from truesource.evaluation.comparing import compare_models, grouped
 
     groups = grouped(read_runs([run.folder]).models)
     return [

@@ -11,9 +11,8 @@ import numpy as np
 
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluation.scaling.cells import TITLES, Axis
+from truesource.evaluation.scaling.cells import TITLES, Axis, groups_of
 from truesource.evaluation.scaling.fits import AxisFit
-from truesource.evaluation.scaling.losses import groups_of
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.files import write_text
 from truesource.grammar.support.intervals import few_code

@@ -13,10 +13,8 @@ from typing_extensions import TypedDict
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluation.scaling.cells import AXES, ScalingCell
+from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
-from truesource.evaluation.scaling.losses import Losses
-from truesource.evaluation.scaling.scatter import Scatter
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.intervals import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record

@@ -15,8 +15,8 @@ from truesource.evaluation.core.comparison import BothScored, oracle_for, score_
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import SignatureKey, digest_sentences
 from truesource.evaluation.core.transformed import require_whole, text_grammar, transform_parts
+from truesource.evaluation.measures.bootstrap import perplexities
 from truesource.evaluation.measures.paired import Paired
-from truesource.evaluation.measures.perplexity import perplexities
 from truesource.generator.interface.frame import preset_frame
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError

@@ -67,7 +67,7 @@ def _overlap(log_p, top_p, place_q, few):
 
 @kernel
 def measure(truth, model, top, group, n_groups, weight, low, step, bins):
-    """All measures of each row; see `truesource.evaluation.divergence.measures.NAMES` for the columns.
+    """All measures of each row; see `truesource.evaluation.divergence.contexts.NAMES` for the columns.
 
     Args:
         truth: (W, E) ln P, -inf where impossible.

@@ -1,29 +1,37 @@
-"""A text in blocks, and the likeliest segmentations of each, for estimators that the model itself guides.
+"""A text in blocks, the likeliest segmentations of each, and how a model goes on through them.
 
 A block is a word; a word of more than `LONGEST_BLOCK` characters, or a text without white space, is divided into
 several, where the fewest pieces would be divided. A piece may reach over the end of a block: a segmentation
 of the block then ends beyond it, and the next block is entered there, so every segmentation of the text is a
 segmentation of its blocks in exactly one way. Where the lattice factorises at white space no piece reaches over
 (Chirkova et al. 2023 treat that case only).
+
+Segmentations that are not listed are drawn with known probability (`Tail`): adding one of them with weight 1/q to a
+list of the best segmentations makes the weighted sum an unbiased estimate of the sum over all segmentations.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-from truesource.evaluation.tokenisation.estimators.estimate import Document
-from truesource.evaluation.tokenisation.estimators.tails import Tail
-from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.marginal import count_paths
-from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation.documents import Document, reader
+from truesource.evaluation.tokenisation.estimators.weights import check_numbers, extend, unique_pairs
+from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends, count_paths, forward
+from truesource.evaluation.tokenisation.paths import n_best
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.piece_model import PieceInventory
-from truesource.grammar.support.arrays import IntArray
+from truesource.generator.interface.piece_model import PieceInventory, TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
+LEAST_MASS = 1e-6  #: of unlisted segmentations; masses are found by subtraction, which leaves some ten digits of this
+ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all that leads to a position
 LONGEST_BLOCK = 20  #: characters
 
 
@@ -102,11 +110,6 @@ class Blocks:
         return Candidates(tokens, sizes, whole, tail)
 
 
-def arc_ends(lattice: Lattice) -> IntArray:
-    """(A,) position where each arc ends."""
-    return np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
-
-
 def word_ends(spelling: str, marker: str, *, marker_ends: bool) -> list[int]:
     """Positions between words, and the end of the text; a run of markers is one."""
     marked = np.array([character == marker for character in spelling])
@@ -159,3 +162,228 @@ def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntAr
         lattice.score[arcs],
     )
     return stretch, arcs
+
+
+class _Fork(NamedTuple):
+    """What can be drawn at one position, given what was drawn right of it."""
+
+    arcs: IntArray  #: (D,)
+    cumulative: FloatArray  #: (D,) the last is 1
+    log_q: FloatArray  #: (D,)
+
+
+class SampledSegmentation(NamedTuple):
+    """One segmentation."""
+
+    tokens: IntArray  #: the model's numbers of its pieces
+    size: int  #: characters that it covers
+    log_q: float  #: log probability of being drawn, nats
+
+
+class Tail:
+    """Draws a segmentation in proportion to Q_b among those that are not listed.
+
+    Backward sampling in which the mass of the listed segmentations that agree with what was drawn so far is taken away
+    from each arc (with one listed segmentation this is the flagged backward pass). Where unlisted segmentations have
+    hardly any mass, b is halved until they have. Exact counts of segmentations say which arcs are left, so every
+    unlisted segmentation can be drawn.
+    """
+
+    def __init__(
+        self, lattice: Lattice, listed: Sequence[NDArray[np.integer]], b: float, ids: IntArray, stop: IntArray
+    ) -> None:
+        """Prepare to draw.
+
+        Args:
+            lattice: of the stretch of text.
+            listed: arcs of the segmentations that are never drawn; not all of the lattice's.
+            b: inverse temperature.
+            ids: (A,) the model's number of each arc's piece.
+            stop: (A,) characters from the beginning of the stretch to where each arc's piece ends.
+        """
+        self._lattice, self._ids, self._stop = lattice, ids, stop
+        self._listed = [cut.tolist() for cut in listed]
+        self._counts = _path_counts(lattice)
+        self._b = b
+        self._prepare()
+        self.mass = math.exp(self._log_unlisted())  #: share of Q_b that is not listed, 0 to 1
+        while self._log_unlisted() < math.log(LEAST_MASS):
+            self._b /= 2.0
+            self._prepare()
+        self._forks: dict[tuple[int, int, tuple[int, ...]], _Fork] = {}
+
+    def _prepare(self) -> None:
+        self._forward = forward(self._lattice, self._b)
+        scores = self._b * self._lattice.score
+        self._sums = [np.cumsum(scores[cut]) for cut in self._listed]
+
+    def _log_unlisted(self) -> float:
+        """Log of the share of unlisted segmentations."""
+        left = -math.expm1(float(logsumexp([sums[-1] for sums in self._sums])) - self._forward[-1])
+        return math.log(left) if left > 0.0 else -math.inf
+
+    def draw(self, rng: np.random.Generator) -> SampledSegmentation:
+        """One segmentation."""
+        at, depth, log_q = self._lattice.n, 0, 0.0
+        agreeing = tuple(range(len(self._listed)))  # listed segmentations with all of the arcs drawn so far
+        arcs: list[int] = []
+        while at > 0:
+            fork = self._fork(at, depth, agreeing)
+            choice = int(np.searchsorted(fork.cumulative, rng.random(), side="right"))
+            arc = int(fork.arcs[choice])
+            log_q += float(fork.log_q[choice])
+            arcs.append(arc)
+            agreeing = self._still(agreeing, depth, arc)
+            at, depth = int(self._lattice.source[arc]), depth + 1
+        return SampledSegmentation(self._ids[arcs[::-1]], int(self._stop[arcs[0]]), log_q)
+
+    def _still(self, agreeing: tuple[int, ...], depth: int, arc: int) -> tuple[int, ...]:
+        return tuple(i for i in agreeing if depth < len(self._listed[i]) and self._listed[i][-1 - depth] == arc)
+
+    def _fork(self, at: int, depth: int, agreeing: tuple[int, ...]) -> _Fork:
+        key = (at, depth, agreeing)
+        if key not in self._forks:
+            low, high = self._lattice.first[at], self._lattice.first[at + 1]
+            arcs = np.arange(low, high)
+            top = self._forward[at]
+            mass = np.exp(self._forward[self._lattice.source[arcs]] + self._b * self._lattice.score[arcs] - top)
+            left = [self._counts[source] for source in self._lattice.source[arcs].tolist()]
+            for i in agreeing:
+                arc = self._listed[i][-1 - depth] - low
+                mass[arc] -= math.exp(self._sums[i][-1 - depth] - top)
+                left[arc] -= 1
+            some = np.array([n > 0 for n in left])
+            arcs, mass = arcs[some], np.maximum(mass[some], ROUNDING)
+            mass /= mass.sum()
+            cumulative = np.cumsum(mass)
+            self._forks[key] = _Fork(arcs, cumulative / cumulative[-1], np.log(mass))
+        return self._forks[key]
+
+
+def _path_counts(lattice: Lattice) -> list[int]:
+    """How many paths lead to each position, of any size."""
+    counts = [1]
+    sources = lattice.source.tolist()
+    for at in range(1, lattice.n + 1):
+        counts.append(sum(counts[source] for source in sources[lattice.first[at] : lattice.first[at + 1]]))
+    return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moves:
+    """R ways to go on through one block from P places; equal places share theirs, but for those drawn from tails."""
+
+    rows: IntArray  #: (P, M) the ways from each place, as numbers below R; -1 after the last
+    log_p: FloatArray  #: (R,) log P(the segmentation of the block | what was read before), nats
+    log_q: FloatArray  #: (R,) log probability of having been drawn; 0 for a listed segmentation
+    cut: IntArray  #: (R,) equal numbers: the same pieces
+    before: IntArray  #: (R,) context before the last piece
+    token: IntArray  #: (R,) the last piece; -1 where a piece that was read earlier covers the block
+    position: IntArray  #: (R,) where the segmentation ends: the end of the block, or after it
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """(P, M) log of P over the probability of having been drawn; -inf after the last."""
+        return np.where(self.rows >= 0, (self.log_p - self.log_q)[self.rows], -math.inf)
+
+
+class BlockWalk:
+    """Reads one document with a model, block after block, by many segmentations at once."""
+
+    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings, *, tail: bool) -> None:
+        """Prepare to read.
+
+        Args:
+            model: read through its scorer.
+            document: the text.
+            settings: ``candidates``, and ``b`` of the tails.
+            tail: whether segmentations that are not listed may be drawn.
+
+        Raises:
+            InputError: the model's window is too short for the canonical tokenisation.
+        """
+        self.scorer = reader(model, document)
+        self.blocks = Blocks(document, model.pieces.inventory, settings, tail=tail)
+        self.whole = True  #: whether no segmentation of any block met so far was left out
+        self.unlisted = 0.0  #: sum over blocks of the squared shares of Q_b that are not listed
+        self.scored = 0  #: segmentations of blocks scored, each in its context
+
+    def moves(self, context: IntArray, position: IntArray, end: int, rng: np.random.Generator | None = None) -> Moves:
+        """The ways through the block that ends at ``end``.
+
+        Args:
+            context: (P,) of each place.
+            position: (P,) characters read.
+            end: of the block.
+            rng: draws one unlisted segmentation for each place that has some; None: only listed segmentations.
+
+        Raises:
+            InputError: the probability of a segmentation is no number.
+        """
+        places, of = unique_pairs(context, position)
+        known = {entry: self.blocks.candidates(entry, end) for entry in np.unique(position).tolist()}
+        lists: list[Candidates] = [known[entry] for entry in places[:, 1].tolist()]
+        counts = np.array([len(listed.sizes) for listed in lists])
+        self.whole &= all(listed.whole for listed in lists)
+        self.unlisted += max(listed.tail.mass if listed.tail else 0.0 for listed in lists) ** 2
+        cuts = [cut for listed in lists for cut in listed.tokens]
+        start = np.repeat(places[:, 0], counts)
+        position_after = np.concatenate(
+            [entry + listed.sizes for entry, listed in zip(places[:, 1], lists, strict=True)]
+        )
+        column = np.arange(counts.max())
+        rows = np.where(column < counts[:, None], (np.cumsum(counts) - counts)[:, None] + column, -1)[of]
+        log_q = np.zeros(len(cuts))
+        if rng is not None:
+            drawing = np.flatnonzero([known[entry].tail is not None for entry in position.tolist()])
+            drawn = [tail.draw(rng) for entry in position[drawing].tolist() if (tail := known[entry].tail) is not None]
+            extra = np.full((len(context), 1), -1, dtype=np.int64)
+            extra[drawing, 0] = len(cuts) + np.arange(len(drawing))
+            rows = np.hstack([rows, extra])
+            start = np.concatenate([start, context[drawing]])
+            position_after = np.concatenate(
+                [position_after, position[drawing] + np.array([d.size for d in drawn], int)]
+            )
+            log_q = np.concatenate([log_q, [d.log_q for d in drawn]])
+            cuts += [d.tokens for d in drawn]
+        tokens = _padded(cuts)
+        log_p, before = self._score(start, tokens)
+        self.scored += len(log_p)
+        lengths = (tokens >= 0).sum(axis=1)
+        last = np.append(tokens, np.full((len(tokens), 1), -1), axis=1)[np.arange(len(tokens)), lengths - 1]
+        cut = np.unique(tokens, axis=0, return_inverse=True)[1].reshape(-1)
+        return Moves(rows=rows, log_p=log_p, log_q=log_q, cut=cut, before=before, token=last, position=position_after)
+
+    def advance(self, moves: Moves, rows: IntArray, kept: IntArray | None = None) -> IntArray:
+        """(K,) contexts after some ways, given by number; all contexts but these, and ``kept``, are forgotten."""
+        context = moves.before[rows].copy()
+        on = np.flatnonzero(moves.token[rows] >= 0)
+        context[on] = extend(self.scorer, context[on], moves.token[rows][on])
+        self.scorer.keep(np.unique(context if kept is None else np.concatenate([context, kept])))
+        return context
+
+    def score_ends(self, context: IntArray) -> FloatArray:
+        """(K,) log probability that the text ends after each context, nats."""
+        log_p = self.scorer.log_end(context) if len(context) else np.empty(0)
+        check_numbers(log_p)
+        return log_p
+
+    def _score(self, context: IntArray, tokens: IntArray) -> tuple[FloatArray, IntArray]:
+        """Log P of each row, (R,), and the context before its last piece; each common beginning is run once."""
+        log_p = np.zeros(len(tokens))
+        here = context.copy()
+        for depth in range(tokens.shape[1]):
+            on = np.flatnonzero((tokens[:, depth] >= 0) & (log_p > -math.inf))
+            if depth:
+                here[on] = extend(self.scorer, here[on], tokens[on, depth - 1])
+            log_p[on] += self.scorer.log_prob(here[on], tokens[on, depth])
+        check_numbers(log_p)
+        return log_p, here
+
+
+def _padded(cuts: list[IntArray]) -> IntArray:
+    """(R, L) rows; -1 after the last piece of each."""
+    lengths = np.array([len(cut) for cut in cuts])
+    tokens = np.full((len(cuts), lengths.max()), -1, dtype=np.int64)
+    tokens[np.arange(lengths.max()) < lengths[:, None]] = np.concatenate(cuts)
+    return tokens

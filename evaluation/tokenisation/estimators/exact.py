@@ -1,30 +1,102 @@
-"""The exact probability of a text: a forward pass over its positions, with the contexts of the model as states.
+"""The exact probability of a text, or certain bounds of it: a forward pass over its positions, with contexts as states.
 
 Models of finite memory come to the same context by many segmentations, and the pass is the product of lattice and
-automaton. Networks never do, and the pass enumerates the segmentations, each common beginning once.
+automaton. Networks never do, and the pass enumerates the segmentations, each common beginning once. `bracket` leaves
+improbable beginnings out.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimators.contexts import Budget, States
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
-from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
-from truesource.evaluation.tokenisation.estimators.weights import log_sum
-from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, check_window, reader
+from truesource.evaluation.tokenisation.estimators.weights import check_numbers, log_sum, score_segmentations
+from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
 from truesource.generator.interface.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
-from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
+_FIELDS = {
+    "context": np.int64, "log_p": np.float64, "mean": np.float64, "log_best": np.float64, "before": np.int64,
+    "arc": np.int64,
+}  # fmt: skip
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
 FORGET = 1024  #: new contexts after which those no longer needed are forgotten
 PROBE = 12  #: pieces after which a model of finite memory is expected to have forgotten where it began
+
+
+@dataclass(frozen=True)
+class States:
+    """Contexts at one position, and what the segmentations that lead there have in sum."""
+
+    context: IntArray  #: (R,)
+    log_p: FloatArray  #: (R,) of the text so far, summed over the segmentations that lead here
+    mean: FloatArray  #: (R,) mean log P of those segmentations, each with its share
+    log_best: FloatArray  #: (R,) log P of the most likely of them
+    before: IntArray  #: (R,) state that it comes from, at the source of its last arc
+    arc: IntArray  #: (R,) its last arc
+
+    def __len__(self) -> int:
+        return len(self.context)
+
+    @classmethod
+    def joined(cls, parts: Sequence[States]) -> States:
+        """Several sets as one, equal contexts made one."""
+        if not parts:
+            return cls(*(np.empty(0, dtype) for dtype in _FIELDS.values()))
+        return cls(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))._merged()
+
+    def where(self, which: BoolArray) -> States:
+        """Some of them."""
+        return States(*(getattr(self, field)[which] for field in _FIELDS))
+
+    def _merged(self) -> States:
+        context, group = np.unique(self.context, return_inverse=True)
+        if len(context) == len(self.context):
+            return self
+        order = np.lexsort((-self.log_best, group))  # the best of each group first
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        top = np.maximum.reduceat(self.log_p[order], starts)
+        weight = np.exp(self.log_p[order] - np.repeat(top, np.diff(np.append(starts, len(order)))))
+        sums = np.add.reduceat(weight, starts)
+        means = np.add.reduceat(weight * self.mean[order], starts) / sums
+        first = order[starts]
+        return States(
+            context, top + np.log(sums), means, self.log_best[first], self.before[first], self.arc[first]
+        )  # fmt: skip
+
+
+class Budget:
+    """How much probability of beginnings may be left, and what was lost."""
+
+    def __init__(self, spare: float) -> None:
+        self._spare = spare  # log of all of it, nats; -inf: none
+        self._left = 1.0  # of it
+        self.log_dropped = -math.inf
+
+    def lose(self, log_p: FloatArray) -> None:
+        """Count beginnings that cannot be followed, whatever they would cost."""
+        self.log_dropped = float(np.logaddexp.reduce(np.append(log_p, self.log_dropped)))
+
+    def keeps(self, log_p: FloatArray, share: float) -> IntArray:
+        """Numbers of the beginnings to follow; the least probable are left, to a share of what there is to spend."""
+        order = np.argsort(log_p, kind="stable")
+        log_p = log_p[order]
+        at = int(np.searchsorted(log_p, -math.inf, side="right"))  # impossible ones cost nothing
+        if self._spare > -math.inf and self._left > 0.0 and at < len(log_p):
+            mass = np.logaddexp.accumulate(log_p[at:])
+            more = int(np.searchsorted(mass, self._spare + math.log(self._left * share), side="right"))
+            if more:
+                lost = float(mass[more - 1])
+                self._left -= math.exp(lost - self._spare)
+                self.log_dropped = float(np.logaddexp(self.log_dropped, lost))
+                at += more
+        return np.sort(order[at:])
 
 
 class TooManyContextsError(InputError):
@@ -135,7 +207,7 @@ def sum_over_contexts(
         return _in_one_pass(scorer, lattice, tokens, settings)
     by_source = np.argsort(lattice.source, kind="stable")
     leaving = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 2))
-    target = np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
+    target = arc_ends(lattice)
     zero = np.zeros(1)
     none = np.full(1, -1)
     back: list[tuple[IntArray, IntArray]] = []  # at each position, the state before and the last arc of every state
@@ -297,3 +369,42 @@ def _way_back(back: list[tuple[IntArray, IntArray]], lattice: Lattice, state: in
         arcs.append(int(arc[state]))
         state, position = int(before[state]), int(lattice.source[arcs[-1]])
     return np.array(arcs[::-1], dtype=np.int64)
+
+
+def bracket(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log of the sum of P over the segmentations whose beginnings were followed: a lower bound, with an upper one.
+
+    Raises:
+        InputError: as for `bracket_sum`.
+    """
+    return of_sum("bracket", bracket_sum(model, document, settings))
+
+
+def bracket_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
+    """The pass of `exact_sum` without beginnings that are improbable beside the whole of T*.
+
+    No segmentation is more probable than its beginning, so what was left adds at most the P of the beginnings left.
+    They are chosen so that this sums to at most ``settings.tolerance * P(T*)``: at every position the least probable
+    ones, to an equal share of what there is still to spend. Where the model is sure of its segmentations the pass is
+    far shorter than enumeration, though more so the shorter the text: early in a long one, no beginning is improbable
+    beside T*.
+
+    Args:
+        model: as in `exact_sum`.
+        document: as in `exact_sum`.
+        settings: ``tolerance``, and ``most_prefixes``, the most contexts that may be visited.
+
+    Returns:
+        Sum, maximum and entropy over the segmentations that were followed; with ``log_upper``. If the model gives T*
+        probability zero, all are followed.
+
+    Raises:
+        InputError: as for `exact_sum`; how many contexts there are is found out on the way.
+    """
+    likely = score_segmentations(model, document, [document.best])
+    if likely.log_lower == -math.inf or settings.tolerance == 0.0:
+        found = exact_sum(model, document, settings)
+    else:
+        spare = likely.log_lower + math.log(settings.tolerance)
+        found = sum_over_contexts(model, document, settings, spare)
+    return replace(found, steps=found.steps + likely.steps)

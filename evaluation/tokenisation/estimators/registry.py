@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators import paths
-from truesource.evaluation.tokenisation.estimators.beam import beam
-from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
-from truesource.evaluation.tokenisation.estimators.bracket import bracket
-from truesource.evaluation.tokenisation.estimators.consistent import ConsistentSegmentations
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
-from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, exact
-from truesource.evaluation.tokenisation.estimators.guided import guided
-from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
-from truesource.evaluation.tokenisation.estimators.paths import LatticeSegmentations, SegmentationSource
+from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, bracket, exact
+from truesource.evaluation.tokenisation.estimators.paths import (
+    ConsistentSegmentations,
+    LatticeSegmentations,
+    SegmentationSource,
+)
+from truesource.evaluation.tokenisation.estimators.sequential import beam, block_importance, guided, particle_filter
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.piece_model import TokenisedModel
 from truesource.grammar.support.errors import InputError
@@ -23,9 +22,21 @@ from truesource.grammar.support.errors import InputError
 ONE_BEST = "one-best"  #: the canonical tokenisation T*; every evaluation has it
 _SAMPLER = ("samples", "b", "seed")
 _BLOCK = ("b", "seed", "candidates", "particles", "tail")
-
 EstimatorFunction: TypeAlias = Callable[[TokenisedModel, Document, EstimatorSettings], Estimate]
 PathEstimator: TypeAlias = Callable[[str, SegmentationSource, TokenisedModel, Document, EstimatorSettings], Estimate]
+_BOTH: dict[str, tuple[PathEstimator, str, Bound, int, tuple[str, ...]]] = {
+    "nbest": (paths.nbest, "the best segmentations under the scores of their pieces", "lower", 1, ("samples",)),
+    "wr": (paths.wr, "importance sampling with replacement", "unbiased", 1, _SAMPLER),
+    "wr1": (paths.wr1, "the canonical tokenisation, and importance sampling of the others", "unbiased", 2, _SAMPLER),
+    "wor": (paths.wor, "importance sampling without replacement", "unbiased", 2, _SAMPLER),
+    "wor1": (
+        paths.wor1,
+        "the canonical tokenisation, and sampling of the others without replacement",
+        "unbiased",
+        3,
+        _SAMPLER,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -62,20 +73,6 @@ def _check_samples(name: str, settings: EstimatorSettings) -> None:
     if settings.samples < ESTIMATORS[name].fewest:
         raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
 
-
-_BOTH: dict[str, tuple[PathEstimator, str, Bound, int, tuple[str, ...]]] = {
-    "nbest": (paths.nbest, "the best segmentations under the scores of their pieces", "lower", 1, ("samples",)),
-    "wr": (paths.wr, "importance sampling with replacement", "unbiased", 1, _SAMPLER),
-    "wr1": (paths.wr1, "the canonical tokenisation, and importance sampling of the others", "unbiased", 2, _SAMPLER),
-    "wor": (paths.wor, "importance sampling without replacement", "unbiased", 2, _SAMPLER),
-    "wor1": (
-        paths.wor1,
-        "the canonical tokenisation, and sampling of the others without replacement",
-        "unbiased",
-        3,
-        _SAMPLER,
-    ),
-}
 
 ESTIMATORS: dict[str, Estimator] = {
     "auto": Estimator(

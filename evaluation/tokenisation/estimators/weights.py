@@ -1,13 +1,18 @@
-"""The sum over all segmentations from some weighted ones: estimate, variance, effective number, largest share."""
+"""Segmentations scored by a model, each distinct one once, and sums over all segmentations from weighted ones."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from truesource.grammar.support.arrays import FloatArray
+from truesource.evaluation.tokenisation.documents import Document, check_window, most_pieces
+from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -82,3 +87,81 @@ def _ess(log_w: FloatArray) -> float:
         return 0.0
     w = np.exp(log_w - top)
     return float(w.sum() ** 2 / np.square(w).sum())
+
+
+@dataclass(frozen=True)
+class ScoredSegmentations:
+    """Log P of some segmentations."""
+
+    log_p: FloatArray  #: (k,) of each segmentation given, nats; -inf where its probability is zero, or it does not fit
+    log_lower: float  #: log of the sum of P over the distinct ones: certainly at most log P(D), nats
+    steps: int  #: tokens that the model was run at: of each distinct segmentation, the token before it, and padding
+    distinct: int  #: how many different segmentations the model read
+
+
+def score_segmentations(
+    model: TokenisedModel, document: Document, segmentations: Sequence[NDArray[np.integer]]
+) -> ScoredSegmentations:
+    """Score segmentations in one call of the model; those that do not fit its window have probability zero.
+
+    Args:
+        model: of the pieces in the lattice.
+        document: with the lattice of its segmentations.
+        segmentations: arc numbers of each; equal ones are scored once.
+
+    Raises:
+        InputError: the canonical tokenisation does not fit the window, or the model gives a probability that is no
+            number.
+    """
+    check_window(model, document)
+    tokens = model.pieces.inventory.ids[document.lattice.piece]
+    numbers: dict[bytes, int] = {}
+    rows: list[IntArray] = []
+    which = np.empty(len(segmentations), dtype=np.int64)
+    for i, arcs in enumerate(segmentations):
+        row = tokens[arcs]
+        which[i] = numbers.setdefault(row.tobytes(), len(rows))
+        if which[i] == len(rows):
+            rows.append(row)
+    most = most_pieces(model)
+    fits = np.array([most is None or len(row) <= most for row in rows])
+    read = [row for row, fit in zip(rows, fits.tolist(), strict=True) if fit]
+    log_p = np.full(len(rows), -np.inf)
+    if read:
+        log_p[fits] = model.log_probs(read)
+    check_numbers(log_p)
+    return ScoredSegmentations(log_p[which], log_sum(log_p), model.token_steps(read) if read else 0, len(read))
+
+
+def check_numbers(log_p: FloatArray) -> None:
+    """Whether log probabilities are numbers; -inf is one.
+
+    Raises:
+        InputError: one is not.
+    """
+    if np.isnan(log_p).any() or (log_p == np.inf).any():
+        raise InputError("the model gives a probability that is not a number: its weights are damaged, or it overflows")
+
+
+def unique_pairs(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
+    """The different pairs, (U, 2) in ascending order, and the number of each of the R given ones among them, (R,)."""
+    pairs, of = np.unique(np.stack([one, two], axis=1), axis=0, return_inverse=True)
+    return pairs, of.reshape(-1)
+
+
+def extend(scorer: IncrementalScorer, contexts: IntArray, tokens: IntArray) -> IntArray:
+    """(R,) contexts each continued by a piece; equal pairs are run once."""
+    if not len(contexts):
+        return contexts
+    pairs, of = unique_pairs(contexts, tokens)
+    return scorer.extend(pairs[:, 0], pairs[:, 1])[of]
+
+
+def drawn(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
+    """(R,) a column for each row of (R, M) log weights, in proportion to the weights; each row has a finite one."""
+    shares = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    cumulative = np.cumsum(shares, axis=1)
+    below = cumulative <= rng.random(len(shares))[:, None] * cumulative[:, -1:]
+    last = shares.shape[1] - 1 - np.argmax(shares[:, ::-1] > 0.0, axis=1)
+    column: IntArray = np.minimum(below.sum(axis=1), last)
+    return column

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
-from truesource.evaluation.core.alone import score_alone
+from truesource.evaluation.baseline import GRAMMAR, score_on_text
+from truesource.evaluation.core.comparison import score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.interface.frame import ScoringFrame, preset_frame
 from truesource.generator.interface.language_model import Objective, TokenScores, assemble_scores

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from toy_models import Table
 
-from truesource.evaluation.comparing.comparison import ModelComparison, compare_models, surely_nearer
-from truesource.evaluation.comparing.models import ModelScores, SeedScores, grouped
+from truesource.evaluation.comparing import (
+    ModelComparison,
+    ModelScores,
+    SeedScores,
+    compare_models,
+    grouped,
+    surely_nearer,
+)
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of

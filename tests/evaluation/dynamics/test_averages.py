@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_median import slow_median
 
-from truesource.evaluation.dynamics import averages
-from truesource.evaluation.dynamics.averages import (
+from truesource.evaluation.dynamics import groupings as averages
+from truesource.evaluation.dynamics.groupings import (
     Members,
     enough_sentences,
     group_means,

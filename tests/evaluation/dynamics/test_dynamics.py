@@ -20,18 +20,22 @@ from reference_inference import all_strings, derivations, rules_of
 from slow_median import slow_median
 from toy_models import END, Table
 
-import truesource.evaluation.dynamics.findings as dynamics_findings
+import truesource.evaluation.dynamics.table as dynamics_findings
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
-from truesource.evaluation.dynamics.averages import Members, group_means
 from truesource.evaluation.dynamics.compare import learning_dynamics
-from truesource.evaluation.dynamics.derivations import drawn_structure, expected_structure, tree_structure
-from truesource.evaluation.dynamics.findings import findings
-from truesource.evaluation.dynamics.groupings import BY, By
-from truesource.evaluation.dynamics.milestones import Crossings, stays_below
+from truesource.evaluation.dynamics.groupings import (
+    BY,
+    By,
+    Members,
+    drawn_structure,
+    expected_structure,
+    group_means,
+    tree_structure,
+)
 from truesource.evaluation.dynamics.settings import CurveSettings
-from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
+from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, findings, stays_below
 from truesource.generator.corpus import Corpus
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores

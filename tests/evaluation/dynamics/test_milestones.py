@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.evaluation.dynamics.milestones import Milestone, crossings, milestones, stays_below
+from truesource.evaluation.dynamics.table import Milestone, crossings, milestones, stays_below
 
 
 def at(level: float, values: Sequence[float], steps: Sequence[int] = (0, 1, 3, 7)) -> tuple[float, float, float]:

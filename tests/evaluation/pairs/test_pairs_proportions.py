@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from truesource.evaluation.measures.proportions import proportion, wilson
-from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, sources
+from truesource.evaluation.measures.bootstrap import proportion, wilson
+from truesource.evaluation.pairs.odds import by_source, measures, pair_sums, sources
 from truesource.grammar.support.intervals import FEWEST
 
 

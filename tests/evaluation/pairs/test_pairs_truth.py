@@ -20,8 +20,7 @@ from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import ALL, Pair, differing
-from truesource.evaluation.pairs.phenomena.attachment import Site, noun_attachment, sites
-from truesource.evaluation.pairs.phenomena.subcategorisation import TAGS
+from truesource.evaluation.pairs.phenomena import TAGS, Site, noun_attachment, sites
 from truesource.evaluation.pairs.sampled_sentence import SampledSentence, outside_of
 from truesource.evaluation.pairs.settings import FRAME_MARGIN, MOVED, PHENOMENA, PairSettings
 from truesource.generator.interface.language_model import Objective

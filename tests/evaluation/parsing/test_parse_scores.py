@@ -11,8 +11,7 @@ from scipy.stats import binomtest
 
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.measures.bootstrap import resampled_ratio
-from truesource.evaluation.parsing.lengths import BANDS, SHORT
-from truesource.evaluation.parsing.scores import COUNTS, RATIOS, SHARES, ParseScores, score_parses
+from truesource.evaluation.parsing import BANDS, COUNTS, RATIOS, SHARES, SHORT, ParseScores, score_parses
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_text

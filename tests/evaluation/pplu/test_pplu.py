@@ -14,10 +14,8 @@ from toy_models import Table
 from whole_language import whole_language
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
-from truesource.evaluation.pplu.rankings import rank_sentences
-from truesource.evaluation.pplu.splitting import random_split, sense_grammar, sense_split
-from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
+from truesource.evaluation.pplu.compare import END, UnigramModel, UnigramPerplexity, compare_pplu, oracle_unigram
+from truesource.evaluation.pplu.experiments import random_split, rank_sentences, sense_grammar, sense_split
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -10,8 +10,8 @@ from toy_english import TOY
 from toy_models import Table
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
-from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
+from truesource.evaluation.pplu.compare import END, UnigramModel, oracle_unigram
+from truesource.evaluation.pplu.experiments import halving, reduce_vocabulary
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from truesource.evaluation.measures.bootstrap import ci_part
-from truesource.evaluation.probing.controls import one_hot, random_labels
-from truesource.evaluation.probing.experiment import Experiment, WordValues
+from truesource.evaluation.probing.experiment import Experiment, WordValues, one_hot, random_labels
 from truesource.evaluation.probing.results import (
     Probing,
     best_layer,

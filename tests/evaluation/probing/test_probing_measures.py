@@ -13,16 +13,19 @@ from scipy import stats
 
 from truesource.evaluation.measures.bootstrap import resampled_sums
 from truesource.evaluation.measures.correlation import spearman
-from truesource.evaluation.probing.coding import PORTIONS, blocks, online_code
-from truesource.evaluation.probing.controls import (
+from truesource.evaluation.probing.experiment import (
+    PORTIONS,
+    blocks,
     control_labels,
     identity_guesses,
     majority_guess,
     one_hot,
+    online_code,
     random_labels,
+    word_correlations,
 )
-from truesource.evaluation.probing.correlations import word_correlations
 from truesource.evaluation.probing.measures import (
+    ProbingSplit,
     confusion,
     entropies,
     group_accuracy,
@@ -30,8 +33,8 @@ from truesource.evaluation.probing.measures import (
     matthews_interval,
     per_group,
     probe_measures,
+    split,
 )
-from truesource.evaluation.probing.splits import ProbingSplit, split
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.probing import fit_linear
 

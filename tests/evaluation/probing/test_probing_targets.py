@@ -13,8 +13,7 @@ from random_grammars import cases
 from reference_inference import all_strings, derivations, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.probing.spans import NONE, constituents, span_posterior, span_targets
-from truesource.evaluation.probing.targets import word_targets
+from truesource.evaluation.probing.targets import NONE, constituents, span_posterior, span_targets, word_targets
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG

@@ -7,13 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import f, kstest, spearmanr, t
 
-from truesource.evaluation.scaling.cells import ScalingCell
-from truesource.evaluation.scaling.fits import Fits, fit_all
-from truesource.evaluation.scaling.floor import fit_floor
-from truesource.evaluation.scaling.joint import fit_joint
-from truesource.evaluation.scaling.losses import Losses, resample
+from truesource.evaluation.scaling.cells import Losses, ScalingCell, draw, resample, scatter_of
+from truesource.evaluation.scaling.fits import Fits, fit_all, fit_floor, fit_joint
 from truesource.evaluation.scaling.power_law import fit_power_law, lack_of_fit
-from truesource.evaluation.scaling.scatter import draw, scatter_of
 from truesource.grammar.support.errors import InputError
 
 X = np.array([1e3, 3e3, 1e4, 3e4, 1e5])

@@ -9,13 +9,10 @@ import pytest
 from scipy import stats
 
 from truesource.evaluation.measures.integer_corpus import encode
-from truesource.evaluation.tendencies.against_sample import against_sample
-from truesource.evaluation.tendencies.rank_frequency import exponent_of
-from truesource.evaluation.tendencies.same_tokens import differing_habits
+from truesource.evaluation.tendencies.against_sample import against_sample, gap_at_equal_lengths, type_tests
+from truesource.evaluation.tendencies.laws import exponent_of, fit_heaps, type_counts
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.shares import stopwords_among
-from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
-from truesource.evaluation.tendencies.type_token import fit_heaps, type_counts
+from truesource.evaluation.tendencies.token_kinds import differing_habits, stopwords_among
 from truesource.grammar.support.errors import InputError
 
 FAST = TendencySettings({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 from toy_english import TOY
 
-from truesource.evaluation.measures.rarefaction import expected_types
+from truesource.evaluation.measures.integer_corpus import expected_types
 from truesource.evaluation.tendencies.against_truth import against_truth
-from truesource.evaluation.tendencies.rank_frequency import exponent_of
+from truesource.evaluation.tendencies.laws import exponent_of
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.shares import stopwords_among, symbols
+from truesource.evaluation.tendencies.token_kinds import stopwords_among, symbols
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.shares import symbols
+from truesource.evaluation.tendencies.token_kinds import symbols
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.pcfg import PCFG
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from truesource.evaluation.measures.integer_corpus import encode
-from truesource.evaluation.tendencies.floor import floor
-from truesource.evaluation.tendencies.two_samples import type_tests
-from truesource.evaluation.tendencies.type_token import (
+from truesource.evaluation.tendencies.against_sample import type_tests
+from truesource.evaluation.tendencies.against_truth import floor
+from truesource.evaluation.tendencies.laws import (
     HeapsLaw,
     TypeCounts,
     fit_heaps,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truesource.evaluation.tokenisation.ambiguity import Ambiguity, measure_ambiguity
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.generator.interface.piece_model import PieceText
 from truesource.grammar.support.errors import InputError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 
-from truesource.evaluation.tokenisation.estimators.beam import beam
-from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_segmentation
+from truesource.evaluation.tokenisation.estimators.sequential import beam
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 THREE = "▁abab▁ba▁aba"
@@ -59,52 +57,3 @@ def test_a_text_that_the_model_forbids_has_no_probability() -> None:
     model = ToyPieceModel(AB, order=2, forbidden={BOS: AB.ids.tolist()})
     found = beam(model, document_of(model, THREE_WORDS), EstimatorSettings())
     assert (found.log_p, found.log_lower) == (-math.inf, -math.inf)
-    best = most_likely_segmentation(model, document_of(model, THREE_WORDS), EstimatorSettings())
-    assert best.log_p == -math.inf
-
-
-# -- the most likely cut ----------------------------------------------------------------------------
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 20), ORDERS, st.integers(1, 8))
-def test_branch_and_bound_finds_the_most_likely_cut(seed: int, order: int | None, width: int) -> None:
-    model = ToyPieceModel(AB, order=order, seed=seed, spread=1.5)
-    document = document_of(model, THREE_WORDS)
-    found = most_likely_segmentation(model, document, EstimatorSettings(particles=width))
-    cuts = model.brute(THREE)
-    assert found.proven
-    assert found.log_p == pytest.approx(max(cuts.values()), abs=1e-12)
-    assert cuts[tuple(document.lattice.piece[found.arcs].tolist())] == pytest.approx(found.log_p, abs=1e-12)
-
-
-def test_without_room_for_a_proof_the_answer_is_the_best_of_the_beam() -> None:
-    model = ToyPieceModel(AB, order=None, seed=3, spread=1.5)
-    document = document_of(model, THREE_WORDS)
-    proven = most_likely_segmentation(model, document, EstimatorSettings(particles=1))
-    for width in (1, 4, 100):
-        found = most_likely_segmentation(model, document, EstimatorSettings(particles=width, most_prefixes=3))
-        assert not found.proven
-        own = model.brute(THREE)[tuple(document.lattice.piece[document.best].tolist())]
-        assert own <= found.log_p <= proven.log_p
-    assert found.log_p == pytest.approx(proven.log_p, abs=1e-12)  # a beam of 100 leaves nothing out here
-    assert (
-        proven.steps > most_likely_segmentation(model, document, EstimatorSettings(particles=1, most_prefixes=3)).steps
-    )
-
-
-def test_a_better_first_answer_leaves_less_to_prove() -> None:
-    model = ToyPieceModel(AB, order=None, seed=1)
-    document = document_of(model, "abababa abab")
-    steps = most_likely_segmentation(model, document, EstimatorSettings(particles=2)).steps
-    full = sum(math.prod(x) for x in [(80, 15)])
-    assert steps < full
-
-
-def test_finite_memory_leaves_less_to_prove() -> None:
-    document_settings = replace(EstimatorSettings(), particles=2)
-    steps = []
-    for order in (2, None):
-        model = ToyPieceModel(AB, order=order, seed=1)
-        steps.append(most_likely_segmentation(model, document_of(model, "abababa abab"), document_settings).steps)
-    assert steps[0] < steps[1]

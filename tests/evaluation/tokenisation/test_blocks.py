@@ -13,14 +13,10 @@ from hypothesis import strategies as st
 from piece_models import MARKER, ToyPieceModel, cuts_of, toy_inventory
 from scipy.stats import chisquare
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, block_ends, word_ends
-from truesource.evaluation.tokenisation.estimators.estimate import Document
-from truesource.evaluation.tokenisation.estimators.tails import Tail
-from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.marginal import count_paths
-from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation.documents import Document, documents
+from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, Tail, block_ends, word_ends
+from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder, count_paths
+from truesource.evaluation.tokenisation.paths import n_best
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.piece_model import PieceInventory, PieceText
 

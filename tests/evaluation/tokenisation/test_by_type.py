@@ -11,9 +11,9 @@ import enumerated_cuts as truth
 import numpy as np
 import pytest
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.by_type import sums_by_type
-from truesource.evaluation.tokenisation.marginal import (
+from truesource.evaluation.tokenisation.ambiguity import sums_by_type
+from truesource.evaluation.tokenisation.lattice import (
+    LatticeBuilder,
     count_paths,
     entropy,
     log_collision,

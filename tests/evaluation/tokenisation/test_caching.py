@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from piece_models import AB_PIECES, END, ToyPieceModel, toy_inventory
 
-from truesource.evaluation.tokenisation import caching as module
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.caching import Caching, caching
+from truesource.evaluation.tokenisation import canonical as module
+from truesource.evaluation.tokenisation.canonical import Caching, caching, token_log_probs
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.paths import Paths
-from truesource.evaluation.tokenisation.run_estimators import seed_of
-from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+from truesource.evaluation.tokenisation.paths import Paths, sample
+from truesource.evaluation.tokenisation.results import seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 

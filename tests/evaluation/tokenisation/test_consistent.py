@@ -10,9 +10,9 @@ import pytest
 from enumerated_cuts import Cut, cuts, distribution, inventory, score
 from lattice_paths import AB_SCORES, Cutter, fit_p
 
-from truesource.evaluation.tokenisation import marginal as sums
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.consistent import ConsistentPaths
+from truesource.evaluation.tokenisation import lattice as sums
+from truesource.evaluation.tokenisation.estimators.paths import ConsistentPaths
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.generator.interface.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 

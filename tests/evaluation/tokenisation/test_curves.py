@@ -10,13 +10,19 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.curves import Order, OrderCurves, order_curves, sample_curves, temperature_curve
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
-from truesource.evaluation.tokenisation.n_best import n_best
-from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+from truesource.evaluation.tokenisation.paths import n_best
+from truesource.evaluation.tokenisation.results import evaluate_documents, evaluate_runs, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
+from truesource.evaluation.tokenisation.summaries import (
+    Order,
+    OrderCurves,
+    order_curves,
+    sample_curves,
+    temperature_curve,
+)
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
@@ -87,7 +93,7 @@ def test_perplexities_that_no_float_can_hold_are_none(read: Documents) -> None:
 
 def test_curves_of_very_improbable_texts(read: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[1.0])
-    monkeypatch.setattr("truesource.evaluation.tokenisation.perplexity.MOST", 1.0)  # in place of some 709 nats a word
+    monkeypatch.setattr("truesource.evaluation.tokenisation.summaries.MOST", 1.0)  # in place of some 709 nats a word
     points = sample_curves(MODEL, read, SETTINGS, counts=(4,))
     assert [point.ppl for point in points] == [None] * 5
     warm = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[1.0])

@@ -17,7 +17,6 @@ from whole_language import whole_language
 
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.domain_shift import (
@@ -25,11 +24,11 @@ from truesource.evaluation.tokenisation.domain_shift import (
     SentenceSet,
     compare_sets,
     drawn_set,
+    respell,
     shifted_sets,
 )
-from truesource.evaluation.tokenisation.respelling import respell
-from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.interface.piece_model import IncrementalScorer, PieceInventory

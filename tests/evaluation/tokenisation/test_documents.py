@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Unreadable, documents, fitting
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

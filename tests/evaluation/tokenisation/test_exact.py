@@ -12,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import AB_PIECES, BOS, FIRST_NUMBER, ToyPieceModel, ToyScorer, toy_inventory
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.documents import Document, documents
 from truesource.evaluation.tokenisation.estimators import exact as module
-from truesource.evaluation.tokenisation.estimators.bracket import bracket, bracket_sum
-from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.exact import (
     TooManyContextsError,
+    bracket,
+    bracket_sum,
     count_prefixes,
     exact,
     exact_is_possible,
     exact_sum,
     remembers_all,
 )
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.support.errors import InputError
 

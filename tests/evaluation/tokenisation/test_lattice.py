@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truesource.evaluation.tokenisation._kernels.lattice import _place
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder
 from truesource.generator.interface.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 

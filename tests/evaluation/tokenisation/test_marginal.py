@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truesource.evaluation.tokenisation._kernels.sums import _decay
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.marginal import (
+from truesource.evaluation.tokenisation.lattice import (
+    Lattice,
+    LatticeBuilder,
     arc_marginals,
     best_path,
     count_paths,

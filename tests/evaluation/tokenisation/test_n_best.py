@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lattice_paths import AB_SCORES, EIGHTY, Cutter
 
-from truesource.evaluation.tokenisation import marginal as sums
-from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation import lattice as sums
+from truesource.evaluation.tokenisation.paths import n_best
 from truesource.generator.interface.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 

@@ -9,11 +9,9 @@ import pytest
 from enumerated_cuts import inventory
 from lattice_paths import AB_SCORES, EIGHTY, Cutter, fit_p
 
-from truesource.evaluation.tokenisation import marginal as sums
+from truesource.evaluation.tokenisation import lattice as sums
 from truesource.evaluation.tokenisation._kernels import paths as kernels
-from truesource.evaluation.tokenisation.n_best import n_best
-from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
-from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.paths import Proposal, kernel_seed, n_best, sample
 from truesource.grammar.support.errors import InputError
 
 AB = inventory(AB_SCORES)

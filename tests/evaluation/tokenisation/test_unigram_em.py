@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.marginal import count_paths, entropy, log_partition
-from truesource.evaluation.tokenisation.unigram_em import fit_scores, fit_trace, uniform_scores
+from truesource.evaluation.tokenisation.lattice import (
+    LatticeBuilder,
+    count_paths,
+    entropy,
+    fit_scores,
+    fit_trace,
+    log_partition,
+    uniform_scores,
+)
 from truesource.generator.interface.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 

@@ -12,26 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import AB_PIECES, END, ToyPieceModel, cuts_of, toy_inventory
 
-from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.caching import caching
-from truesource.evaluation.tokenisation.canonical import local_canonicality
-from truesource.evaluation.tokenisation.curves import order_curves
-from truesource.evaluation.tokenisation.documents import Documents, documents
-from truesource.evaluation.tokenisation.equal_cost import reference_log_p
-from truesource.evaluation.tokenisation.estimators.estimate import Document
-from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
-from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_segmentation
-from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
-from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.token_scores import token_log_probs
-from truesource.evaluation.tokenisation.window import (
+from truesource.evaluation.tokenisation.canonical import caching, local_canonicality, token_log_probs
+from truesource.evaluation.tokenisation.documents import (
+    Document,
+    Documents,
     WithinWindow,
     beyond_window,
     check_window,
+    documents,
     every_segmentation_fits,
     longest_segmentation,
 )
+from truesource.evaluation.tokenisation.equal_cost import reference_log_p
+from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+from truesource.evaluation.tokenisation.results import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
+from truesource.evaluation.tokenisation.summaries import order_curves
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.grammar.support.errors import InputError
 
@@ -211,16 +209,6 @@ def test_cuts_that_are_not_read_cost_nothing() -> None:
     found = ESTIMATORS["nbest"].run(model, document, ALL)
     assert (found.cuts, found.steps) == (len(lengths), sum(lengths) + len(lengths))
     assert (model.rows_scored, model.tokens_scored) == (len(lengths), sum(lengths))
-
-
-def test_the_likeliest_cut_is_one_that_fits() -> None:
-    model = narrow(3, seed=11)
-    for text in (WORD, "babab", "aab"):
-        document = document_of(model, text)
-        cuts = {cut: p for cut, p in model.brute(document.text.spelling).items() if len(cut) <= 3}
-        found = most_likely_segmentation(model, document, EstimatorSettings())
-        assert found.proven
-        assert found.log_p == pytest.approx(max(cuts.values()), abs=1e-10)
 
 
 # -- words --------------------------------------------------------------------------------------------

@@ -11,15 +11,15 @@ from enumerated_cuts import inventory
 from lattice_paths import AB_SCORES, EIGHTY, Cutter, fit_p
 from scipy import stats
 
-from truesource.evaluation.tokenisation import marginal as sums
-from truesource.evaluation.tokenisation.n_best import n_best
-from truesource.evaluation.tokenisation.paths import DistinctPaths
-from truesource.evaluation.tokenisation.proposal import Proposal
-from truesource.evaluation.tokenisation.without_replacement import (
+from truesource.evaluation.tokenisation import lattice as sums
+from truesource.evaluation.tokenisation.paths import (
     MOST_REPEATS,
+    DistinctPaths,
     Method,
+    Proposal,
     choose,
     log_inclusion,
+    n_best,
     sample_distinct,
 )
 from truesource.grammar.support.errors import InputError

@@ -19,10 +19,9 @@ from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.edits import MARGIN
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
-from truesource.evaluation.pairs.files import read_pairs
-from truesource.evaluation.pairs.harness import END
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import model_log_odds, with_truth
+from truesource.evaluation.pairs.pair import END, read_pairs
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 

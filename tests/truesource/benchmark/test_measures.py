@@ -13,8 +13,7 @@ from truesource.benchmark.cells import MeasuredModel
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import standings
 from truesource.benchmark.truth import LanguageTruth, corpus_of, longer_strings, make_corpora
-from truesource.evaluation.core.constant import ConstantModel, true_frequencies
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.oracle import ConstantModel, Oracle, true_frequencies
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Workers

@@ -186,7 +186,7 @@ def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame, seed
     from truesource.chain.scores.tables import alone_table
     from truesource.cli.inputs import say_left_out
     from truesource.cli.output import show
-    from truesource.evaluation.core.alone import score_alone
+    from truesource.evaluation.core.comparison import score_alone
     from truesource.evaluation.core.token_table import token_columns
 
     found = score_alone(trained, text.sentences, frame, seed=seed, left_out=text.longer)
@@ -202,7 +202,7 @@ def _with_reference(
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
     from truesource.cli.inputs import announce_long
     from truesource.cli.output import show
-    from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
+    from truesource.evaluation.baseline import GRAMMAR, score_on_text
     from truesource.evaluation.core.token_table import token_columns
     from truesource.evaluators.treebank_baseline.section import baseline_table, coverage_line
 

@@ -9,7 +9,7 @@ from truesource.cli.console import console
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.alone import ScoredAlone
+    from truesource.evaluation.core.comparison import ScoredAlone
 
 
 #: column, its heading and how it is shown, after the model and its objective

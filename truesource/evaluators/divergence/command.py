@@ -44,7 +44,7 @@ def command(
     from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.evaluation.core.transformed import require_tokens
-    from truesource.evaluation.divergence.reverse import reverse_divergence
+    from truesource.evaluation.divergence.compare import reverse_divergence
     from truesource.evaluators.divergence.section import OF_SAMPLES, measures_table
     from truesource.evaluators.divergence.stage import measure
     from truesource.generator.interface.abilities import require

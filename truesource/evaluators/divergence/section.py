@@ -10,10 +10,9 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
-from truesource.evaluation.divergence.breakdown import BreakdownRow
-from truesource.evaluation.divergence.calibration import Reliability
-from truesource.evaluation.divergence.compare import ModelDivergence
-from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.divergence.blocks import END
+from truesource.evaluation.divergence.compare import BreakdownRow, ModelDivergence
+from truesource.evaluation.divergence.contexts import Reliability
 from truesource.grammar.support.records import STRICT, Count
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun

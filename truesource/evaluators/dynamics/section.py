@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.divergence.groups import END
-from truesource.evaluation.dynamics.findings import left_out
+from truesource.evaluation.divergence.blocks import END
+from truesource.evaluation.dynamics.table import left_out
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.intervals import few_code

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.tag_classes import PENN, read_classes, tags_of
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.divergence.blocks import END
 from truesource.evaluation.dynamics.compare import learning_dynamics
-from truesource.evaluation.dynamics.findings import findings
-from truesource.evaluation.dynamics.table import Dynamics
+from truesource.evaluation.dynamics.table import Dynamics, findings
 from truesource.evaluators.dynamics.settings import DynamicsSettings
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

@@ -100,7 +100,7 @@ def command(
 
 def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
     """The files of the task of lm-eval that are written with the pairs: its settings, and what reads the pairs."""
-    from truesource.evaluation.pairs.harness import TaskFiles
+    from truesource.evaluation.pairs.pair import TaskFiles
 
     if output is None:
         return None, None
@@ -110,8 +110,7 @@ def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
 
 def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
     """What writes the pairs and their task; nothing where they are not asked for."""
-    from truesource.evaluation.pairs.files import write_pairs
-    from truesource.evaluation.pairs.harness import TaskFiles, write_reader
+    from truesource.evaluation.pairs.pair import TaskFiles, write_pairs, write_reader
 
     if output is None:
         return {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.pairs.files import filter_pairs, read_pairs
 from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
+from truesource.evaluation.pairs.pair import filter_pairs, read_pairs
 from truesource.evaluation.pairs.settings import PairSettings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def pairs_of(pcfg: PCFG, settings: PairSettings, *, lengths: LengthRange | None,
 
     Raises:
         NothingToMeasureError: there are none.
-        InputError: as `truesource.evaluation.pairs.files.read_pairs` and `filter_pairs`.
+        InputError: as `truesource.evaluation.pairs.pair.read_pairs` and `filter_pairs`.
     """
     if settings.file is None:
         return make_pairs(pcfg, lengths, settings, seed=seed)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.evaluate import OUTSIDE, NoPairsError, evaluate_pairs
-from truesource.evaluation.pairs.files import read_pairs, write_pairs
-from truesource.evaluation.pairs.harness import TaskFiles, write_reader
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
+from truesource.evaluation.pairs.pair import TaskFiles, read_pairs, write_pairs, write_reader
 from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluators.pairs.measure import examples, pairs_of
 from truesource.grammar.support.errors import NothingToMeasureError

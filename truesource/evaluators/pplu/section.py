@@ -9,7 +9,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
-from truesource.evaluation.pplu.reduction import PROTOCOLS, ReducedVocabulary
+from truesource.evaluation.pplu.experiments import PROTOCOLS, ReducedVocabulary
 from truesource.grammar.support.records import STRICT
 from truesource.report.figures import MODEL, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.finished_run import FinishedRun

@@ -13,9 +13,17 @@ from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
-from truesource.evaluation.pplu.rankings import Rankings, rank_sentences
-from truesource.evaluation.pplu.reduction import ReducedVocabulary, halving, reduce_vocabulary
-from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, random_split, sense_split
+from truesource.evaluation.pplu.experiments import (
+    Knowledge,
+    Rankings,
+    ReducedVocabulary,
+    SenseSplit,
+    halving,
+    random_split,
+    rank_sentences,
+    reduce_vocabulary,
+    sense_split,
+)
 from truesource.evaluators.pplu.settings import PpluSettings
 from truesource.generator.interface.abilities import offers
 from truesource.generator.interface.frame import END, preset_frame

@@ -22,8 +22,7 @@ from truesource.evaluation.probing.results import (
     task_parts,
 )
 from truesource.evaluation.probing.settings import Kind
-from truesource.evaluation.probing.spans import span_targets
-from truesource.evaluation.probing.targets import Targets, word_targets
+from truesource.evaluation.probing.targets import Targets, span_targets, word_targets
 from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.generator.interface.abilities import require
 from truesource.grammar.conditioning import LengthRange

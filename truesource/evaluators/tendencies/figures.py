@@ -13,7 +13,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, binned, figure, to_svg
 
 if TYPE_CHECKING:
-    from truesource.evaluation.tendencies.type_token import LengthDistances
+    from truesource.evaluation.tendencies.laws import LengthDistances
 
 
 ACROSS = 5  #: most panels in a row

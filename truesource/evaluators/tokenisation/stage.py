@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.tokenisation import measure as engine
-from truesource.evaluation.tokenisation.further_tables import Tables, check_tables, make_tables
-from truesource.evaluation.tokenisation.measure_sets import MeasuredSets, measure_sets
+from truesource.evaluation.tokenisation.measure_sets import (
+    MeasuredSets,
+    Tables,
+    check_tables,
+    make_tables,
+    measure_sets,
+)
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import (
     TextSet,

@@ -13,7 +13,7 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import list_lines
 
 if TYPE_CHECKING:
-    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluators.tokenisation.settings import TokenisationSettings
     from truesource.generator.interface.piece_model import PieceText, TokenisedModel

@@ -15,7 +15,7 @@ from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSet
 from truesource.grammar.support.seeds import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from truesource.evaluation.baseline.compare import Kind
+    from truesource.evaluation.baseline import Kind
     from truesource.evaluators.treebank_baseline.stage import TextToMeasure
     from truesource.grammar.pcfg import PCFG
 

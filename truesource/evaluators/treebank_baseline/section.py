@@ -86,7 +86,7 @@ def baseline_table(
     """A row for the grammar and one for each model, of each group.
 
     Args:
-        groups: records of `truesource.evaluation.baseline.compare.score_on_text`, perhaps of both texts, by model of a
+        groups: records of `truesource.evaluation.baseline.score_on_text`, perhaps of both texts, by model of a
             run; a single group without a name has no column for it.
         title: of the table.
         words: which words count: all, or those in the vocabulary (known).

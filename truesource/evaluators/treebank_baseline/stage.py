@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from truesource.chain.models.stage import resolved
 from truesource.chain.treebank.text import HELD_OUT, TreebankText, write_text_folder
-from truesource.evaluation.baseline.compare import Kind, TextScores, score_on_text
+from truesource.evaluation.baseline import Kind, TextScores, score_on_text
 from truesource.evaluators.treebank_baseline.section import EQUAL, REAL, SAMPLED, Trained
 from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
 from truesource.generator.interface.frame import preset_frame
@@ -50,7 +50,7 @@ def measure(
     frame: Literal["default", "paper"],
     seed: int,
 ) -> dict[Kind, TextScores]:
-    """Scores of all models on each text; see `truesource.evaluation.baseline.compare.score_on_text`."""
+    """Scores of all models on each text; see `truesource.evaluation.baseline.score_on_text`."""
     objective = next(iter(models.values())).objective
     return {
         kind: score_on_text(

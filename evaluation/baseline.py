@@ -1,0 +1,284 @@
+"""Several models on one text, and the grammar on the same positions: its bound, or, of real text, a reference.
+
+The distribution of real text is not known. What a grammar gives to it is its own perplexity: a model can be better
+(Jumelet & Zuidema 2023, Table 1, compare models trained on the treebank with models trained on sampled text).
+Perplexities compare only over the same vocabulary, so all models share one, and the grammar reads words outside of it
+as ``<unk>`` too, exactly. A grammar cannot make every real sentence: numbers on the ``common`` sentences, those that
+the grammar and every model can make, stand beside those on ``all`` that a model can make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from truesource.evaluation.core.comparison import (
+    alone_parts,
+    nothing_scored,
+    oracle_for,
+    score_by_model,
+    vocabulary_part,
+)
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
+from truesource.evaluation.measures.paired import at_positions_of
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LanguageModel, TokenScores
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.seeds import DEFAULT_SEED
+
+GRAMMAR = "grammar"  #: in place of the name of a model
+REFERENCE, BOUND = "reference_ppl", "bound"  #: perplexity of the grammar on real and on sampled text
+OF_REFERENCE, RELATIVE = "ratio_to_reference", "relative_ppl"  #: perplexity of a model over these
+Kind = Literal["real", "sampled"]
+Sentences = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """What `score_on_text` found."""
+
+    kind: Kind
+    objective: str
+    records: list[dict[str, Any]]  #: one a number: model, text, which sentences and words count, and its `Score`
+    sentences: int  #: given
+    impossible: Mapping[str, int]  #: sentences that each model, and the grammar, cannot make
+    common: int  #: sentences that the grammar and all models can make
+    lacking: int  #: sentences that the grammar can make only because it reads words that it lacks as ``<unk>``
+    sides: Mapping[str, TokenScores] = field(repr=False)  #: scores of each model, and of the grammar
+
+    def counts(self) -> dict[str, Any]:
+        """How many sentences are given, impossible for each side, common, and possible by ``<unk>`` alone."""
+        counted = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
+        return {**counted, "lacking": self.lacking}
+
+
+@dataclass(frozen=True)
+class _CountedPositions:
+    """Which positions count."""
+
+    sentences: Literal["all", "common"]
+    words: Literal["all", "known"]
+
+
+def require_comparable(models: Mapping[str, LanguageModel]) -> None:
+    """Refuse models whose perplexities do not compare.
+
+    Raises:
+        InputError: there is no model, one is called as the grammar, or they differ in objective or vocabulary.
+    """
+    if not models:
+        raise InputError("there is no model to score; name one or more")
+    if GRAMMAR in models:
+        raise InputError(f"{GRAMMAR!r} is the name of the grammar's row; call the model otherwise")
+    first, *others = models
+    for name in others:
+        if models[name].objective != models[first].objective:
+            raise InputError(
+                f"{first} is {models[first].objective}, but {name} is {models[name].objective}: their perplexities do"
+                " not compare; score them in two calls"
+            )
+        if _words(models[name]) != _words(models[first]):
+            raise InputError(
+                f"{first} and {name} have different vocabularies, so their perplexities do not compare; train one with"
+                " the tokeniser of the other (truesource train --tokenizer)"
+            )
+
+
+def score_on_text(
+    models: Mapping[str, LanguageModel],
+    pcfg: PCFG | None,
+    sentences: Sentences,
+    *,
+    kind: Kind,
+    lengths: LengthRange | None,
+    frame: ScoringFrame | None = None,
+    seed: int = DEFAULT_SEED,
+    excluded: Exclusion | None = None,
+    left_out: Mapping[str, int] | None = None,
+) -> TextScores:
+    """Score models of one objective and one vocabulary, and the grammar, on the same positions of a text.
+
+    Args:
+        models: by the name of what they were trained on.
+        pcfg: the grammar; None: the models alone.
+        sentences: to score.
+        kind: whether the sentences are real, or sampled from the grammar.
+        lengths: condition of the grammar: the range that the sentences are of.
+        frame: which positions count; everything by default.
+        seed: of the bootstrap.
+        excluded: what sampled sentences leave out, as `truesource.evaluation.core.comparison.compare` has it.
+        left_out: entries of the signature that say which sentences of the text are not given, and how many.
+
+    Returns:
+        ``ppl`` of each model on all sentences that it can make and on the common ones; of all words and of those in
+        the vocabulary; ``ratio``, the perplexity over that of the first model, on the common ones. Of the grammar
+        ``bound`` (sampled text) or ``reference_ppl`` (real text) on all that it can make and the common ones, and of
+        each model its perplexity over that: ``relative_ppl`` or ``ratio_to_reference``.
+
+    Raises:
+        InputError: as `require_comparable`, or a sentence is a string.
+        NothingToMeasureError: no model can make any sentence.
+    """
+    require_comparable(models)
+    frame = frame or ScoringFrame()
+    scored = {name: score_by_model(model, sentences, frame) for name, model in models.items()}
+    some = next(iter(models.values()))
+    if not any(len(scores.log_prob) for scores in scored.values()):
+        raise nothing_scored(next(iter(scored.values())))
+    parts = {**alone_parts(some, sentences, next(iter(scored.values())), seed), **(left_out or {})}
+    sides = dict(scored)
+    if pcfg is not None:
+        oracle = oracle_for(some, pcfg, lengths, frame, excluded)
+        exact = oracle.score(sentences, frame)
+        open_skips = some.vocabulary is None and frame.unk == "skip"  # only the model knows what it cannot read
+        sides[GRAMMAR] = at_positions_of(exact, next(iter(scored.values()))) if open_skips else exact
+        parts |= {"given": oracle.condition, "vocab": vocabulary_part(oracle), **disjoint_part(excluded)}
+    made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if pcfg is None else pcfg.identity)
+    impossible = {name: len(side.impossible) for name, side in sides.items()}
+    lacking = 0 if pcfg is None else _lacking(pcfg, sentences, sides[GRAMMAR])
+    return TextScores(
+        kind, some.objective, made.records(), len(sentences), impossible, len(made.common), lacking, sides
+    )
+
+
+def _lacking(pcfg: PCFG, sentences: Sentences, scores: TokenScores) -> int:
+    """Sentences that the grammar can make, although it lacks a word of them."""
+    known, lost = pcfg.word_ids, set(scores.impossible.tolist())
+    return sum(i not in lost and any(word not in known for word in s) for i, s in enumerate(sentences))
+
+
+@dataclass(frozen=True)
+class _SidesOnText:
+    """Scores of all sides."""
+
+    kind: Kind
+    model: LanguageModel
+    sentences: Sentences
+    sides: Mapping[str, TokenScores]
+    parts: Mapping[str, object]
+    seed: int
+    grammar: str
+
+    @cached_property
+    def common(self) -> Int32Array:
+        """Numbers of the sentences that every side can make and has a position of."""
+        kept = set(range(len(self.sentences))).difference(*(side.impossible.tolist() for side in self.sides.values()))
+        return np.array(sorted(kept), dtype=np.int32)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Of every side, every choice of sentences and of words."""
+        found = []
+        words = ("all", "known") if self._has_unknown() else ("all",)
+        choices = [_CountedPositions(sentences, word) for word in words for sentences in ("common", "all")]  # type: ignore[arg-type]
+        for count in choices:
+            first: TokenScores | None = None
+            for name, side in self.sides.items():
+                scores = self._counted(side, count)
+                if not len(scores.log_prob):
+                    continue
+                found.append(self._ppl(name, scores, count))
+                if count.sentences == "common" and name != GRAMMAR:
+                    if first is not None:
+                        found.append(self._ratio(name, scores, first, count))
+                    first = scores if first is None else first
+                if count.sentences == "common" and name != GRAMMAR and GRAMMAR in self.sides:
+                    truth = self._counted(self.sides[GRAMMAR], count)
+                    found.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
+        return found
+
+    def _ppl(self, name: str, scores: TokenScores, count: _CountedPositions) -> dict[str, Any]:
+        of_grammar = BOUND if self.kind == "sampled" else REFERENCE
+        measure = of_grammar if name == GRAMMAR else "ppl"
+        return self._record(name, measure, perplexity_interval(scores, self.seed), scores, count)
+
+    def _ratio(
+        self, name: str, scores: TokenScores, other: TokenScores, count: _CountedPositions, against: str | None = None
+    ) -> dict[str, Any]:
+        """Perplexity over that of another side on the same positions, sentences resampled together."""
+        against = against or next(iter(self.sides))
+        difference = other.log_prob - scores.log_prob
+        _, row = np.unique(scores.sentence, return_inverse=True)
+        total, counts = (np.bincount(row, weights).astype(np.float64) for weights in (difference, None))
+        low, high = resampled_ratio(total, counts, seed=self.seed).tolist()
+        value = Interval(float(np.exp(difference.mean())), *ends(*_exp(low, high)))
+        of_grammar = RELATIVE if self.kind == "sampled" else OF_REFERENCE
+        measure = of_grammar if against == GRAMMAR else "ratio"
+        return {**self._record(name, measure, value, scores, count, {"against": against}), "against": against}
+
+    def _record(
+        self,
+        name: str,
+        measure: str,
+        value: Interval,
+        scores: TokenScores,
+        count: _CountedPositions,
+        more: Mapping[str, object] | None = None,
+    ) -> dict[str, Any]:
+        sentences = len(np.unique(scores.sentence))
+        parts = {
+            "model": name,
+            **self.parts,
+            **(more or {}),
+            **({"unk": "skip"} if count.words == "known" else {}),
+            "ci": ci_part(sentences, self.seed),
+            "sentences": sentences,
+            "excluded": len(self.sentences) - sentences,
+            "tokens": len(scores.log_prob),
+            "grammar": self.grammar,
+        }
+        score = Score(measure, value.value, signature(parts), value.low, value.high)
+        return {
+            "model": name,
+            "objective": self.model.objective,
+            "text": self.kind,
+            "sentences": count.sentences,
+            "words": count.words,
+            **score.as_record(),
+        }
+
+    def _counted(self, scores: TokenScores, count: _CountedPositions) -> TokenScores:
+        kept = np.ones(len(scores.log_prob), dtype=bool)
+        if count.sentences == "common":
+            kept &= np.isin(scores.sentence, self.common)
+        if count.words == "known":
+            kept &= self._known(scores)
+        return replace(
+            scores, log_prob=scores.log_prob[kept], sentence=scores.sentence[kept], position=scores.position[kept]
+        )
+
+    def _known(self, scores: TokenScores) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """(T,) whether a position is a word of the vocabulary, or an end."""
+        vocabulary = frozenset(self.model.vocabulary or ())
+        known = [[*(word in vocabulary for word in sentence), True] for sentence in self.sentences]
+        return np.array(
+            [known[i][place] for i, place in zip(scores.sentence.tolist(), scores.position.tolist(), strict=True)],
+            dtype=bool,
+        )
+
+    def _has_unknown(self) -> bool:
+        """Whether words outside the vocabulary count, so that numbers without them differ."""
+        skipped = next(iter(self.sides.values())).frame.unk == "skip"
+        if self.model.vocabulary is None or skipped:
+            return False
+        vocabulary = frozenset(self.model.vocabulary)
+        return any(word not in vocabulary for sentence in self.sentences for word in sentence)
+
+
+def _words(model: LanguageModel) -> frozenset[str] | None:
+    return None if model.vocabulary is None else frozenset(model.vocabulary)
+
+
+def _exp(low: float, high: float) -> tuple[float, float]:
+    with np.errstate(over="ignore"):
+        ended: FloatArray = np.exp(np.array([low, high]))
+    return float(ended[0]), float(ended[1])

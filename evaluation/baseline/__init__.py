@@ -1,1 +1,0 @@
-"""Models trained on real sentences beside models trained on sampled ones, on real and on sampled text."""

@@ -1,0 +1,399 @@
+"""Many models against one truth: a row for each, and its difference to a baseline with a test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexities
+from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference, may_be_chance, mean_over_seeds
+from truesource.evaluation.measures.monte_carlo import holm
+from truesource.evaluation.measures.paired import NothingToCompareError, Paired
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import one_line
+from truesource.grammar.support.result_records import SHOWN, ResultRecords
+from truesource.grammar.support.seeds import DEFAULT_SEED
+
+#: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
+#: them do not compare
+SAME = ("objective", "data", "grammar", "given", "transform", "disjoint", "eos", "first", "unk", "longest", "longer")
+MEASURES = ("ppl", "bound", "relative_ppl", "kl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedScores:
+    """A trained model beside the truth."""
+
+    label: str  #: what this very model is called: its reference, or its name in a run
+    paired: Paired
+    parts: Mapping[str, object]  #: of the signature of its scores
+    resampling: int = DEFAULT_SEED  #: seed of the intervals of these scores
+    seed: int | None = None  #: that it was trained with, where that is known
+    exact: Score | None = None  #: from full distributions: ``kl``, nats a token, or ``kl_infinite``, a share
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """`Paired.table`."""
+        return self.paired.table()
+
+    def resampled(self, seed: int) -> SeedScores:
+        """The same scores with intervals by another seed."""
+        made = self.paired.n_sentences - len(self.paired.excluded)
+        return replace(self, resampling=seed, parts={**self.parts, "ci": ci_part(made, seed)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelScores:
+    """A model of a comparison: one seed, or several that differ in nothing else."""
+
+    name: str
+    seeds: Sequence[SeedScores]  #: one or more, of one key
+
+    @property
+    def parts(self) -> Mapping[str, object]:
+        """Parts of the signature of the first seed."""
+        return self.seeds[0].parts
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What models have in common that compare: the values of `SAME`."""
+        values = {name: str(self.parts.get(name, "")) for name in SAME}
+        values["grammar"] = values["grammar"].split(" ")[-1]  # the digest, without the name of a language
+        return tuple(values.values())
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """`key` without the text and its truth, which parallel texts have of their own."""
+        return tuple(value for name, value in zip(SAME, self.key, strict=True) if name not in ("data", "grammar"))
+
+    @property
+    def objective(self) -> str:
+        """Causal or masked."""
+        return str(self.parts["objective"])
+
+    @property
+    def made(self) -> BoolArray:
+        """Sentences in which all seeds and the oracle count a position, (N,)."""
+        return np.asarray(np.all([seed.table[2] > 0.0 for seed in self.seeds], axis=0))
+
+    def resampled(self, seed: int) -> ModelScores:
+        """The same scores with intervals by another seed."""
+        return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
+
+    def sums(self, measure: str, sentences: BoolArray) -> SeedSums:
+        """What the ratio of a measure is made of, on some of the sentences.
+
+        Args:
+            measure: ``kl``, ``bound`` (-ln P) or ``ppl`` (-ln Q), each a token, in nats.
+            sentences: (N,) which of them.
+        """
+        gap, bound, count = np.stack([seed.table[:, sentences] for seed in self.seeds], axis=1)
+        return SeedSums({"kl": gap, "bound": bound, "ppl": gap + bound}[measure], count)
+
+
+def grouped(models: Sequence[ModelScores]) -> list[list[ModelScores]]:
+    """The models in groups that compare: one text, one truth, one objective; each in the order given."""
+    groups: dict[tuple[str, ...], list[ModelScores]] = {}
+    for model in models:
+        groups.setdefault(model.key, []).append(model)
+    return list(groups.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRow:
+    """A model: measures as of `truesource.evaluation.measures.bootstrap.perplexities`, means over its seeds.
+
+    The mean of ``kl`` is arithmetic; those of perplexities are geometric, so that ``kl`` stays ``ln relative_ppl``.
+    """
+
+    model: ModelScores
+    measures: Mapping[str, Interval]
+    deviations: Mapping[str, float]  #: standard deviations over seeds; empty of one seed
+    by_seed: Sequence[Mapping[str, float]]  #: of each of several seeds, on the sentences that all of them can make
+    parts: Mapping[str, object]  #: of the signature
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        return self.model.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedDifference:
+    """The KL of a model less that of the baseline, nats a token, on the sentences that all models can make.
+
+    Where both have the same tokens, it is the logarithm of the ratio of their (relative) perplexities.
+    """
+
+    model: str
+    baseline: str
+    contrast: Contrast
+    p_adjusted: float | None  #: by Holm's method, for all differences to the baseline
+    parts: Mapping[str, object]  #: of the signature
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ModelComparison(ResultRecords):
+    """Models of one objective, text and truth."""
+
+    objective: str
+    rows: Sequence[ModelRow]  #: in the order given
+    oracle: ModelRow  #: the truth as the baseline's vocabulary has it
+    baseline: str
+    differences: Sequence[PairedDifference]  #: of all models but the baseline, in their order
+    sentences: int  #: that all models and the oracle can make
+    n_sentences: int  #: given
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number: of the oracle, of each model and each of several seeds, and of each difference."""
+        return [
+            *(record for row in (self.oracle, *self.rows) for record in _row_records(row)),
+            *(_difference_record(self, found) for found in self.differences),
+        ]
+
+    def __repr__(self) -> str:
+        rows = "; ".join(f"{row.name}: KL {row.measures['kl'].value:.4f} nats a token" for row in self.rows[:SHOWN])
+        more = f"; {len(self.rows) - SHOWN} more" if len(self.rows) > SHOWN else ""
+        return f"ModelComparison({one_line(f'{self.objective}, {self.sentences:,} sentences; {rows}{more}')})"
+
+
+def _row_records(row: ModelRow) -> list[dict[str, Any]]:
+    """A record a measure, with the number of seeds and the standard deviation over them; then those of each seed."""
+    k = len(row.model.seeds)
+    objective = row.model.objective
+    head = {"model": row.name, "objective": objective, "seeds": k}
+    records = []
+    for name, value in row.measures.items():
+        own = {**row.parts, **({"estimator": "paired"} if name == "kl" else {})}
+        score = Score(name, value.value, signature(own), value.low, value.high)
+        records.append({**head, **score.as_record(), "sd": row.deviations.get(name)})
+    for scores in row.model.seeds:
+        if scores.exact is not None:
+            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
+            records.append({**one, **scores.exact.as_record(), "name": f"exact_{scores.exact.name}"})
+    if k > 1:
+        for scores, values in zip(row.model.seeds, row.by_seed, strict=True):
+            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
+            own = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
+            records += [
+                {**one, "name": name, "value": value, "signature": signature(own)} for name, value in values.items()
+            ]
+    return records
+
+
+def _difference_record(comparison: ModelComparison, found: PairedDifference) -> dict[str, Any]:
+    """``kl_difference``, nats a token, with its p-value as it is and adjusted."""
+    contrast = found.contrast
+    score = Score("kl_difference", contrast.value, signature(found.parts), contrast.low, contrast.high)
+    head = {"model": found.model, "baseline": found.baseline, "objective": comparison.objective}
+    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": found.p_adjusted}
+
+
+def compare_models(
+    models: Sequence[ModelScores],
+    *,
+    baseline: str | None = None,
+    seed: int = DEFAULT_SEED,
+    parallel: bool = False,
+) -> ModelComparison:
+    """Compare models of one group, see `truesource.evaluation.comparing.grouped`.
+
+    Args:
+        models: with names of their own.
+        baseline: name of the model that the others are compared with; None: the first.
+        seed: of the resampling for differences and for means over several seeds.
+        parallel: models have texts and truths of their own, sentence beside sentence, each as long as in the others.
+
+    Raises:
+        InputError: there is no such baseline, two models have one name, their objectives, conditions or frames differ,
+            or their texts and truths, which must be parallel if ``parallel``.
+        NothingToCompareError: no sentence is possible for all models and the oracle.
+    """
+    names = [model.name for model in models]
+    if len(set(names)) < len(names):
+        raise InputError("two models have the same name; give each its own", code="repeated-name")
+    if parallel:
+        _check_parallel(models)
+    elif len({model.key for model in models}) != 1:
+        raise InputError("the models were scored on different texts, truths or objectives", code="different-texts")
+    against = models[0] if baseline is None else _named(models, baseline)
+    common = np.asarray(np.all([model.made for model in models], axis=0))
+    if not common.any():
+        raise _nothing_common(models)
+    others = [model for model in models if model is not against]
+    found = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
+    tested = [contrast.p for contrast in found if contrast.p is not None]
+    adjusted = iter(holm(tested))
+    differences = [
+        PairedDifference(
+            model=model.name,
+            baseline=against.name,
+            contrast=contrast,
+            p_adjusted=None if contrast.p is None else next(adjusted),
+            parts=_difference_parts(model, against, common, len(tested), seed),
+        )
+        for model, contrast in zip(others, found, strict=True)
+    ]
+    return ModelComparison(
+        objective=against.objective,
+        rows=[model_row(model, seed=seed) for model in models],
+        oracle=_oracle_row(against, f"oracle of {against.name}" if parallel else "oracle"),
+        baseline=against.name,
+        differences=differences,
+        sentences=int(common.sum()),
+        n_sentences=len(common),
+    )
+
+
+def surely_nearer(
+    best: ModelScores, other: ModelScores, models: Sequence[ModelScores], *, seed: int = DEFAULT_SEED
+) -> bool:
+    """Whether the model that came out nearest to the truth is nearer than another; False where that may be chance.
+
+    Args:
+        best: of all ``models`` that with the lowest divergence.
+        other: the next one.
+        models: all that the two were picked from, both included.
+        seed: of the resampling.
+    """
+    common = best.made & other.made
+    if not common.any():
+        return False
+    found = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
+    return found.value > 0.0 and not may_be_chance(found, math.comb(len(models), 2))
+
+
+def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
+    """The measures of one model: of one seed those that its scores have, of several their means.
+
+    Args:
+        model: of one or more seeds.
+        seed: of the resampling, where there are several.
+
+    Raises:
+        NothingToCompareError: no sentence is possible for all its seeds and the oracle.
+    """
+    made = model.made
+    if not made.any():
+        raise _nothing_common([model])
+    logs = {name: model.sums(name, made) for name in ("ppl", "bound", "kl")}
+    values = {name: sums.values for name, sums in logs.items()}
+    by_seed = {name: values["kl"] if name == "kl" else np.exp(values.get(name, values["kl"])) for name in MEASURES}
+    k, n = len(model.seeds), int(made.sum())
+    parts = dict(model.parts)
+    if k == 1:
+        measures = perplexities(model.seeds[0].paired, model.seeds[0].resampling)
+    else:
+        found = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
+        measures = {name: _of_log(found[name]) for name in ("ppl", "bound")}
+        measures |= {"relative_ppl": _of_log(found["kl"], least=-math.inf), "kl": found["kl"].interval}
+        tokens = [int(scores.table[2, made].sum()) for scores in model.seeds]
+        parts |= {"seeds": k, "sentences": n, "excluded": len(made) - n, "tokens": _both(*tokens)}
+        parts["ci"] = ci_part(n, seed, with_seeds=True)
+    return ModelRow(
+        model=model,
+        measures=measures,
+        deviations={name: float(of.std(ddof=1)) for name, of in by_seed.items()} if k > 1 else {},
+        by_seed=[{name: float(by_seed[name][s]) for name in MEASURES} for s in range(k)] if k > 1 else [],
+        parts=parts,
+    )
+
+
+def _oracle_row(model: ModelScores, name: str) -> ModelRow:
+    """The oracle with the vocabulary of a model, on the sentences of its first seed."""
+    first = model.seeds[0]
+    paired = replace(first.paired, model=first.paired.oracle, impossible_model=first.paired.impossible_oracle[:0])
+    alone = replace(first, label=name, paired=paired, seed=None, exact=None)
+    return model_row(ModelScores(name=name, seeds=[alone]))
+
+
+def _of_log(found: Contrast, least: float = 0.0) -> Interval:
+    """The exponential of a mean logarithm, whose interval ends at ``least`` or above."""
+    if found.low is None or found.high is None:
+        return Interval(math.exp(found.value))
+    with np.errstate(over="ignore"):
+        return Interval(math.exp(found.value), *ends(*np.exp(np.maximum([found.low, found.high], least))))
+
+
+def _check_parallel(models: Sequence[ModelScores]) -> None:
+    """Texts and truths may differ; what is asked of them may not, nor the numbers of their tokens."""
+    first, counts = models[0], models[0].seeds[0].table[2]
+    for model in models[1:]:
+        if model.asked != first.asked:
+            raise InputError(
+                f"{first.name} and {model.name} have different objectives, length conditions or scoring frames",
+                code="different-texts",
+            )
+        others = model.seeds[0].table[2]
+        if len(others) != len(counts):
+            raise InputError(
+                f"{first.name} has {len(counts):,} sentences and {model.name} {len(others):,}; parallel texts have as"
+                " many",
+                code="not-parallel",
+            )
+        differing = np.flatnonzero((others != counts) & (others > 0) & (counts > 0))
+        if len(differing):
+            n = int(differing[0])
+            raise InputError(
+                f"sentence {n + 1:,} has {int(counts[n])} tokens in {first.name} and {int(others[n])} in {model.name};"
+                " the sentences of parallel texts are as long as each other",
+                code="not-parallel",
+            )
+
+
+def _named(models: Sequence[ModelScores], name: str) -> ModelScores:
+    for model in models:
+        if model.name == name:
+            return model
+    known = ", ".join(model.name for model in models)
+    raise InputError(f"there is no model {name!r} to be the baseline; there are {known}", code="unknown-baseline")
+
+
+def _nothing_common(models: Sequence[ModelScores]) -> NothingToCompareError:
+    n = len(models[0].made)
+    counts = [f"{model.name} and the oracle can make {int(model.made.sum()):,}" for model in models]
+    return NothingToCompareError(
+        f"no sentence of {n:,} is possible for the oracle and all models: {', '.join(counts)}; leave out a model, or"
+        " smooth it",
+        n,
+        sum(int((~model.made).sum()) for model in models),
+        len(models[0].seeds[0].paired.impossible_oracle),
+    )
+
+
+def _difference_parts(
+    model: ModelScores, baseline: ModelScores, common: BoolArray, tests: int, seed: int
+) -> dict[str, object]:
+    n = int(common.sum())
+    counts = [len(side.seeds) for side in (model, baseline)]
+    tokens = [int(side.seeds[0].table[2, common].sum()) for side in (model, baseline)]
+    mixed = {
+        key: _both(model.parts.get(key, "none"), baseline.parts.get(key, "none"))
+        for key in ("vocab", "reading", "grammar", "data")
+        if key in model.parts or key in baseline.parts
+    }
+    return {
+        **model.parts,
+        **mixed,
+        "estimator": "paired",
+        "baseline": baseline.name,
+        "seeds": "/".join(map(str, counts)),
+        "sentences": n,
+        "excluded": len(common) - n,
+        "tokens": _both(*tokens),
+        "ci": ci_part(n, seed, with_seeds=max(counts) > 1),
+        "adjusted": f"holm/{tests}",
+    }
+
+
+def _both(*values: object) -> object:
+    """The one value, or all where they differ."""
+    return values[0] if len(set(values)) == 1 else "/".join(map(str, values))

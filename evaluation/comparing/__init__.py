@@ -1,1 +1,0 @@
-"""Many models against one truth: seeds as replicates, and paired differences to a baseline."""

@@ -1,1 +1,0 @@
-"""Parses compared with a treebank, and two parses of the same sentences with each other."""

@@ -1,0 +1,376 @@
+"""Laws of types and ranks (Meister & Cotterell 2021): Heaps' law of sentences by length, and Zipf's law.
+
+Heaps' law (section 3.1) says that the expected number of types of a text of l tokens is ``Lambda(l) = alpha l^beta``;
+that the number is Poisson is the paper's addition, and cannot be: it lies between 1 and l. How far a sample is from
+Poisson is reported as its dispersion (1 for Poisson, less for real text), and distances to the law have to be read
+beside those of samples of the truth.
+
+Of Zipf's law (section 5.1) there are three Kolmogorov-Smirnov distances: to the law fitted to the sample, to the law
+fitted to the reference, and to the reference itself. Here laws have as many ranks as there are words. The published
+variant sets counts of the first 10,000 ranks, normalised, against a law with infinitely many: a law with s = 1.2 has
+14% of its mass beyond rank 10,000, so that no text, and not the law itself, comes closer than .14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from truesource.evaluation.measures.discrete_tests import against_exact, between
+from truesource.evaluation.measures.integer_corpus import Encoded
+from truesource.evaluation.measures.monte_carlo import ChanceTest
+from truesource.evaluation.measures.zipf_law import fit_law
+from truesource.grammar.inference.exact import Variant
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.seeds import DEFAULT_SEED
+
+LEAST = 20  #: sentences of one length that a distance is taken of
+_BETA = (-5.0, 5.0)
+PAPER_RANKS = 10_000
+_S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
+
+
+@dataclass(frozen=True)
+class TypeCounts:
+    """How many sentences of each length have how many types: the K pairs of the two that occur, lengths ascending."""
+
+    length: IntArray  #: (K,) tokens
+    types: IntArray  #: (K,) different words, ascending where lengths are equal
+    count: IntArray  #: (K,) sentences, 1 or more
+    high: int  #: L; arrays by length go up to it
+
+    @classmethod
+    def of(cls, length: IntArray, types: IntArray, high: int, count: IntArray | None = None) -> TypeCounts:
+        """Count pairs as they come, (N,) each; ``count``: how often each stands for itself, once by default."""
+        width = 1 + int(types.max(initial=0))
+        code, inverse = np.unique(length * width + types, return_inverse=True)
+        weight = None if count is None else count
+        n = np.rint(np.bincount(inverse, weight, minlength=len(code))).astype(np.int64)
+        there = n > 0
+        return cls(code[there] // width, code[there] % width, n[there], high)
+
+    @cached_property
+    def sentences(self) -> IntArray:
+        """Of each length, (L+1,)."""
+        return np.bincount(self.length, self.count, minlength=self.high + 1).astype(np.int64)
+
+    @property
+    def lengths(self) -> IntArray:
+        """Those that occur, ascending."""
+        return np.flatnonzero(self.sentences)
+
+    def row(self, length: int, width: int = 0) -> IntArray:
+        """Sentences of one length with 0, 1, ... types, up to the most of them or ``width - 1`` if that is more."""
+        first, last = np.searchsorted(self.length, (length, length + 1))
+        types, count = self.types[first:last], self.count[first:last]
+        return np.bincount(types, count, minlength=width).astype(np.int64)
+
+    def means(self) -> FloatArray:
+        """Mean number of types by length, (L+1,); NaN where there is no sentence."""
+        with np.errstate(invalid="ignore"):
+            return np.bincount(self.length, self.count * self.types, minlength=self.high + 1) / self.sentences
+
+    def errors(self) -> FloatArray:
+        """Standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
+        n, mean = self.sentences, self.means()
+        squares = self.count * (self.types - mean[self.length]) ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = np.bincount(self.length, squares, minlength=self.high + 1) / (n - 1)
+            return np.sqrt(np.where(n > 1, variance, np.nan) / n)
+
+
+def pooled(tables: Sequence[TypeCounts]) -> TypeCounts:
+    """All sentences of some samples, whose tables go up to one length."""
+    length, types, count = (np.concatenate([getattr(t, name) for t in tables]) for name in ("length", "types", "count"))
+    return TypeCounts.of(length, types, max(table.high for table in tables), count)
+
+
+@dataclass(frozen=True)
+class HeapsLaw:
+    """``Lambda(l) = alpha l^beta``."""
+
+    alpha: float
+    beta: float
+
+    def mean(self, length: FloatArray | IntArray) -> FloatArray:
+        """Expected number of types."""
+        return np.asarray(self.alpha * np.asarray(length, dtype=np.float64) ** self.beta)
+
+
+@dataclass(frozen=True)
+class Heaps(HeapsLaw):
+    """The law fitted to sentences by maximum likelihood, with quasi-Poisson standard errors."""
+
+    alpha_error: float
+    beta_error: float
+    dispersion: float  #: Pearson's chi-square over its degrees of freedom; 1 for Poisson counts
+
+
+@dataclass(frozen=True)
+class LengthDistances:
+    """Kolmogorov-Smirnov distances between numbers of types at one length."""
+
+    length: int
+    sentences: int
+    to_own_law: ChanceTest  #: D_ptheta, against Poisson(Lambda) fitted to the sample
+    to_reference_law: ChanceTest | None  #: D_phat, fitted to the reference
+    to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None where they are too few
+
+
+def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None) -> IntArray:
+    """Different n-grams of every sentence, n = 1 or 2, (N,); those with the word ``without`` in them do not count."""
+    sentence, codes = corpus.sentence, corpus.tokens
+    if n == 2:
+        sentence, codes = sentence[1:][_inner(corpus, without)], pairs_of(corpus, without)
+    elif without is not None:
+        sentence, codes = sentence[codes != without], codes[codes != without]
+    order = np.lexsort((codes, sentence))
+    at, what = sentence[order], codes[order]
+    new = np.ones(len(at), dtype=np.bool_)
+    new[1:] = (at[1:] != at[:-1]) | (what[1:] != what[:-1])
+    return np.bincount(at[new], minlength=len(corpus.lengths))
+
+
+def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
+    """A code of every pair of neighbours, none of them the word ``without``, (P,)."""
+    return (corpus.tokens[:-1] * corpus.vocabulary + corpus.tokens[1:])[_inner(corpus, without)]
+
+
+def _inner(corpus: Encoded, without: int | None) -> BoolArray:
+    """Which tokens but the last have a neighbour to the right, and neither is the word ``without``, (T-1,)."""
+    inner = corpus.sentence[1:] == corpus.sentence[:-1]
+    if without is not None:
+        inner &= (corpus.tokens[1:] != without) & (corpus.tokens[:-1] != without)
+    return np.asarray(inner)
+
+
+def type_counts(corpus: Encoded, n: int = 1, high: int | None = None, *, without: int | None = None) -> TypeCounts:
+    """Tabulate the types of every sentence, lengths up to ``high`` or the longest of the corpus, whichever is more.
+
+    Lengths are those of whole sentences, the word ``without`` (see `types_by_sentence`) included.
+    """
+    longest = max(int(corpus.lengths.max()), high or 0)
+    return TypeCounts.of(corpus.lengths, types_by_sentence(corpus, n, without=without), longest)
+
+
+def fit_heaps(counts: TypeCounts) -> Heaps:
+    """Maximum likelihood of ``u ~ Poisson(alpha l^beta)``, see `fit_means`.
+
+    Raises:
+        InputError: all sentences are of one length, or of one word.
+    """
+    length = counts.lengths
+    n = counts.sentences[length].astype(np.float64)
+    law = fit_means(length, n, counts.means()[length])
+    log_l = np.log(length)
+    mean = law.mean(length)
+    own = law.mean(counts.length)
+    freedom = max(1.0, float(n.sum()) - 2.0)
+    dispersion = float(((counts.types - own) ** 2 / own) @ counts.count / freedom)
+    weight = n * mean  # information about (ln alpha, beta)
+    information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
+    variance = dispersion * np.linalg.inv(information)
+    errors = law.alpha * float(np.sqrt(variance[0, 0])), float(np.sqrt(variance[1, 1]))
+    return Heaps(law.alpha, law.beta, *errors, dispersion)
+
+
+def fit_means(length: IntArray, n: IntArray | FloatArray, means: FloatArray) -> HeapsLaw:
+    """Maximum likelihood from the mean number of types at each length, which is all that the law depends on.
+
+    ``alpha = sum u / sum l^beta``, and beta is the root of the convex ``sum u ln l = alpha sum l^beta ln l``.
+
+    Args:
+        length: (K,) different lengths.
+        n: (K,) how many sentences have each, or their probability.
+        means: (K,) mean number of types.
+
+    Raises:
+        InputError: there is one length only, or one word.
+    """
+    u = means * n
+    if len(length) < 2 or u.sum() <= 0:
+        raise NothingToMeasureError(
+            "Heaps' law needs sentences of two lengths or more, and some of more than one word", "too-few-lengths"
+        )
+    log_l = np.log(length)
+
+    def slope(beta: float) -> float:
+        weight = n * np.exp(beta * (log_l - log_l.max()))
+        return float(u @ log_l - u.sum() * (weight @ log_l) / weight.sum())
+
+    if slope(_BETA[0]) * slope(_BETA[1]) > 0.0:
+        raise NothingToMeasureError("the number of types follows no power of the length here", "no-law")
+    beta = float(optimize.brentq(slope, *_BETA, xtol=1e-14, rtol=8.9e-16))
+    return HeapsLaw(float(u.sum() / (n @ length.astype(np.float64) ** beta)), beta)
+
+
+def length_distances(
+    sample: TypeCounts,
+    reference: TypeCounts | None,
+    *,
+    least: int = LEAST,
+    law: HeapsLaw | None = None,
+    draws: int = 999,
+    seed: int = DEFAULT_SEED,
+) -> list[LengthDistances]:
+    """Distances at every length of which the sample has ``least`` sentences or more (figure 4).
+
+    The p-values of the laws treat their parameters as known, as in the paper; those against the reference are exact.
+
+    Args:
+        sample: of the text in question.
+        reference: of the text it is compared with, a table of the same size; None: there is none.
+        least: sentences.
+        law: of the reference, where it is known better than from these sentences.
+        draws: of each null distribution.
+        seed: of the draws.
+
+    Raises:
+        InputError: as `fit_heaps`, or the tables differ in size.
+    """
+    if reference is not None and reference.high != sample.high:
+        raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
+    own = fit_heaps(sample)
+    other = law if law is not None or reference is None else fit_heaps(reference)
+    found = []
+    for length in np.flatnonzero(sample.sentences >= least).tolist():
+        row = sample.row(length, length + 1)
+        met = None
+        if reference is not None and reference.sentences[length] >= least:
+            rest = reference.row(length, len(row))
+            met = between(np.pad(row, (0, len(rest) - len(row))), rest, draws=draws, seed=seed)["ks"]
+        found.append(
+            LengthDistances(
+                length=length,
+                sentences=int(row.sum()),
+                to_own_law=_to_law(row, float(own.mean(np.array(length))), draws, seed),
+                to_reference_law=None
+                if other is None
+                else _to_law(row, float(other.mean(np.array(length))), draws, seed),
+                to_reference=met,
+            )
+        )
+    return found
+
+
+def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
+    """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN where there are none."""
+    found = np.full(types.high + 1, np.nan)
+    for length in types.lengths.tolist():
+        seen = np.cumsum(types.row(length)) / types.sentences[length]  # beyond its end, the distance only falls
+        found[length] = np.abs(seen - special.pdtr(np.arange(len(seen)), law.mean(np.array(length)))).max()
+    return found
+
+
+def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:
+    """Distance to Poisson(mean); counts above the end of the row stand together."""
+    pmf = stats.poisson.pmf(np.arange(len(row)), mean)
+    whole = np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
+    return against_exact(np.append(row, 0), whole, draws=draws, seed=seed)["ks"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankFrequency:
+    """A sample against Zipf's law and against a reference; distances are in [0, 1]."""
+
+    exponent: float  #: s of the law fitted to the sample
+    reference_exponent: float  #: s of the law fitted to the reference
+    to_own_law: float  #: D_ptheta
+    to_reference_law: float  #: D_phat
+    to_reference: float  #: D_p
+    ranks: int  #: that the distributions are over
+    unranked: float  #: share of the sample's tokens whose words have no rank, left out
+
+
+def by_own_rank(counts: IntArray, ranks: int | None = None) -> IntArray:
+    """Counts in descending order, those above 0 and at most ``ranks`` of them."""
+    ordered = np.sort(counts[counts > 0])[::-1]
+    return ordered if ranks is None else ordered[:ranks]
+
+
+def by_rank_of(counts: IntArray, probability: FloatArray) -> IntArray:
+    """Counts in the descending order of known probabilities, words of probability 0 left out; ties in word order.
+
+    Ranks that are known carry no error of the sample, which ranks taken from its own counts do (Piantadosi 2014).
+    """
+    return counts[np.argsort(-probability, kind="stable")[: int(np.count_nonzero(probability))]]
+
+
+def rank_frequency(
+    sample: IntArray,
+    reference: IntArray | FloatArray,
+    *,
+    unranked: float = 0.0,
+    variant: Variant = "default",
+    reference_exponent: float | None = None,
+) -> RankFrequency:
+    """Compare a sample's rank-frequency distribution.
+
+    Args:
+        sample: (K,) counts by rank, from `by_own_rank` or `by_rank_of`.
+        reference: (K',) counts of the reference by rank, or exact probabilities.
+        unranked: share of the sample's tokens that has no rank, to be reported.
+        variant: ``paper``: the first 10,000 ranks against laws with infinitely many.
+        reference_exponent: of the law of the reference where it has been fitted before, see `exponent_of`.
+
+    Raises:
+        InputError: one of the two has fewer than 3 ranks, or fewer than 2 words that occur.
+    """
+    if variant == "paper":
+        sample, reference = sample[:PAPER_RANKS], reference[:PAPER_RANKS]
+    ranks = max(len(sample), len(reference))
+    laws = [
+        exponent_of(sample, variant),
+        exponent_of(reference, variant) if reference_exponent is None else reference_exponent,
+    ]
+    own, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
+    cdfs = [np.cumsum(_pmf(s, ranks if variant == "default" else None, ranks)) for s in laws]
+    return RankFrequency(
+        exponent=laws[0],
+        reference_exponent=laws[1],
+        to_own_law=float(np.abs(own - cdfs[0]).max()),
+        to_reference_law=float(np.abs(own - cdfs[1]).max()),
+        to_reference=float(np.abs(own - other).max()),
+        ranks=ranks,
+        unranked=unranked,
+    )
+
+
+def fit_infinite(counts: IntArray | FloatArray) -> float:
+    """Exponent s > 1 of ``k^-s / zeta(s)``, k = 1, 2, ..., by maximum likelihood.
+
+    Raises:
+        InputError: there are fewer than 2 ranks that occur; the likelihood then has no maximum.
+    """
+    if np.count_nonzero(counts) < 2:
+        raise NothingToMeasureError("Zipf's law needs at least two different words", "too-few-words")
+    mean_log = float(np.log(np.arange(1, len(counts) + 1)) @ (counts / counts.sum()))
+    found = optimize.minimize_scalar(
+        lambda s: s * mean_log + np.log(special.zeta(s)), bounds=_S, method="bounded", options={"xatol": 1e-12}
+    )
+    return float(found.x)
+
+
+def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> float:
+    """Exponent of the law fitted to counts, or probabilities, by rank.
+
+    Raises:
+        InputError: as `rank_frequency`.
+    """
+    return fit_law(np.asarray(counts), pure=True).alpha if variant == "default" else fit_infinite(counts)
+
+
+def _pmf(exponent: float, support: int | None, ranks: int) -> FloatArray:
+    """Zipf's law at ranks 1 to ``ranks``, its support 1 to ``support``; None: infinite."""
+    weight = np.arange(1, ranks + 1, dtype=np.float64) ** -exponent
+    total = float(special.zeta(exponent)) if support is None else float(weight[:support].sum())
+    return weight / total
+
+
+def _cdf(counts: FloatArray, ranks: int) -> FloatArray:
+    return np.cumsum(np.pad(counts / counts.sum(), (0, ranks - len(counts))))

@@ -1,0 +1,351 @@
+"""Estimators that read a text from left to right by many segmentations at once.
+
+The discrete particle filter (Fearnhead & Clifford 2003), beam summing (Vieira et al. 2025) and importance sampling by
+blocks (Chirkova et al. 2023) go block after block; importance sampling from the model itself (Geh et al. 2024) goes
+piece by piece.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate, narrowed, reader
+from truesource.evaluation.tokenisation.estimators.blocks import BlockWalk
+from truesource.evaluation.tokenisation.estimators.weights import (
+    check_numbers,
+    drawn,
+    extend,
+    log_sum,
+    mean_of_weights,
+    unique_pairs,
+)
+from truesource.evaluation.tokenisation.lattice import arc_ends
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
+from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
+
+#: from (R,) log weights, the numbers of those that stay and their new log weights
+Reduction = Callable[[FloatArray], tuple[IntArray, FloatArray]]
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Different segmentations of a text's beginning, of one filter or several; those with one model context are one."""
+
+    context: IntArray  #: (P,)
+    position: IntArray  #: (P,) characters read
+    log_w: FloatArray  #: (P,) log weights, nats
+    log_p: (
+        FloatArray  #: (P,) log of the sum of P over the segmentations that each is for, on average at most its weight
+    )
+    filter: IntArray  #: (P,) number of the filter that each belongs to
+
+    @classmethod
+    def at(cls, context: int, position: int, filters: int) -> Particles:
+        """One particle of weight 1 for each filter, all at one place."""
+        zero = np.zeros(filters)
+        return cls(np.full(filters, context), np.full(filters, position), zero, zero, np.arange(filters))
+
+    def merged(self) -> Particles:
+        """Equal contexts at equal positions of one filter made one."""
+        keys = np.stack([self.filter, self.position, self.context], axis=1)
+        found, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        if len(found) == len(keys):
+            return self
+        sums = []
+        for logs in (self.log_w, self.log_p):
+            total = np.full(len(found), -math.inf)
+            np.logaddexp.at(total, of.reshape(-1), logs)
+            sums.append(total)
+        return Particles(self.context[first], self.position[first], sums[0], sums[1], self.filter[first])
+
+    def log_sums(self, logs: FloatArray, filters: int) -> FloatArray:
+        """(F,) log of the sum of exponentials over the particles of each filter; -inf for none."""
+        return np.array([log_sum(logs[self.filter == i]) for i in range(filters)])
+
+
+class Filter:
+    """Particles that go through a text block by block; when there are too many, some stay."""
+
+    def __init__(
+        self, walk: BlockWalk, reduction: Reduction, rng: np.random.Generator | None = None, filters: int = 1
+    ) -> None:
+        """Prepare to read.
+
+        Args:
+            walk: through the text.
+            reduction: applied to the particles of each filter after every block but the last.
+            rng: draws from the tails of blocks; None: only listed segmentations.
+            filters: independent ones, that share the batches of the model and the contexts they have in common.
+        """
+        self.walk, self.filters = walk, filters
+        self.reduced = False  #: whether a reduction has left anything out
+        self.kept: IntArray | None = None  #: contexts besides those of the particles that the model shall remember
+        self._reduction, self._rng = reduction, rng
+
+    def run(self) -> Iterator[Particles]:
+        """The particles after each block; they may be none where the model gives probability zero to all of them."""
+        now = Particles.at(self.walk.scorer.begin(), 0, self.filters)
+        *inner, last = self.walk.blocks.ends
+        for end in inner:
+            now = self.through(now, end, reduce=True)
+            yield now
+        yield self.through(now, last, reduce=False)
+
+    def through(self, now: Particles, end: int, *, reduce: bool) -> Particles:
+        """Particles after one block."""
+        if not len(now.context):
+            return now
+        moves = self.walk.moves(now.context, now.position, end, self._rng)
+        table = now.log_w[:, None] + moves.log_weights
+        parent, column = np.nonzero(table > -math.inf)
+        log_w = table[parent, column]
+        if reduce:
+            kept = []
+            for i in range(self.filters):
+                own = np.flatnonzero(now.filter[parent] == i)
+                stay, new = self._reduction(log_w[own]) if len(own) else (own, log_w[own])
+                self.reduced |= len(stay) < len(own)
+                log_w[own[stay]] = new
+                kept.append(own[stay])
+            chosen = np.concatenate(kept)
+            parent, column, log_w = parent[chosen], column[chosen], log_w[chosen]
+        rows = moves.rows[parent, column]
+        context = self.walk.advance(moves, rows, self.kept)
+        log_p = now.log_p[parent] + moves.log_p[rows]
+        return Particles(context, moves.position[rows], log_w, log_p, now.filter[parent]).merged()
+
+
+def particle_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log P(D) from at most ``settings.particles`` different segmentations of each beginning of the text.
+
+    After each block every particle goes on by each of its ``candidates`` best segmentations, and by one unlisted
+    segmentation drawn for it at 1/q; of the ways so found some stay (`resampled`) and none comes twice. The sum of the
+    weights at the end of the text is unbiased for P(D), and P(D) itself where no segmentation had to be left out (bound
+    ``exact``). With ``tail`` off, unlisted segmentations have no part: the sum is a lower bound where all listed ways
+    stay, else unbiased for the sum over them (bound ``part``).
+
+    One filter says nothing of its variance; with ``settings.replicates`` of two or more, that many independent filters
+    are averaged and their spread gives it, with so many degrees of freedom less one; the effective sample size and the
+    largest share are of their totals. They share contexts, so that two cost less than twice one.
+
+    An unlisted segmentation that is drawn rarely and weighs much is in the spread of few filters or of none. So the
+    variance has what is unlisted by the scores beside it, and where that is much there is no error bar; more
+    ``candidates`` are the remedy (`Estimate.unlisted`).
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    rng = np.random.default_rng(settings.seed)
+    walk = BlockWalk(model, document, settings, tail=settings.tail)
+    most = settings.particles
+    filters = Filter(
+        walk, lambda log_w: resampled(log_w, most, rng), rng if settings.tail else None, max(1, settings.replicates)
+    )
+    *_, final = filters.run()
+    bound: Bound = "unbiased"
+    if not settings.tail and not walk.whole:
+        bound = "part" if filters.reduced else "lower"
+    elif walk.whole and not filters.reduced:
+        bound = "exact"
+    return finished("dpf", filters, final, narrowed(bound, model, document))
+
+
+def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Estimate:
+    """The estimate from the particles that have come to the end of the text."""
+    walk = filters.walk
+    ends = walk.score_ends(final.context)
+    log_w, log_lower = final.log_w + ends, final.log_sums(final.log_p + ends, filters.filters).max()
+    totals = mean_of_weights(final.log_sums(log_w, filters.filters))
+    several = filters.filters > 1  # the particles of one filter are no independent draws
+    return Estimate(
+        estimator=name,
+        log_p=totals.log_p,
+        bound=bound,
+        relative_variance=0.0 if bound == "exact" else totals.relative_variance,
+        ess=totals.ess if several else None,
+        max_share=totals.max_share if several else None,
+        log_lower=float(log_lower),
+        steps=walk.scorer.steps,
+        cuts=walk.scored,
+        degrees=filters.filters - 1 if several else None,
+        unlisted=walk.unlisted,
+    )
+
+
+def resampled(log_w: FloatArray, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """At most ``most`` of some weighted particles, none twice, with new weights whose expectations are the old ones.
+
+    There is one c with sum min(w/c, 1) = most. Weights of c or more stay as they are; of the others, systematic
+    resampling keeps each with probability w/c, at weight c (Fearnhead & Clifford 2003, section 3).
+
+    Args:
+        log_w: (R,) finite log weights, nats.
+        most: how many may stay; 1 or more.
+        rng: of the resampling.
+
+    Returns:
+        numbers of those that stay, in ascending order, and their log weights.
+    """
+    if len(log_w) <= most:
+        return np.arange(len(log_w)), log_w
+    order = np.argsort(-log_w, kind="stable")
+    sorted_w = log_w[order]
+    rest = np.logaddexp.accumulate(sorted_w[::-1])[::-1]  # log sums from each on
+    c = rest[:most] - np.log(most - np.arange(most))  # where the k heaviest stay as they are, k from 0
+    heavy = int(np.argmax(sorted_w[:most] < c))  # the first that is below its c; there is one but for rounding
+    if sorted_w[heavy] >= c[heavy]:
+        heavy = most - 1
+    stay, others = order[:heavy], np.sort(order[heavy:])
+    spots, top = most - heavy, sorted_w[heavy]  # the heaviest that stay may be too far above the others for one scale
+    cumulative = np.cumsum(np.exp(log_w[others] - top))
+    points = (rng.random() + np.arange(spots)) / spots * cumulative[-1]
+    counts = np.bincount(np.minimum(np.searchsorted(cumulative, points, side="right"), len(others) - 1))
+    light = np.flatnonzero(counts)  # a count above one is possible only where rounding makes w exceed c
+    log_c = math.log(cumulative[-1] / spots) + top
+    kept = np.concatenate([stay, others[light]])
+    new = np.concatenate([log_w[stay], log_c + np.log(counts[light])])
+    ascending = np.argsort(kept)
+    return kept[ascending], new[ascending]
+
+
+def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log of the sum of P over the segmentations that a beam of width ``settings.particles`` ends with: a lower bound.
+
+    After each block every segmentation goes on by each of its ``candidates`` best ways, and those of the largest P
+    stay; where the model's memory is finite, segmentations that it cannot tell apart are one. Nothing is drawn. As a
+    rule a wider beam finds more, but this is not certain.
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    walk = BlockWalk(model, document, settings, tail=False)
+    filters = Filter(walk, lambda log_w: likeliest(log_w, settings.particles))
+    *_, final = filters.run()
+    bound: Bound = "exact" if walk.whole and not filters.reduced else "lower"
+    return finished("beam", filters, final, narrowed(bound, model, document))
+
+
+def likeliest(log_w: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
+    """The numbers of the largest of (R,) log weights, in ascending order, and these; of equals, the first."""
+    kept = np.sort(np.argsort(-log_w, kind="stable")[:most])
+    return kept, log_w[kept]
+
+
+def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log P(D) from ``settings.particles`` independent segmentations, each drawn block after block.
+
+    A sample goes through a block by one of the ``candidates`` best segmentations, or by one unlisted segmentation drawn
+    for it at 1/q, in proportion to these weights; their sum is a factor of the weight of the sample, and so is the
+    probability that the text ends. The mean weight is unbiased for P(D). With ``tail`` off, unlisted segmentations have
+    no part, and the mean is unbiased for the sum over segmentations of the text that are made of listed ones (bound
+    ``part``).
+
+    Samples that have read the same pieces are one row of the model's batches. A word's segmentation that the rest of
+    the text makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar
+    too small.
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    rng = np.random.default_rng(settings.seed)
+    walk = BlockWalk(model, document, settings, tail=settings.tail)
+    n = settings.particles
+    context, position = np.full(n, walk.scorer.begin()), np.zeros(n, dtype=np.int64)
+    log_w, log_p = np.zeros(n), np.zeros(n)
+    cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
+    for end in walk.blocks.ends:
+        moves = walk.moves(context, position, end, rng if settings.tail else None)
+        table = moves.log_weights
+        sums = logsumexp(table, axis=1)
+        alive = np.flatnonzero(sums > -np.inf)
+        if not len(alive):
+            context = context[:0]
+            break
+        rows = moves.rows[alive, drawn(table[alive], rng)]
+        log_w, log_p = log_w[alive] + sums[alive], log_p[alive] + moves.log_p[rows]
+        cut = unique_pairs(cut[alive], moves.cut[rows])[1]
+        context, position = walk.advance(moves, rows), moves.position[rows]
+    ends = walk.score_ends(context)
+    log_w, log_p = log_w[: len(ends)] + ends, log_p[: len(ends)] + ends
+    _, first = np.unique(cut[: len(ends)], return_index=True)
+    found = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
+    bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
+    return Estimate(
+        estimator="block",
+        bound=narrowed(bound, model, document),
+        log_lower=log_sum(log_p[first]),
+        steps=walk.scorer.steps,
+        cuts=walk.scored,
+        **vars(found),
+    )
+
+
+def guided(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+    """Log P(D) from ``settings.samples`` independent segmentations, drawn piece by piece.
+
+    The next piece is drawn from the model's own distribution over the pieces with which the text can go on; what the
+    model gives to all of these together is a factor of the sample's weight, and so is the probability that the text
+    ends. The mean weight is unbiased. Samples that have read the same pieces are one row of the model's batches.
+
+    A piece that begins the text's word may be a frequent word itself (``the`` of ``theatre``): the model then draws it
+    nearly always, and has hardly any probability for the rest. Well-trained models make the weights so uneven that the
+    logarithm is far too low as a rule; `block_importance` and `particle_filter` look at whole words and are not misled.
+
+    Raises:
+        InputError: the model's window is too short for the canonical tokenisation.
+    """
+    lattice, n = document.lattice, settings.samples
+    rng = np.random.default_rng(settings.seed)
+    scorer = reader(model, document)
+    tokens, stop = model.pieces.inventory.ids[lattice.piece], arc_ends(lattice)
+    by_source = np.argsort(lattice.source, kind="stable")
+    first = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 1))
+    degree = np.diff(first)
+    context, position = np.full(n, scorer.begin(), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    log_w, log_p = np.zeros(n), np.zeros(n)
+    cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
+    scored = 0
+    while len(on := np.flatnonzero(position < lattice.n)):
+        places, of = unique_pairs(context[on], position[on])
+        columns = np.arange(degree[places[:, 1]].max())
+        there = columns < degree[places[:, 1]][:, None]
+        arcs = by_source[(first[places[:, 1]][:, None] + columns)[there]]
+        table = np.full(there.shape, -math.inf)
+        table[there] = scorer.log_prob(np.repeat(places[:, 0], there.sum(axis=1)), tokens[arcs])
+        check_numbers(table)
+        scored += len(arcs)
+        arc_table = np.full(there.shape, -1, dtype=np.int64)
+        arc_table[there] = arcs
+        sums = logsumexp(table, axis=1)
+        alive = np.ones(len(context), dtype=bool)
+        alive[on] = sums[of] > -math.inf
+        on, of = on[alive[on]], of[alive[on]]
+        if len(on):
+            column = drawn(table[of], rng)
+            arc = arc_table[of, column]
+            log_w[on] += sums[of]
+            log_p[on] += table[of, column]
+            context[on] = extend(scorer, context[on], tokens[arc])
+            position[on] = stop[arc]
+            cut[on] = cut.max() + 1 + unique_pairs(cut[on], arc)[1]
+        context, position, cut = context[alive], position[alive], cut[alive]
+        log_w, log_p = log_w[alive], log_p[alive]
+        scorer.keep(np.unique(context))
+    ends = scorer.log_end(context)
+    check_numbers(ends)
+    _, different = np.unique(cut, return_index=True)
+    found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
+    return Estimate(
+        estimator="guided",
+        bound=narrowed("unbiased", model, document),
+        log_lower=log_sum((log_p + ends)[different]),
+        steps=scorer.steps,
+        cuts=scored,
+        **vars(found),
+    )

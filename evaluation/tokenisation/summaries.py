@@ -1,0 +1,431 @@
+"""Summaries of runs: perplexities, the grid of Cao & Rimell (2021, table 1), curves of estimates, the marginal gap."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.measures.correlation import spearman, spearman_ends
+from truesource.evaluation.tokenisation.documents import Bound, Documents
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
+from truesource.evaluation.tokenisation.estimators.weights import score_segmentations
+from truesource.evaluation.tokenisation.lattice import entropy
+from truesource.evaluation.tokenisation.paths import canonical_first, n_best
+from truesource.evaluation.tokenisation.results import Evaluation, evaluate_runs, pool
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
+from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import track
+from truesource.grammar.support.seeds import DEFAULT_SEED
+
+LN2 = math.log(2.0)
+MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+SAMPLERS = ("wr", "wor", "wor1", "nbest")
+WARMED = "wor1"  #: the estimator of the temperature curve
+Order = Literal["tokeniser", "model"]
+ORDERS: tuple[Order, ...] = ("tokeniser", "model")
+METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
+Consistency = Literal["consistent", "inconsistent"]
+PREFIXES: Mapping[Consistency, str] = {
+    "consistent": "consistent-",
+    "inconsistent": "",
+}  #: beginning of the estimators' names
+
+
+def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, dict[str, Score]]:
+    """How well each run predicts the documents (Cao & Rimell 2021, section 4.1).
+
+    By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and
+    ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1. Of
+    the first and the last there is none where it is beyond the largest float (some 709 nats a word: text without white
+    space), and no interval where only an end of that is.
+    Words, characters and bytes are those of the original texts, white space and the end of the text not counted as
+    words; whether P holds the end of the text is in the signature (``eos``). Logarithms are of estimates: those of
+    unbiased ones are too low on average, so that perplexities are too high. Intervals are of a document bootstrap, in
+    which all runs meet the same documents, and hold nothing of the error of the estimates themselves (see `Total`).
+    """
+    one_best = evaluation.one_best
+    words, characters, n_bytes = evaluation.words, evaluation.characters, evaluation.n_bytes
+    found: dict[str, dict[str, Score]] = {}
+    for label in evaluation.runs:
+        log_p = evaluation.log_p(label)
+        total = np.stack([-log_p, -log_p / LN2, -log_p / LN2, one_best - log_p], axis=1)
+        count = np.stack([words, characters, n_bytes, words], axis=1)
+        value = total.sum(axis=0) / count.sum(axis=0)
+        intervals = resampled_ratios(total, count, seed=seed)
+        intervals[:, :3] = np.maximum(intervals[:, :3], 0.0)  # of surprisals
+        parts = {"ci": ci_part(len(words), seed, "document"), "words": int(words.sum())}
+        signed = {
+            unit: evaluation.signed(label, bound=evaluation.total(label).bound, unit=unit, **parts)
+            for unit in ("per-word", "bits", "share")
+        }
+        scores: dict[str, Score] = {}
+        with np.errstate(over="ignore"):  # an end beyond the largest float is none
+            ppl, improvement = np.exp(intervals[:, 0]), -np.expm1(intervals[::-1, 3])
+        if value[0] <= MOST:
+            scores["ppl"] = Score("ppl", math.exp(value[0]), signed["per-word"], *ends(*ppl))
+        for i, name in ((1, "bits_per_character"), (2, "bits_per_byte")):
+            scores[name] = Score(name, float(value[i]), signed["bits"], *ends(*intervals[:, i]))
+        if label != ONE_BEST and value[3] <= MOST:
+            scores["improvement"] = Score("improvement", -math.expm1(value[3]), signed["share"], *ends(*improvement))
+        found[label] = scores
+    return found
+
+
+def perplexity(nats: float) -> float | None:
+    """Of a word, from its nats; None where it is beyond the largest float."""
+    return math.exp(nats) if nats <= MOST else None
+
+
+@dataclass(frozen=True, eq=False)
+class OrderCurves:
+    """Sums over the first k of N segmentations of every document, in two orders."""
+
+    model: str
+    log_p: dict[
+        Order, FloatArray
+    ]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... segmentations, nats
+    one_best: float  #: sum of log P(T*), nats
+    words: int
+    documents: int
+    left_out: int  #: documents of which T* has probability zero
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record per order and number of segmentations, for JSON; ``ppl`` is per word, None if too large."""
+        return [
+            {
+                "model": self.model,
+                "order": order,
+                "cuts": k,
+                "log_p": value,
+                "ppl": perplexity(-value / self.words),
+                "documents": self.documents,
+                "left_out": self.left_out,
+            }
+            for order, values in self.log_p.items()
+            for k, value in enumerate(values.tolist(), start=1)
+        ]
+
+
+def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> OrderCurves:
+    """Cumulative sums over N segmentations, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
+
+    The segmentations are those of ``nbest``: T* is the first in the order of Q, whether Q ranks it first or not (scores
+    that are not the tokeniser's own), so that the value at k is that of ``nbest`` with k samples. The second order is
+    an oracle experiment: it says how many of the segmentations matter. A document of fewer than ``n`` segmentations has
+    its whole sum from its last segmentation on. All values are lower bounds.
+
+    Raises:
+        InputError: ``n`` is below 1, no document is left, or the canonical tokenisation of one is longer than what the
+            model reads.
+    """
+    if n < 1:
+        raise InputError(f"at least one segmentation is summed, got {n}")
+    totals: dict[Order, FloatArray] = {order: np.zeros(n) for order in ORDERS}
+    one_best, words, left_out = 0.0, 0, 0
+    for document in track(documents.documents, f"the {n} best segmentations", len(documents)):
+        cuts = canonical_first(document.best, n_best(document.lattice, n).each(), n)
+        by_q = score_segmentations(model, document, cuts).log_p
+        if not np.isfinite(by_q[0]):
+            left_out += 1
+            continue
+        one_best += float(by_q[0])
+        words += document.text.n_words
+        for order, values in zip(ORDERS, (by_q, np.sort(by_q)[::-1]), strict=True):
+            sums = np.logaddexp.accumulate(values)
+            totals[order] += np.append(sums, np.full(n - len(sums), sums[-1]))
+    if not words:
+        raise InputError(f"the model gives probability zero to the canonical tokenisation of all {left_out} documents")
+    return OrderCurves(model.name, totals, one_best, words, len(documents) - left_out, left_out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimatorPoint:
+    """One estimator at one setting, over all documents that count."""
+
+    model: str
+    estimator: str
+    settings: EstimatorSettings
+    log_p: float  #: sum over documents, nats
+    ppl: float | None  #: per word; None beyond the largest float
+    standard_error: float | None  #: of ``log_p``, nats
+    log_lower: float  #: certainly at most the truth, nats
+    bound: Bound
+    steps_per_piece: float  #: token-steps of the model over pieces of T*
+    documents: int
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        settings = self.settings
+        return {
+            "model": self.model,
+            "estimator": self.estimator,
+            "samples": settings.samples,
+            "b": settings.b,
+            "seed": settings.seed,
+            **{key: value for key, value in vars(self).items() if key not in ("model", "estimator", "settings")},
+        }
+
+
+def sample_curves(
+    model: TokenisedModel,
+    documents: Documents,
+    settings: EstimatorSettings,
+    *,
+    estimators: Sequence[str] = SAMPLERS,
+    counts: Sequence[int] = COUNTS,
+) -> list[EstimatorPoint]:
+    """Estimates against the number of segmentations scored; ``one-best`` is the first point.
+
+    An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
+
+    Raises:
+        InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
+    """
+    _known(estimators)
+    runs = {
+        f"{name}/{k}": EstimatorRun(name, replace(settings, samples=k))
+        for name in estimators
+        for k in counts
+        if k >= ESTIMATORS[name].fewest
+    }
+    return _points(model, documents, runs)[0]
+
+
+@dataclass(frozen=True)
+class TemperaturePoint:
+    """WOR + 1-best at one inverse temperature."""
+
+    point: EstimatorPoint
+    #: of its perplexity to that of n-best with as many segmentations, percent; below 0 is tighter; None: too large
+    difference: float | None
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**self.point.as_record(), "difference_percent": self.difference}
+
+
+def temperature_curve(
+    model: TokenisedModel,
+    documents: Documents,
+    settings: EstimatorSettings,
+    *,
+    inverse_temperatures: Sequence[float],
+    estimator: str = WARMED,
+) -> list[TemperaturePoint]:
+    """Perplexity over the inverse temperature b of Q, in percent of n-best's (Cao & Rimell 2021, figure 1).
+
+    Raises:
+        InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
+    """
+    _known([estimator])
+    runs = {f"{estimator}/b={b:g}": EstimatorRun(estimator, replace(settings, b=b)) for b in inverse_temperatures}
+    (_, nbest, *points), words = _points(model, documents, {"nbest": EstimatorRun("nbest", settings), **runs})
+    ratios = (perplexity((nbest.log_p - point.log_p) / words) for point in points)
+    return [
+        TemperaturePoint(point, None if ratio is None else 100.0 * (ratio - 1.0))
+        for point, ratio in zip(points, ratios, strict=True)
+    ]
+
+
+def _points(
+    model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
+) -> tuple[list[EstimatorPoint], float]:
+    """T*, then the runs in their order; and the words of the documents that count."""
+    found = evaluate_runs(model, documents, runs)
+    words = float(found.words.sum())
+    points = []
+    for label in (ONE_BEST, *runs):
+        total = found.total(label)
+        points.append(
+            EstimatorPoint(
+                model=model.name,
+                estimator=total.estimator,
+                settings=found.runs[label].settings,
+                log_p=total.log_p,
+                ppl=perplexity(-total.log_p / words),
+                standard_error=total.standard_error,
+                log_lower=total.log_lower,
+                bound=total.bound,
+                steps_per_piece=total.steps_per_piece,
+                documents=len(found.documents),
+            )
+        )
+    return points, words
+
+
+def _known(estimators: Sequence[str]) -> None:
+    for name in estimators:
+        if name not in ESTIMATORS:
+            raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One perplexity of the table."""
+
+    cuts: Consistency  #: whether equal words of a document are segmented alike
+    method: str
+    samples: int
+    ppl: Score | None  #: per word; None beyond the largest float
+    improvement: Score | None  #: over T*, a share; None likewise
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The table of one model and set of documents."""
+
+    model: str
+    one_best: Score | None  #: perplexity with T*, which the paper prints in brackets; None beyond the largest float
+    cells: tuple[GridCell, ...]
+    evaluation: Evaluation
+    places: Mapping[
+        str, tuple[Consistency, str, int]
+    ]  #: by label of the run: consistency, method and samples of its cell
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
+        head: dict[str, Any] = {"model": self.model, "method": ONE_BEST, "cuts": None, "samples": None}
+        found = [] if self.one_best is None else [{**head, **self.one_best.as_record()}]
+        for cell in self.cells:
+            head = {"model": self.model, "method": cell.method, "cuts": cell.cuts, "samples": cell.samples}
+            found += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement) if score is not None]
+        return found
+
+
+def perplexity_grid(
+    model: TokenisedModel,
+    documents: Documents,
+    settings: EstimatorSettings,
+    *,
+    samples: Sequence[int] = (128,),
+    seed: int = DEFAULT_SEED,
+) -> Grid:
+    """Perplexity per word with {consistent, inconsistent} segmentations by {wr, wor, wor1, nbest}, and with T*.
+
+    Methods are left out at numbers of samples that are too few for them.
+
+    Args:
+        model: whose P is summed.
+        documents: the texts.
+        settings: of the estimators; ``samples`` is replaced.
+        samples: numbers of segmentations scored for each document.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
+    """
+    places: dict[str, tuple[Consistency, str, int]] = {
+        f"{prefix}{method}/{k}": (cuts, method, k)
+        for cuts, prefix in PREFIXES.items()
+        for k in samples
+        for method in METHODS_OF_TABLE
+        if k >= ESTIMATORS[prefix + method].fewest
+    }
+    runs = {
+        label: EstimatorRun(PREFIXES[cuts] + method, replace(settings, samples=k))
+        for label, (cuts, method, k) in places.items()
+    }
+    return _grid(evaluate_runs(model, documents, runs), places, seed)
+
+
+def pooled_grid(grids: Mapping[str, Grid], *, seed: int = DEFAULT_SEED) -> Grid:
+    """The table of the documents of several sets together.
+
+    Args:
+        grids: by name of the set, of one model with the same settings.
+        seed: of the bootstrap.
+    """
+    first = next(iter(grids.values()))
+    return _grid(pool({name: grid.evaluation for name, grid in grids.items()}), first.places, seed)
+
+
+def _grid(evaluation: Evaluation, places: Mapping[str, tuple[Consistency, str, int]], seed: int) -> Grid:
+    scores = perplexities(evaluation, seed)
+    cells = tuple(
+        GridCell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()
+    )
+    return Grid(evaluation.model, scores[ONE_BEST].get("ppl"), cells, evaluation, places)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginalGaps:
+    """The marginal gap of N documents, of one set or of several pooled ones."""
+
+    model: str
+    run: str  #: label of the run that estimated log P(D)
+    sets: tuple[str, ...]  #: (N,) name of the set of each document
+    gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
+    entropy: FloatArray  #: (N,) H of the tokeniser's Q over the segmentations of each document, nats
+    pieces: FloatArray  #: (N,) ``|T*|``
+    scores: Mapping[str, Score]  #: see `marginal_gaps`
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a document: set, gap, entropy, pieces, and the first two for a piece, for the figure."""
+        rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
+        return [
+            {
+                "model": self.model,
+                "run": self.run,
+                "set": name,
+                "gap": gap,
+                "entropy": h,
+                "pieces": int(n),
+                "gap_per_piece": gap / n,
+                "entropy_per_piece": h / n,
+            }
+            for name, gap, h, n in rows
+        ]
+
+
+def marginal_gaps(
+    evaluations: Mapping[str, Evaluation], run: str, *, b: float = 1.0, seed: int = DEFAULT_SEED
+) -> MarginalGaps:
+    """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
+
+    Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of ``|T*|``,
+    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H with gap, each over ``|T*|``, in [-1, 1],
+    if there are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation
+    depends on the estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document
+    bootstrap; that of the correlation is of the jackknife.
+
+    Args:
+        evaluations: by name of the set, all of one model.
+        run: label of the run whose log P(D) counts, in each.
+        b: inverse temperature of the Q whose entropy is taken.
+        seed: of the bootstrap.
+    """
+    sets = tuple(name for name, found in evaluations.items() for _ in found.documents)
+    found = pool(evaluations)
+    gap = found.log_p(run) - found.one_best
+    pieces = found.pieces
+    entropies = np.array([entropy(document.lattice, b) for document in found.documents])
+
+    def signed(unit: str, method: Literal["t", "jackknife"] = "t") -> str:
+        parts = {"ci": ci_part(len(gap), seed, "document", method=method), "entropy-b": f"{b:g}"}
+        return found.signed(run, **parts, unit=unit)
+
+    total = np.stack([gap, gap, entropies], axis=1)
+    count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
+    intervals = resampled_ratios(total, count, seed=seed)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
+    scores = {
+        name: Score(name, float(value[i]), signed(unit), *ends(*intervals[:, i]))
+        for i, (name, unit) in enumerate(units.items())
+    }
+    if len(gap) >= 3:
+        known = np.where(np.abs(gap) > found.rounding * np.abs(found.one_best), gap, 0.0)
+        x, y = entropies / pieces, known / pieces
+        interval = ends(*spearman_ends(x, y, np.arange(len(x))))
+        scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman", "jackknife"), *interval)
+    return MarginalGaps(model=found.model, run=run, sets=sets, gap=gap, entropy=entropies, pieces=pieces, scores=scores)
