@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from truesource.generator.interface.foreign_code import code_errors, said
+from truesource.generator.abilities import code_errors, said
 from truesource.grammar.support.errors import InputError
 
 _NAMES = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_bytes
+from truesource.grammar.support.files import read_bytes
 
 LARGEST = 2**40  #: no size of a network is larger
 LIMIT = 2**26  #: bytes of the file

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from truesource.generator.interface.language_model import LogDistributions
+from truesource.generator.language_model import LogDistributions
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import causal_batch, one_mask_batch, to_device

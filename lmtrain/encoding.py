@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.generator.columns import CodedSentences, Rows
 from truesource.lmtrain.tokenizer import Encoder, WordVocabulary
 
 BLOCK = 20_000  #: sentences that are lists of words at once

@@ -27,7 +27,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.device import torch_device

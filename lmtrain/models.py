@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from truesource.generator.interface.language_model import LanguageModel
-from truesource.grammar.support.extras import extras_for
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.support.errors import extras_for
 from truesource.lmtrain.code import load_code
 from truesource.lmtrain.ready import ready_model
 from truesource.lmtrain.references import ModelReference, model_reference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, settings_class

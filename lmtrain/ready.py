@@ -6,8 +6,8 @@ import inspect
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from truesource.generator.interface.foreign_code import code_errors
-from truesource.generator.interface.language_model import LanguageModel, Objective
+from truesource.generator.abilities import code_errors
+from truesource.generator.language_model import LanguageModel, Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.code import Code
 

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import refuse_other_kind
+from truesource.grammar.support.settings import refuse_other_kind
 from truesource.lmtrain.code import code_file, is_code
 from truesource.lmtrain.training_record import FILE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK, get_available_reporting_integrations
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import did_you_mean
+from truesource.grammar.support.settings import did_you_mean
 
 log = logging.getLogger("truesource")
 TENSORBOARD = "tensorboard"

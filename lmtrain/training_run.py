@@ -21,9 +21,9 @@ from transformers import (
     set_seed,
 )
 
-from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter, silent
+from truesource.grammar.support.printable import meter, silent
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor, Watch
 from truesource.lmtrain.card import generation_config

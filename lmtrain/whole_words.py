@@ -8,7 +8,7 @@ import numpy as np
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores
+from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
@@ -32,7 +31,7 @@ class _TrainedModel:
     """What both kinds share."""
 
     objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.interface.abilities`
+    has_hidden_states = True  #: see `truesource.generator.abilities`
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
     def __init__(
@@ -135,7 +134,7 @@ class _TrainedModel:
 class CausalModel(_TrainedModel):
     """A model of each word given those before it.
 
-    It implements `truesource.generator.interface.language_model.LanguageModel`.
+    It implements `truesource.generator.language_model.LanguageModel`.
     """
 
     objective: Objective = "causal"
@@ -206,7 +205,7 @@ class CausalModel(_TrainedModel):
 class MaskedModel(_TrainedModel):
     """A model of each word given all others.
 
-    It implements `truesource.generator.interface.language_model.LanguageModel`.
+    It implements `truesource.generator.language_model.LanguageModel`.
     """
 
     objective: Objective = "masked"

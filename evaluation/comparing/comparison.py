@@ -19,9 +19,8 @@ from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import one_line
-from truesource.grammar.support.result_records import SHOWN, ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import SHOWN, ResultRecords, one_line
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 

@@ -13,13 +13,11 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.perplexity import perplexity_interval
-from truesource.generator.interface.foreign_code import is_foreign
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel, TokenScores, check_sentences
-from truesource.generator.interface.model_checks import checked_scores
+from truesource.generator.abilities import checked_scores, is_foreign
+from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.result_records import ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 SAME_AGAIN = 1e-3  #: nats of a token between two calls, which other batches may cause
 log = logging.getLogger("truesource.evaluation")
@@ -91,7 +89,7 @@ def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
     """What a model scores, checked.
 
     Raises:
-        InputError: a sentence is a string; or as `truesource.generator.interface.model_checks.checked_scores`.
+        InputError: a sentence is a string; or as `truesource.generator.abilities.checked_scores`.
     """
     check_sentences(sentences)
     scores = checked_scores(model, sentences, frame)

@@ -19,14 +19,13 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from truesource.evaluation.measures.perplexity import perplexities
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel, TokenScores
-from truesource.generator.transforms import Transform
+from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.result_records import ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.language_model import (
+    LogDistributions,
+    Objective,
+    ScoringFrame,
+    TokenScores,
+    assemble_scores,
+)
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import FloatArray
 

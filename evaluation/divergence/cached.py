@@ -13,14 +13,14 @@ from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import Events, TruthBlock, batches_of, events_of, matched, truth_blocks
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
-from truesource.generator.interface.language_model import DistributionModel
-from truesource.generator.interface.model_checks import checked_distributions
-from truesource.generator.transforms import Transform
+from truesource.generator.abilities import checked_distributions
+from truesource.generator.language_model import DistributionModel
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 CONTEXTS = 2000  #: kept unless more are asked for
 _KEPT = ("kl", "js", "tv")

@@ -13,7 +13,7 @@ from truesource.evaluation.divergence.blocks import TruthBlock, events_of, paire
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.groups import frequency_bands, word_classes
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
-from truesource.generator.interface.language_model import DistributionModel
+from truesource.generator.language_model import DistributionModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 

@@ -12,7 +12,7 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.intervals import few_code, too_few
+from truesource.grammar.support.printable import few_code, too_few
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,14 +16,13 @@ from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_measures, resampled_ratio
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import DistributionModel
+from truesource.generator.language_model import DistributionModel, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import too_few
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import too_few
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def reverse_divergence(

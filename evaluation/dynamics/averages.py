@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 
 CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more
 WINDOW = 6.0  #: standard deviations of a resampled median on either side of the median

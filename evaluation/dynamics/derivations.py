@@ -12,7 +12,7 @@ from truesource.evaluation.core.tag_classes import tags_of
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree
 
 

@@ -14,8 +14,7 @@ from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.grammar.support.arrays import FloatArray, Int32Array
-from truesource.grammar.support.intervals import few_code
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords, few_code
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,7 +49,7 @@ class Dynamics(ResultRecords):
     curves: Mapping[By, LearningCurves]
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
-    frame: str  #: which positions count, see `truesource.generator.interface.frame.preset_frame`
+    frame: str  #: which positions count, see `truesource.generator.language_model.preset_frame`
     tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.settings.Tags`
     tokens: int
     sentences: int

@@ -20,14 +20,13 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.settings import By as ExactBy
 from truesource.evaluation.dynamics.averages import enough_sentences
 from truesource.evaluation.dynamics.groupings import ALL
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import DistributionModel, LanguageModel, TokenScores
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame, TokenScores
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.printable import few_code
 
 
 @dataclass(frozen=True, eq=False)

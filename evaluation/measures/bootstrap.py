@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.support.intervals import FEWEST, few_code, too_few
+from truesource.grammar.support.printable import FEWEST, few_code, too_few
 
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 Z = float(ndtri(TAILS[1]))
 
@@ -16,7 +16,7 @@ Z = float(ndtri(TAILS[1]))
 def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
     """Share of pairs that are right with the 95% interval of Wilson (1927); None where no pair counts.
 
-    Of too few sources, see `truesource.grammar.support.intervals.too_few`, there is no interval.
+    Of too few sources, see `truesource.grammar.support.printable.too_few`, there is no interval.
 
     Pairs of one source are not independent. So the number of pairs is divided by the design effect (Kish 1965): the
     variance of the share between sources, over that of as many independent pairs, at least 1. A share of 0 or 1 has no

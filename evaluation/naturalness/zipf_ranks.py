@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.evaluation.measures.zipf_law import ALPHA, LEAST_TYPES, Law, log_pmf
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 Missing = Literal[
     "no-power-law", "beta-at-bound", "fewer-than-10-sentences", "not-identified"

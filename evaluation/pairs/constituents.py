@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.heads import head_index
+from truesource.grammar.treebank.binarise import head_index
 
 
 @dataclass(frozen=True)

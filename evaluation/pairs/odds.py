@@ -11,9 +11,8 @@ import numpy as np
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, Words
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel
-from truesource.generator.interface.model_checks import checked_scores
+from truesource.generator.abilities import checked_scores
+from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Words
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.posterior import Posterior, posterior
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 
 _STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
 _CHUNK = 64  #: sentences drawn at once

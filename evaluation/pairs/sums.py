@@ -14,7 +14,7 @@ from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_m
 from truesource.evaluation.measures.correlation import NEAR_ONE
 from truesource.evaluation.measures.proportions import counting, proportion
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side
 

@@ -25,7 +25,7 @@ from truesource.evaluation.parsing.lengths import BANDS, SHORT, LengthBand
 from truesource.evaluation.parsing.scores import treebank_parts
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 

@@ -17,12 +17,11 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.pplu.unigrams import UnigramModel
-from truesource.generator.interface.frame import END
-from truesource.generator.interface.language_model import DistributionModel, LogDistributions
-from truesource.generator.interface.model_checks import checked_distributions
+from truesource.generator.abilities import checked_distributions
+from truesource.generator.language_model import END, DistributionModel, LogDistributions
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 Protocol = Literal["skip", "merge", "renormalise"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

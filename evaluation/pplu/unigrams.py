@@ -12,7 +12,7 @@ from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import require_order
-from truesource.generator.interface.frame import END, ScoringFrame
+from truesource.generator.language_model import END, ScoringFrame
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, ends, resampled_ratios, resampled_times
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 _NATS = (0.0, np.inf)
 #: between which values a mean lies; all others are shares

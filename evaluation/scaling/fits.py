@@ -24,7 +24,7 @@ from truesource.evaluation.scaling.power_law import (
 from truesource.evaluation.scaling.scatter import Scatter, draw, scatter_of
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 USABLE = 0.9  #: share of the replicates in which every reducible loss must be above zero, or there is no law
 

@@ -10,7 +10,7 @@ import numpy as np
 from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 
 @dataclass(frozen=True)

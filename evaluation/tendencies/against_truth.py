@@ -32,7 +32,7 @@ from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on
 

@@ -13,7 +13,7 @@ from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def curves_of(

@@ -11,7 +11,7 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords
 
 #: how chance is sampled: samples of the truth, draws of an exact distribution, sentences dealt anew or permuted
 Null = Literal["samples", "draws", "deals", "permutations"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import lattice as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.without_replacement import Method, sample_distinct
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -16,10 +16,10 @@ from truesource.evaluation.tokenisation.n_best import canonical_first, n_best
 from truesource.evaluation.tokenisation.perplexity import perplexity
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 SAMPLERS = ("wr", "wor", "wor1", "nbest")

@@ -17,14 +17,14 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.tokenisation.bound_checks import below_bounds
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.transforms import Transform
+from truesource.generator.language_model import ScoringFrame
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 By = Literal["length", "rarest-word"]
 RAREST = -7  #: power of ten; rarer words are in one band

@@ -12,9 +12,9 @@ import numpy as np
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.window import canonical_fits
-from truesource.generator.interface.piece_model import PieceInventory, TokenisedModel
+from truesource.generator.language_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.variants.spec import parse_variant
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.variants import parse_variant
 
 IN_DOMAIN = "in-domain"
 RESPELL = "respell"
@@ -66,7 +66,7 @@ def shifted_sets(
 ) -> list[SentenceSet]:
     """The set ``in-domain`` and one for each change of the grammar.
 
-    A change is written as in `grammar.variants.spec` (``zipf=0.5``, ``temperature=1.5``), or ``respell=0.5``: that
+    A change is written as in `grammar.variants` (``zipf=0.5``, ``temperature=1.5``), or ``respell=0.5``: that
     share of the words is spelt otherwise, see `evaluation.tokenisation.respelling`. All sets are drawn with one seed,
     so that changes of the lexicon alone keep the trees.
 

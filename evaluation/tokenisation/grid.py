@@ -14,8 +14,8 @@ from truesource.evaluation.tokenisation.pooling import pool
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.generator.language_model import TokenisedModel
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
 Consistency = Literal["consistent", "inconsistent"]

@@ -15,7 +15,7 @@ from truesource.evaluation.tokenisation.marginal import entropy
 from truesource.evaluation.tokenisation.pooling import pool
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.measure import Measured
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
-    from truesource.generator.interface.piece_model import TokenisedModel
+    from truesource.generator.language_model import TokenisedModel
 
 POOLED = "pooled"  #: stands for all sets together where a set's name is expected
 _NAME = re.compile(r"[^\W_][\w.-]*")

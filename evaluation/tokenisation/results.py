@@ -16,7 +16,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Bound, Docume
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.settings import EstimatorRun
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords
 
 #: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
 SINGLE, DOUBLE = 1e-7, 1e-14

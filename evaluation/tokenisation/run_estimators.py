@@ -18,9 +18,9 @@ from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, O
 from truesource.evaluation.tokenisation.results import Evaluation, LeftOut
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.window import check_window, every_segmentation_fits, window_part
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 UNLIKELY = "the model gives probability zero to all segmentations seen"
 NONE_FITS = "all segmentations seen have more tokens than the {longest} that the model reads, or probability zero"

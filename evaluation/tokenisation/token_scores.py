@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.tokenisation.window import WithinWindow, most_pieces
-from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from truesource.evaluation.tokenisation._kernels import sums as kernels
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 
 def uniform_scores(inventory: PieceInventory) -> FloatArray:

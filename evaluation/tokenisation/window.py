@@ -15,7 +15,7 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.n_best import best_of
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
-from truesource.generator._kernels.random import seeded
+from truesource.generator._kernels import seeded
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 

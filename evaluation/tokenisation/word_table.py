@@ -19,13 +19,12 @@ from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.progress import track
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import track
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

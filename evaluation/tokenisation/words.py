@@ -34,7 +34,7 @@ from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import check_window, every_segmentation_fits
-from truesource.generator.interface.piece_model import IncrementalScorer, PieceInventory, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 

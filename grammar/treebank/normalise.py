@@ -11,13 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from truesource.grammar.bracketing import is_word_label
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, generalised
-from truesource.grammar.support.checked_fields import check_fields
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.traverse import fold
+from truesource.grammar.support.records import check_fields
+from truesource.grammar.tree import Tree, fold, is_word_label
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone

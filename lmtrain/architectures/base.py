@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.encoded_sentences import CodedSentences
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.columns import CodedSentences
+from truesource.generator.language_model import Objective
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.tokenizer import Encoder
 

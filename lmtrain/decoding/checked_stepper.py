@@ -7,9 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.generator.interface.abilities import require
-from truesource.generator.interface.foreign_code import code_errors, file_of, is_foreign
-from truesource.generator.interface.model_checks import ROUNDING, require_log_probability
+from truesource.generator.abilities import (
+    ROUNDING,
+    code_errors,
+    file_of,
+    is_foreign,
+    require,
+    require_log_probability,
+)
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet, StepwiseModel
 from truesource.lmtrain.decoding.stepper import Stepper

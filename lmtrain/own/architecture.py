@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.device import torch_device

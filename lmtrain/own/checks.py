@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from truesource.generator.interface.foreign_code import code_errors
+from truesource.generator.abilities import code_errors
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.own.hub_network import FIRST_WORD, random_tokens
 from truesource.lmtrain.own.network import OwnNetwork

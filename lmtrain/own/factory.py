@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, get_args
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.own.settings import OwnSettings

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from tokenizers import Tokenizer
 
-from truesource.generator.interface.piece_model import PieceInventory, PieceKind, PieceText
+from truesource.generator.language_model import PieceInventory, PieceKind, PieceText
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import (

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.generator.language_model import PieceTokenizer
 from truesource.grammar.support.errors import InputError
 
 

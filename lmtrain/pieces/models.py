@@ -12,9 +12,7 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import Objective, TokenScores
-from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.generator.language_model import Objective, PieceTokenizer, ScoringFrame, TokenScores
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.cache import without_cache
@@ -40,7 +38,7 @@ class _PieceModel(OpenVocabulary):
     """What both kinds share."""
 
     objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.interface.abilities`
+    has_hidden_states = True  #: see `truesource.generator.abilities`
 
     def __init__(
         self,

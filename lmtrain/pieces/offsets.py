@@ -16,7 +16,7 @@ from tokenizers.decoders import WordPiece
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER

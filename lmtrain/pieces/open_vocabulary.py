@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from truesource.generator.interface.language_model import LogDistributions
+from truesource.generator.language_model import LogDistributions
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.word_aligner import WordAligner
 
@@ -14,7 +14,7 @@ class OpenVocabulary:
     """What cannot be asked of a model of pieces."""
 
     name: str
-    has_distributions = False  #: see `truesource.generator.interface.abilities`
+    has_distributions = False  #: see `truesource.generator.abilities`
 
     @property
     def vocabulary(self) -> None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.word_aligner import Pieces, WordAligner

@@ -27,10 +27,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, log_probs_at, slot_log_probs
 from truesource.lmtrain.pieces.prediction_slots import (

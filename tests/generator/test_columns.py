@@ -13,8 +13,7 @@ import pytest
 from toy_english import TOY
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.plan import Columns, Trees
-from truesource.generator.transforms import Reversal
+from truesource.generator.plan import Columns, Reversal, Trees
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -15,7 +15,7 @@ from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.unigram_em import uniform_scores
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel

@@ -29,7 +29,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel

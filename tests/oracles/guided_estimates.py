@@ -13,7 +13,7 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 AB = toy_inventory(AB_PIECES)

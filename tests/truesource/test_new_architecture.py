@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from truesource.experiment import load_config
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.lmtrain import architectures, model_registry
 from truesource.lmtrain.architectures import names
 from truesource.lmtrain.models import load_model

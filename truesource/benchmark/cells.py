@@ -30,7 +30,7 @@ from truesource.lmtrain.threads import one_thread
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.generator.interface.language_model import LanguageModel, Objective
+    from truesource.generator.language_model import LanguageModel, Objective
 
 _REMEDY = "delete it and it will be made again"
 

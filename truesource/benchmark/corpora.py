@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 
 from truesource.benchmark.suite import Suite, SuiteLanguage
+from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.plan import Columns, Plan, mean_length
 from truesource.grammar.diagnostics import require_consistent
 from truesource.grammar.pcfg import PCFG

@@ -9,8 +9,8 @@ import numpy as np
 
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults, LanguageRecord, TruthContexts, read_results
 from truesource.benchmark.suite import FOLDER, Suite
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 
 TOLERANCE = 1e-6  #: relative, of what two files say about the truth
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from truesource.benchmark.results import Divergences
 from truesource.benchmark.truth import LanguageTruth, Part
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts
-    from truesource.generator.interface.language_model import DistributionModel, LanguageModel
+    from truesource.generator.language_model import DistributionModel, LanguageModel
 
 
 class MeasuredModel:

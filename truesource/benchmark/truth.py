@@ -16,7 +16,7 @@ from truesource.evaluation.core.constant import ConstantModel, equal_frequencies
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
-from truesource.generator.interface.language_model import DistributionModel, Objective
+from truesource.generator.language_model import DistributionModel, Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 

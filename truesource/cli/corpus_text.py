@@ -23,7 +23,7 @@ def write_corpus(
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
     from truesource.grammar.support.files import atomic_path
-    from truesource.grammar.support.progress import meter
+    from truesource.grammar.support.printable import meter
 
     files = OutputFiles(text=target, json=json, force=force)
     corpus = Corpus.load(source)

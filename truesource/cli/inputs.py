@@ -13,7 +13,7 @@ from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.transforms import Transform
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Treebank

@@ -10,12 +10,11 @@ import typer
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.coverage import Coverage
-    from truesource.grammar.diagnostics import Diagnosis
+    from truesource.grammar.diagnostics import Coverage, Diagnosis
     from truesource.grammar.pcfg import PCFG
     from truesource.report.table import ReportTable
 
@@ -43,8 +42,7 @@ def command(
     from truesource.cli.inputs import read_sentences
     from truesource.cli.output import OutputFiles, json_of, keep
     from truesource.cli.samples import show_words
-    from truesource.grammar.coverage import coverage
-    from truesource.grammar.diagnostics import diagnose, is_serious
+    from truesource.grammar.diagnostics import coverage, diagnose, is_serious
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
 

@@ -11,7 +11,7 @@ from truesource.cli.asked import FIGURES, STANDARD_OUTPUT, asked, require_ending
 from truesource.cli.claims import claim_files
 from truesource.cli.console import console, echo, printed, to_standard_output
 from truesource.cli.renamed import option_name
-from truesource.grammar.support.extras import require_extras
+from truesource.grammar.support.errors import require_extras
 from truesource.grammar.support.files import refuse_existing
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from truesource.cli.output import OutputFiles, json_of
 
 if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
-    from truesource.grammar.estimate.rule_counts import Brackets
+    from truesource.grammar.estimate.inside_outside import Brackets
 
 Text = list[list[str]]
 
@@ -77,7 +77,7 @@ def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:
 
 def _read_brackets(path: str, convention: Name, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
     from truesource.cli.inputs import show_reading
-    from truesource.grammar.estimate.rule_counts import tree_brackets
+    from truesource.grammar.estimate.inside_outside import tree_brackets
     from truesource.grammar.treebank import Normalisation, Treebank
 
     normalise = Normalisation(convention=convention)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from truesource.cli.console import echo
 
 if TYPE_CHECKING:
-    from truesource.generator.derivations import Derivations
-    from truesource.generator.sampler import Sampler
+    from truesource.generator.sampler import Derivations, Sampler
     from truesource.grammar.pcfg import PCFG
 
 MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed
@@ -18,8 +17,8 @@ _STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same
 
 def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:
     """Derivations of a grammar to look at, and the sampler that reads them."""
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
+    from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(pcfg)
     return sampler, sampler.draw(number, random_state(seed, _STREAM))

@@ -8,10 +8,10 @@ from truesource.comparing.compared import comparisons
 from truesource.comparing.scoring import SharedText
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.evaluation.comparing.models import ModelScores
-from truesource.generator.interface.language_model import LanguageModel
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def compare_models(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truesource.generator.shards import verify_shards
+from truesource.generator.columns import verify_shards
+from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tables import Kind, read_table
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_file
 from truesource.parsing.record import TreeShardEntry, add_up, files_of, read_trees_record

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.parsing.method import Search
+from truesource.grammar.parsing import Search
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.parsing.settings import ParseOutcome, ParseSettings

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.extras import extras_for
+from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.files import atomic_path, write_text
 from truesource.grammar.support.printable import shortened, terminal
 from truesource.report.marks import marks_of

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.records import explain, read_yaml
-from truesource.grammar.support.suggestions import did_you_mean
+from truesource.grammar.support.settings import did_you_mean
 from truesource.reproduce.rows import Paper, Row
 
 REMEDY = "correct it"

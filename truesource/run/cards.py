@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.card import corpus_card
+from truesource.generator.corpus_record import corpus_card
 from truesource.grammar.support.files import write_text
 from truesource.grammar.support.records import read_record
 from truesource.report.records import REMEDY, ResultRow

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import did_you_mean
+from truesource.grammar.support.files import data_folder
+from truesource.grammar.support.settings import did_you_mean
 
 SWEEPS = frozenset({"scaling"})  #: names of configurations of `truesource evaluate scaling`
 

@@ -18,7 +18,7 @@ from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.evaluation.scaling.scatter import Scatter
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.printable import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 from truesource.sweep.scores import MEASURES, read_scores, read_sums
 

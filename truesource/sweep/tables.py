@@ -6,7 +6,7 @@ from typing import Any
 
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import TITLES
-from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.printable import few_code
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.sweep.results import Sweep
 

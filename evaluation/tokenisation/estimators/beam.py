@@ -9,7 +9,7 @@ from truesource.evaluation.tokenisation.estimators.particle_filter import Filter
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 

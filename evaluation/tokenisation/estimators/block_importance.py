@@ -11,7 +11,7 @@ from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 
 
 def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:

@@ -21,7 +21,7 @@ from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.arrays import IntArray
 
 LONGEST_BLOCK = 20  #: characters

@@ -9,7 +9,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Document, Est
 from truesource.evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, of_sum, sum_over_contexts
 from truesource.evaluation.tokenisation.estimators.segmentations import score_segmentations
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 
 
 def bracket(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:

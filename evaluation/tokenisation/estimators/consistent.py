@@ -13,7 +13,7 @@ from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import every_segmentation_fits
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from scipy.special import ndtri, stdtrit
 
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.interface.piece_model import PieceText
+from truesource.generator.language_model import PieceText
 from truesource.grammar.support.arrays import IntArray
 
 TAIL = 0.025  #: beyond either end of an interval

@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
-from truesource.generator.interface.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 

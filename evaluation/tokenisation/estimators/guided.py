@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.estimators.segmentations import check_nu
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed, reader
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 
 
 def guided(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:

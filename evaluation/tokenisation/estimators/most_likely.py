@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.estimators.segmentations import check_nu
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
-from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 
 BATCH = 64  #: beginnings that go on at once

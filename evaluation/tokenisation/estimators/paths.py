@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 
 

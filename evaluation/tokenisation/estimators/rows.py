@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.generator.interface.piece_model import IncrementalScorer
+from truesource.generator.language_model import IncrementalScorer
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.window import check_window, most_pieces
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 

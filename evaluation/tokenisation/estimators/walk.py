@@ -13,7 +13,7 @@ from truesource.evaluation.tokenisation.estimators.rows import extend, unique_pa
 from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 

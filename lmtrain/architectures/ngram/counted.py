@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import Reader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.generator.interface.piece_model import PathSums
+from truesource.generator.language_model import PathSums
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.lmtrain.architectures.ngram.reading import Reader
 
@@ -46,7 +46,7 @@ class NgramScorer:
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
-        """Sum over all paths of a lattice; see `truesource.generator.interface.piece_model.LatticeScorer`."""
+        """Sum over all paths of a lattice; see `truesource.generator.language_model.LatticeScorer`."""
         found = self._reader.sum_paths(source, first, tokens, most)
         self._steps += found.steps
         return found

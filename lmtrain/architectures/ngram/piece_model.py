@@ -8,10 +8,8 @@ from functools import cached_property
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.encoded_sentences import Rows
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import TokenScores
-from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.generator.columns import Rows
+from truesource.generator.language_model import PieceTokenizer, ScoringFrame, TokenScores
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.lmtrain.architectures.ngram.counted import CountedModel
 from truesource.lmtrain.architectures.ngram.incremental_scorer import NgramScorer
@@ -30,7 +28,7 @@ from truesource.lmtrain.tokenizer import SPECIALS
 class NgramPieceModel(CountedModel, OpenVocabulary):
     """A model of each piece given the N - 1 tokens before it.
 
-    It is a `truesource.generator.interface.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
+    It is a `truesource.generator.language_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
     special token but the end.
 
     Args:

@@ -9,7 +9,7 @@ from pydantic import Field
 from truesource.lmtrain.config import ARCHITECTURE, ModelConfig
 
 if TYPE_CHECKING:
-    from truesource.generator.interface.language_model import Objective
+    from truesource.generator.language_model import Objective
 
 
 class NgramSettings(ModelConfig):

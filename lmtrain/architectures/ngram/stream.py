@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.arrays import Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.encoding import encode_rows

@@ -8,7 +8,7 @@ import numpy as np
 
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.ngram._kernels import count as kernels
 from truesource.lmtrain.architectures.ngram.stream import Stream
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, TokenScores, framed_scores
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, framed_scores
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.counted import CountedModel

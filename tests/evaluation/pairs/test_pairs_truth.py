@@ -24,7 +24,7 @@ from truesource.evaluation.pairs.phenomena.attachment import Site, noun_attachme
 from truesource.evaluation.pairs.phenomena.subcategorisation import TAGS
 from truesource.evaluation.pairs.sampled_sentence import SampledSentence, outside_of
 from truesource.evaluation.pairs.settings import FRAME_MARGIN, MOVED, PHENOMENA, PairSettings
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

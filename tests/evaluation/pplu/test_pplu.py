@@ -18,7 +18,7 @@ from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.pplu.rankings import rank_sentences
 from truesource.evaluation.pplu.splitting import random_split, sense_grammar, sense_split
 from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

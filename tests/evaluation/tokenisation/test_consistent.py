@@ -13,7 +13,7 @@ from lattice_paths import AB_SCORES, Cutter, fit_p
 from truesource.evaluation.tokenisation import marginal as sums
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.consistent import ConsistentPaths
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 TEXT = "▁aba▁b▁ab▁aba▁ab▁b▁aba"

@@ -31,8 +31,7 @@ from truesource.evaluation.tokenisation.respelling import respell
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.piece_model import IncrementalScorer, PieceInventory
+from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray

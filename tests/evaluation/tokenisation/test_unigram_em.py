@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.marginal import count_paths, entropy, log_partition
 from truesource.evaluation.tokenisation.unigram_em import fit_scores, fit_trace, uniform_scores
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 BPE = ("▁", "a", "b", "c", "▁a", "ab", "bc", "▁ab", "abc", "cc")

@@ -16,14 +16,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
-from truesource.grammar.inference.entropy import derivational_entropy
-from truesource.grammar.languages import parse
+from truesource.grammar.inference.expected import derivational_entropy
+from truesource.grammar.languages import parameters, parse
 from truesource.grammar.languages.cfg3 import PUBLISHED, Cfg3Settings, drawn_rules, published_rules
-from truesource.grammar.languages.shared.description import parameters
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 
 #: rules, mean length, fewest and most tokens of a string, worked out from the published rules
@@ -63,7 +62,7 @@ Triples = dict[tuple[str, tuple[str, ...]], float]
 def table(grammar: PCFG) -> Triples:
     """Every rule with its probability, by the names of its symbols and words."""
     found: Triples = {}
-    for (rules, logp), kind in zip(grammar.tables(), ("binary", "unary", "lexical"), strict=True):
+    for (rules, logp), kind in zip(grammar.support.archives(), ("binary", "unary", "lexical"), strict=True):
         names = grammar.terminals if kind == "lexical" else grammar.symbols
         for (parent, *below), value in zip(rules.tolist(), np.exp(logp).tolist(), strict=True):
             found[grammar.symbols[parent], tuple(names[child] for child in below)] = value

@@ -11,7 +11,7 @@ from truesource.benchmark.standings import Standings
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.tables import SPEC, is_reference
 from truesource.evaluation.measures.contrast import may_be_chance
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.report.table import score_cell
 from truesource.report.words import number
 

@@ -18,7 +18,7 @@ from truesource.lmtrain.presets import Preset, preset
 from truesource.run.key_schemas import ARCHITECTURE, TRAINING
 
 if TYPE_CHECKING:
-    from truesource.generator.interface.language_model import Objective
+    from truesource.generator.language_model import Objective
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:

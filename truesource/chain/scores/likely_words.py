@@ -10,7 +10,7 @@ from truesource.evaluation.divergence.next_words import next_words, write_next_w
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.run.folder import RunFolder
 
 SENTENCES = 40  #: whose words are written, the first ones

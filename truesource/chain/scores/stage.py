@@ -12,7 +12,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.interface.frame import preset_frame
+from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import MEASURES
@@ -20,7 +20,7 @@ from truesource.report.records import REMEDY, LoadedRecord
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

@@ -11,8 +11,8 @@ from truesource.evaluators.divergence.settings import DivergenceSettings
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import DistributionModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import DistributionModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 

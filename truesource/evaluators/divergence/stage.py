@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.divergence.measure import measure
 from truesource.evaluators.divergence.settings import DivergenceSettings
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_model
 from truesource.run.stage import Stage

@@ -15,11 +15,11 @@ from truesource.evaluation.dynamics.table import Dynamics
 from truesource.evaluators.dynamics.settings import DynamicsSettings
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tree import Tree

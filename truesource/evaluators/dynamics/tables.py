@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.evaluation.divergence.groups import END
-from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.printable import few_code
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 Record = Mapping[str, Any]

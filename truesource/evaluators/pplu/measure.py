@@ -15,13 +15,13 @@ from truesource.evaluation.pplu.rankings import Rankings, rank_sentences
 from truesource.evaluation.pplu.reduction import ReducedVocabulary, halving, reduce_vocabulary
 from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, random_split, sense_split
 from truesource.evaluators.pplu.settings import PpluSettings
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import END, preset_frame
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import END, preset_frame
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import DistributionModel, LanguageModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 

@@ -24,14 +24,14 @@ from truesource.evaluation.probing.settings import Kind
 from truesource.evaluation.probing.spans import span_targets
 from truesource.evaluation.probing.targets import Targets, word_targets
 from truesource.evaluators.probing.settings import ProbingSettings
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.oracle import Oracle
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference
 
 
@@ -158,7 +158,7 @@ def _layers(
     full: bool = False,
     values: WordValues | None = None,
 ) -> list[LayerResult]:
-    from truesource.grammar.support.progress import meter
+    from truesource.grammar.support.printable import meter
 
     found = []
     with meter(f"probes of {model.name}", None if settings.layers is None else len(settings.layers)) as bar:

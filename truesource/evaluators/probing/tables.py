@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
 
 Record = Mapping[str, Any]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from truesource.cli.console import echo
 from truesource.cli.sources import kind_of, named, read_source, recorded_condition
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 

@@ -17,8 +17,8 @@ from truesource.lmtrain.references import ModelReference
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.piece_model import TokenisedModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from truesource.evaluation.baseline.compare import Kind, TextScores, score_on_text
-from truesource.generator.interface.frame import preset_frame
+from truesource.generator.language_model import preset_frame
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
