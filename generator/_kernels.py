@@ -102,12 +102,7 @@ def row_sums_running(bounds: Array, weights: Array) -> Array:
 
 @kernel
 def draw_free(
-    numbered: NumberedRules,
-    choices: Choices,
-    start: int,
-    n: int,
-    state: Array,
-    max_nodes: int,
+    numbered: NumberedRules, choices: Choices, start: int, n: int, state: Array, max_nodes: int
 ) -> tuple[Array, Array, Array, Array, bool]:
     """Draw ``n`` derivations of ``start``.
 
@@ -187,10 +182,9 @@ def draw_conditioned(
 
     ``mass`` (S, high + 1) holds P(A yields exactly m tokens), ``sizes`` (S, 2) the least and the greatest such m. At a
     symbol that owes m tokens a rule is taken with weight p * mass of its children, a binary rule's split with
-    mass(left, k) * mass(right, m - k).
-    ``phrases.sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a row when first needed:
-    running weights of the binary and unary rules of a symbol; ``words.sums`` those of unary and lexical rules
-    for one token. Results as in `draw_free`.
+    mass(left, k) * mass(right, m - k). ``phrases.sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a
+    row when first needed: running weights of the binary and unary rules of a symbol; ``words.sums`` those of unary and
+    lexical rules for one token. Results as in `draw_free`.
     """
     left, right, logp, n_binary, n_unary = numbered
     phrase_options, phrase_bounds, phrase_sums = phrases

@@ -136,12 +136,7 @@ ABILITIES: dict[str, Ability] = {
             "the probabilities of all words in a context",
             "models of pieces have none; use one of whole words",
         ),
-        Ability(
-            "words",
-            ("vocabulary",),
-            "a list of its words",
-            "models of pieces have none; use one of whole words",
-        ),
+        Ability("words", ("vocabulary",), "a list of its words", "models of pieces have none; use one of whole words"),
         Ability(
             "stepping",
             ("stepper", "alphabet"),
@@ -207,8 +202,7 @@ def require(model: Any, ability: Name, needed_by: str) -> Any:
         of_ones_own = is_foreign(model) or getattr(model, "of_ones_own", False)
         remedy = "add it as help(truesource.LanguageModel) describes it" if of_ones_own else asked.remedy
         raise InputError(
-            f"{needed_by} needs {asked.means}: {name} has no {_listed(lacking)}; {remedy}",
-            code="missing-ability",
+            f"{needed_by} needs {asked.means}: {name} has no {_listed(lacking)}; {remedy}", code="missing-ability"
         )
     return model
 

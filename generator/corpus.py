@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from truesource.generator._kernels import reorder
 from truesource.generator.columns import CodedSentences, check_trees, packed, read_columns, verify_shards
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
@@ -386,8 +387,6 @@ class RetoldSampler(Sampler):
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
         """As `Sampler.draw`: row i is derivation i of the original sampler in the same state."""
-        from truesource.generator._kernels import reorder
-
         drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
         rules = reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
         rules = self.target[rules]

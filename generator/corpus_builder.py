@@ -295,13 +295,7 @@ def make_corpus(
     sampler = Sampler(source, plan.lengths, max_height=plan.max_height) if isinstance(source, PCFG) else source
     pcfg = sampler.pcfg
     drawing = Drawing(
-        sampler,
-        Spelling.of(pcfg),
-        plan.columns,
-        place_of(path),
-        plan.seed,
-        plan.shard_size,
-        transform=plan.transform,
+        sampler, Spelling.of(pcfg), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
     )
     record = _call_record(sampler, plan)
     about = _about(pcfg, license)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.generator import _kernels as kernels
 from truesource.generator.columns import strings
 from truesource.grammar._kernels.rules import Choices, NumberedRules
 from truesource.grammar.conditioning import LengthRange
@@ -72,8 +73,6 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped
     """
     import pyarrow as pa
 
-    from truesource.generator._kernels import spell_brackets
-
     text, nodes = (table.column(name).combine_chunks() for name in ("text", "tree"))
     if table.num_rows == 0:
         return pa.array([], type=pa.string())
@@ -81,7 +80,7 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped
     bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset :][: len(text) + 1]
     letters = np.frombuffer(data, dtype=np.uint8)
     ends = nodes.offsets.to_numpy()
-    return strings(*spell_brackets(nodes.values.to_numpy(), ends, letters, bounds, *names, dropped))
+    return strings(*kernels.spell_brackets(nodes.values.to_numpy(), ends, letters, bounds, *names, dropped))
 
 
 @dataclass(frozen=True)
@@ -140,12 +139,7 @@ class Sampler:
     """
 
     def __init__(
-        self,
-        pcfg: PCFG,
-        lengths: LengthRange | None = None,
-        *,
-        start: str | None = None,
-        max_height: int | None = None,
+        self, pcfg: PCFG, lengths: LengthRange | None = None, *, start: str | None = None, max_height: int | None = None
     ) -> None:
         if start is not None and start not in pcfg.symbol_ids:
             raise InputError(f"the grammar has no symbol {start!r}")
@@ -230,13 +224,11 @@ class Sampler:
 
     def _by_parent(self, begin: int, end: int, weights: FloatArray) -> Choices:
         """The rules ``begin`` to ``end`` by parent, and their running weights, of ``weights`` (T,)."""
-        from truesource.generator._kernels import row_sums_running
-
         parents = self.parent[begin:end]
         options = (np.argsort(parents, kind="stable") + begin).astype(np.int32)
         counts = np.bincount(parents, minlength=len(self.pcfg.symbols))
         bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Choices(options, bounds, np.asarray(row_sums_running(bounds, weights[options])))
+        return Choices(options, bounds, np.asarray(kernels.row_sums_running(bounds, weights[options])))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_rows": None}
@@ -249,20 +241,16 @@ class Sampler:
         """
         if self.max_height is None:
             return self._draw(n, state, max_nodes)
-        from truesource.generator._kernels import heights
-
         parts: list[Derivations] = []
         missing = n
         while missing or not parts:
             drawn = self._draw(missing, state, max_nodes)
-            tall = heights(drawn.rules, drawn.ends, self.n_binary, self.first_lexical) > self.max_height
+            tall = kernels.heights(drawn.rules, drawn.ends, self.n_binary, self.first_lexical) > self.max_height
             parts.append(drawn.take(~tall))
             missing = int(tall.sum())
         return Derivations.joined(parts)
 
     def _draw(self, n: int, state: NDArray[np.uint64], max_nodes: int) -> Derivations:
-        from truesource.generator import _kernels as kernels
-
         numbered = NumberedRules(_plain(self.left), _plain(self.right), _plain(self.logp), self.n_binary, self.n_unary)
         tail = (self.start, n, state, max_nodes)
         if self.lengths is None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.generator._kernels import sentence_hashes, spell_words
 from truesource.generator.columns import offsets, packed, strings
 from truesource.generator.corpus_record import ShardEntry, SymbolKey
 from truesource.generator.plan import Columns, Shard, Transform, text_order
@@ -102,8 +103,6 @@ def spell(
     A transform changes the order of the words in text and ids, nothing else.
     """
     import pyarrow as pa
-
-    from truesource.generator._kernels import spell_words
 
     rules, ends = derivations.rules, derivations.ends
     leaves = originals = rules[rules >= sampler.first_lexical]
@@ -210,8 +209,6 @@ class Drawing:
 
     def hashes_of(self, derivations: Derivations) -> Hashes:
         """64 bits (n,) that tell the sentences apart; two of 10 million agree by chance once in 370,000 corpora."""
-        from truesource.generator._kernels import sentence_hashes
-
         left, first = self.sampler.left, self.sampler.first_lexical
         return np.asarray(sentence_hashes(derivations.rules, derivations.ends, left, first))
 

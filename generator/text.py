@@ -320,12 +320,7 @@ class RawSentence:
 
     def place(self) -> SentencePlace:
         """The row of this sentence in a file of offsets."""
-        return {
-            "line": self.line,
-            "start": self.offsets[0][0],
-            "end": self.offsets[-1][1],
-            "tokens": self.offsets,
-        }
+        return {"line": self.line, "start": self.offsets[0][0], "end": self.offsets[-1][1], "tokens": self.offsets}
 
 
 class RawTextReader:
@@ -348,11 +343,7 @@ class RawTextReader:
     splitting: Splitting
 
     def __init__(
-        self,
-        known: Collection[str] | None = None,
-        *,
-        splitting: Splitting | None = None,
-        language: str = "english",
+        self, known: Collection[str] | None = None, *, splitting: Splitting | None = None, language: str = "english"
     ) -> None:
         if not _LANGUAGE.fullmatch(language):
             raise InputError(f"there is no language {language!r}; give a name of NLTK's punkt data, such as 'english'")

@@ -126,11 +126,7 @@ class GrammarRules:
 
     def tables(self) -> tuple[tuple[Int32Array, FloatArray], ...]:
         """Rules and log probabilities of the three kinds: binary, unary, lexical."""
-        return (
-            (self.binary, self.binary_logp),
-            (self.unary, self.unary_logp),
-            (self.lexical, self.lexical_logp),
-        )
+        return ((self.binary, self.binary_logp), (self.unary, self.unary_logp), (self.lexical, self.lexical_logp))
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the arrays, none of what was computed and kept."""

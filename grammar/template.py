@@ -20,17 +20,15 @@ Instance = tuple[State, tuple[State, ...], float]  #: parent, children, split we
 def compile_template(folder: str | Path) -> PCFG:
     """Compile ``grammar.txt`` and the word lists beside it.
 
-    Every variable takes every value it may; instances with a symbol that derives no words are dropped.
-    Then each template line gets its share of its left-hand side, divided among its remaining instances
-    in proportion to the product of its ``by`` tables, and the weights of each left-hand side are
-    normalised to one. Equal rules add up. Rules with more than two children become chains of ``@LABEL``
-    symbols with a single rule each, so probabilities of trees are unchanged. What the start cannot
-    reach is dropped. States are named ``CATEGORY-value-value``.
+    Every variable takes every value it may; instances with a symbol that derives no words are dropped. Then each
+    template line gets its share of its left-hand side, divided among its remaining instances in proportion to the
+    product of its ``by`` tables, and the weights of each left-hand side are normalised to one. Equal rules add up.
+    Rules with more than two children become chains of ``@LABEL`` symbols with a single rule each, so probabilities of
+    trees are unchanged. What the start cannot reach is dropped. States are named ``CATEGORY-value-value``.
 
     Raises:
-        InputError: a line cannot be understood, uses an undeclared category or table, leaves a
-            feature unbound, or uses a category without rules and words (with file and line); or the
-            start derives nothing.
+        InputError: a line cannot be understood, uses an undeclared category or table, leaves a feature unbound, or uses
+            a category without rules and words (with file and line); or the start derives nothing.
     """
     folder = Path(folder)
     template = read_template(folder)
@@ -75,7 +73,7 @@ def compile_template(folder: str | Path) -> PCFG:
         words=lambda parent, _: parent in preterminals,
         labels=labels,
         normalise=True,
-        meta={"made_by": "grammar.template", "sources": digests},
+        meta={"made_by": "grammar.template.compiler", "sources": digests},
     )
 
 

@@ -53,8 +53,7 @@ def is_word_label(label: str) -> bool:
 class Tree:
     """An immutable constituency tree; every leaf is a word (`str`).
 
-    A *preterminal* is a node whose only child is a word. All methods are iterative, so depth is
-    bounded by memory only.
+    A *preterminal* is a node whose only child is a word. All methods are iterative, so depth is bounded by memory only.
     """
 
     label: str

@@ -14,6 +14,7 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar._kernels.rules import UnaryRules
+from truesource.grammar.estimate import _kernels as kernels
 from truesource.grammar.inference.batch import BUDGET, Batch, require_memory, run
 from truesource.grammar.inference.charts import LinearCharts
 from truesource.grammar.inference.rules import sparse_rows
@@ -118,8 +119,6 @@ class Text:
         Raises:
             InputError: charts have no room for more than 1e-9 of the probability of a sentence.
         """
-        from truesource.grammar.estimate import _kernels as kernels
-
         exact = pcfg.exact
         charts = exact.charts()
         rules_of = sparse_rows(exact.unary_closure), exact.pairs, exact.lexicon

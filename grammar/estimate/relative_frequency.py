@@ -72,8 +72,7 @@ class RuleTable:
         """Count the rules of binarised trees.
 
         Raises:
-            InputError: there are no trees, their root labels differ (or are not ``start``), or a node is not
-                binarised.
+            InputError: there are no trees, their root labels differ (or are not ``start``), or a node is not binarised.
         """
         if not trees:
             raise InputError("there are no trees to estimate a grammar from; give at least one")

@@ -130,8 +130,5 @@ def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
 
 
 FORMAT = GrammarFormat(
-    read=_read_source,
-    write=save_npz,
-    sniff=lambda source: source.first_bytes.startswith(b"PK"),
-    extensions=(".npz",),
+    read=_read_source, write=save_npz, sniff=lambda source: source.first_bytes.startswith(b"PK"), extensions=(".npz",)
 )

@@ -26,6 +26,7 @@ from truesource.grammar._kernels.rules import (
     WideTable,
 )
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference._kernels import causal, linear
 from truesource.grammar.inference.batch import Batch, encoded_batches
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.single import CAP, CellCharts, Certificate, Weights, WideCharts
@@ -173,15 +174,13 @@ class Charts:
 
     def _run(self, words: Int32Array, lengths: LengthRange | None) -> CausalPass:
         """The kernel's pass, not certified."""
-        from truesource.grammar.inference._kernels import causal as kernels
-
         if lengths is None:
             if self._free is None:
                 self._free = self._rows(sparse_rows(self._tables.left_corner_closure))
-            free: CausalPass = kernels.free(words, self._start, self._cap, self._free, self._rules)
+            free: CausalPass = causal.free(words, self._start, self._cap, self._free, self._rules)
             return free
         weight, corners = self._conditioned(lengths)
-        conditioned: CausalPass = kernels.conditioned(
+        conditioned: CausalPass = causal.conditioned(
             words, self._start, lengths.low, lengths.high, weight, self._cap, OWED_BLOCK, corners, self._rules
         )
         return conditioned
@@ -223,9 +222,7 @@ class Charts:
 
     def _outside(self, run: CausalPass, n: int) -> tuple[FloatArray, BoolArray]:
         """Outside weights of the preterminals (n, S, W), not certified, and where an entry was capped (W,)."""
-        from truesource.grammar.inference._kernels.causal import outside_leaves
-
-        weights, capped = outside_leaves(
+        weights, capped = causal.outside_leaves(
             run.inside, run.present, n, self._start, self._cap, self._rules.closure, self._rules.pairs
         )
         return weights, capped
@@ -333,19 +330,15 @@ class LinearCharts:
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; ``starts`` are given from position ``first`` on."""
-        from truesource.grammar.inference._kernels import linear as kernels
-
         low, high = (1, ENDLESS) if lengths is None else (lengths.low, lengths.high)
         future = self._free if lengths is None else self._conditioned(lengths)
-        return CausalCharts(*kernels.causal(words, low, high, first, future, self._lexicon, self._automaton))
+        return CausalCharts(*linear.causal(words, low, high, first, future, self._lexicon, self._automaton))
 
     def _conditioned(self, lengths: LengthRange) -> WideTable:
         """Weight of all ways to a length of the range, by number of tokens read and state."""
-        from truesource.grammar.inference._kernels import linear as kernels
-
         if lengths not in self._given:
             self._tables.range_mass(lengths)  # raises where no sentence has such a length
-            self._given[lengths] = kernels.futures(lengths.low, lengths.high, *self._any(None), self._automaton)
+            self._given[lengths] = linear.futures(lengths.low, lengths.high, *self._any(None), self._automaton)
         return self._given[lengths]
 
     def _any(self, lexical: csr_matrix[np.float64] | None) -> Weights:
@@ -368,13 +361,11 @@ class LinearCharts:
 
         With ``whole_only`` nothing is asked of sentences that the grammar cannot make.
         """
-        from truesource.grammar.inference._kernels import linear as kernels
-
-        weights, whole, apart = kernels.leaves(words, False, self._lexicon, self._automaton)
+        weights, whole, apart = linear.leaves(words, False, self._lexicon, self._automaton)
         found = Leaves(weights, whole, {})
         for w in np.flatnonzero(apart & (whole | (not whole_only))).tolist():
             column = np.ascontiguousarray(words[:, w : w + 1])
-            found.logs[w] = kernels.leaves(column, True, self._lexicon, self._automaton)[0][:, :, 0]
+            found.logs[w] = linear.leaves(column, True, self._lexicon, self._automaton)[0][:, :, 0]
         return found
 
     def masked(self, words: Int32Array, lexical: csr_matrix[np.float64] | None = None) -> FloatArray:
@@ -382,24 +373,22 @@ class LinearCharts:
 
         Outside weights are multiplied with P(word | symbol), or with ``lexical`` (S, V) in its place.
         """
-        from truesource.grammar.inference._kernels import linear as kernels
-
         scored = self._lexicon if lexical is None else _lexicon(lexical.tocsc())
-        return np.asarray(kernels.masked(words, self._lexicon, scored, *self._any(lexical), self._automaton))
+        return np.asarray(linear.masked(words, self._lexicon, scored, *self._any(lexical), self._automaton))
 
     def rule_counts(self, words: Int32Array, weights: FloatArray) -> tuple[FloatArray, tuple[FloatArray, ...]]:
         """Ln P(sentence) of ``words`` (n, W), and expected uses of binary, unary and lexical rules in all of them.
 
         Each sentence counts ``weights`` (W,) times; one that the grammar cannot make adds nothing.
         """
-        from truesource.grammar.inference._kernels.linear import rule_counts
-
         pcfg = self._rules.pcfg
         order = np.argsort(pcfg.unary[:, 0], kind="stable")
         start = np.searchsorted(pcfg.unary[order, 0], np.arange(len(pcfg.symbols) + 1)).astype(np.int32)
         unary = WideRows(start, pcfg.unary[order, 1].copy(), *Weights.of_logs(pcfg.unary_logp[order]))
         right = self._rules.side == "right"
-        log_prob, moved, chained, lexical = rule_counts(words, weights, right, self._lexicon, unary, self._automaton)
+        log_prob, moved, chained, lexical = linear.rule_counts(
+            words, weights, right, self._lexicon, unary, self._automaton
+        )
         binary, unaries = np.zeros(len(pcfg.binary)), np.zeros(len(pcfg.unary))
         moves = np.argsort(self._rules.moves()[0], kind="stable")
         of_rules = moves < len(self._rules.kept)

@@ -15,6 +15,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from truesource.grammar._kernels.rules import ChildRules, LexicalRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference._kernels import posterior as kernels
+from truesource.grammar.inference._kernels.linear import best_path
 from truesource.grammar.inference.batch import Batch, NothingLeftError, require_memory, run
 from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
@@ -98,11 +100,7 @@ class Exact(GrammarTables):
         return self._charts[key]
 
     def causal_log_probs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        lengths: LengthRange | None = None,
-        *,
-        dtype: DTypeLike = np.float64,
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
         """Ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
 
@@ -120,11 +118,7 @@ class Exact(GrammarTables):
         )
 
     def string_log_probs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        lengths: LengthRange | None = None,
-        *,
-        dtype: DTypeLike = np.float64,
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
         """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it.
 
@@ -137,11 +131,7 @@ class Exact(GrammarTables):
         return found
 
     def masked_log_probs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        *,
-        variant: Variant = "default",
-        dtype: DTypeLike = np.float64,
+        self, sentences: Sequence[Sequence[str]], *, variant: Variant = "default", dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
         """Ln P(token | all other tokens and the length) for each sentence, (n,).
 
@@ -339,8 +329,6 @@ def viterbi_charts(
     tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
 ) -> ViterbiCharts:
     """The most probable derivation of each symbol over each span; arguments and errors are those of `viterbi_tree`."""
-    from truesource.grammar.inference._kernels import posterior as kernels
-
     pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
     words = pcfg.encode(sentence)
     if len(words) == 0:
@@ -415,8 +403,6 @@ def linear_viterbi_tree(
     Raises:
         InputError: the grammar cannot make the sentence.
     """
-    from truesource.grammar.inference._kernels.linear import best_path
-
     pcfg, right = rules.pcfg, rules.side == "right"
     if not sentence:
         raise InputError("a sentence without tokens has no tree")

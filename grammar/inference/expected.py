@@ -15,6 +15,7 @@ import numpy as np
 
 from truesource.grammar._kernels.rules import LengthTable
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.rules import extent, unary_matrix
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
@@ -53,11 +54,9 @@ def outside_masses(pcfg: PCFG, table: LengthTable, lengths: LengthRange, z: floa
     l_{m-n}(X))``, from the longest length down, in O(R N + P N^2) for P child pairs. Where the inside mass is
     zero the value is not defined.
     """
-    from truesource.grammar.inference._kernels.counts import rule_counts
-
     seed = np.zeros(lengths.high + 1)
     seed[lengths.low :] = 1.0 / z
-    outside, uses = rule_counts(table, pcfg.start, seed, pcfg.exact.pairs, pcfg.exact.unary_closure)
+    outside, uses = kernels.rule_counts(table, pcfg.start, seed, pcfg.exact.pairs, pcfg.exact.unary_closure)
     return outside, uses
 
 
@@ -211,14 +210,12 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
 
 def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
     """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
-    from truesource.grammar.inference._kernels.counts import split_masses
-
     _check(max_height)
     unary = unary_matrix(pcfg)
     masses = np.zeros((len(pcfg.symbols), high + 1))
     for _ in range(2, max_height + 1):
         mirror = np.ascontiguousarray(masses[:, ::-1])
-        grown = unary @ masses + split_masses(masses, mirror, pcfg.exact.pairs)
+        grown = unary @ masses + kernels.split_masses(masses, mirror, pcfg.exact.pairs)
         grown[:, 1] += pcfg.exact.lexical_sums
         if np.array_equal(grown, masses):
             break
@@ -251,8 +248,6 @@ def capped_log_prob(
     Raises:
         InputError: the sentence has no tokens, or no tree has that height (and a length in the range).
     """
-    from truesource.grammar.inference._kernels.counts import split_spans
-
     _check(max_height)
     n = len(sentence)
     if n == 0:
@@ -266,7 +261,7 @@ def capped_log_prob(
             leaves[lexicon.parent[rules], i, i + 1] = lexicon.prob[rules]
     chart = np.zeros_like(leaves)
     for _ in range(2, max_height + 1):
-        two = split_spans(chart, pcfg.exact.pairs)
+        two = kernels.split_spans(chart, pcfg.exact.pairs)
         grown = leaves + (unary @ chart.reshape(len(unary), -1)).reshape(chart.shape) + two
         if np.array_equal(grown, chart):
             break
@@ -354,8 +349,6 @@ def token_class(
         InputError: neither ``lengths`` nor ``high`` is given, or both; no sentence is so short; or, without
             ``lengths``, the spectral radius is 1 or more.
     """
-    from truesource.grammar.inference._kernels.counts import class_masses
-
     if (lengths is None) == (high is None):
         raise InputError("give either a range of lengths or the longest sentence to cover")
     members = set(words)
@@ -371,7 +364,7 @@ def token_class(
             raise InputError(f"no sentence of this grammar has at most {top} tokens; cover longer ones")
     exact = pcfg.exact
     plain, marked = (np.asarray(exact.emission @ share) for share in (1.0 - inside, inside))
-    masses = class_masses(top, plain, marked, table, exact.pairs, exact.unary_closure)
+    masses = kernels.class_masses(top, plain, marked, table, exact.pairs, exact.unary_closure)
     joint = masses[:, pcfg.start, :] / z
     if lengths is not None:
         joint[: lengths.low] = 0.0
@@ -396,10 +389,7 @@ def removed_mass(pcfg: PCFG, sentences: Iterable[Sequence[str]], lengths: Length
 
 
 def held_out_log_probs(
-    pcfg: PCFG,
-    test: Sequence[Sequence[str]],
-    train: Iterable[Sequence[str]],
-    lengths: LengthRange | None = None,
+    pcfg: PCFG, test: Sequence[Sequence[str]], train: Iterable[Sequence[str]], lengths: LengthRange | None = None
 ) -> FloatArray:
     """Ln P(sentence | it is not one of ``train``), (N,) nats: exact scores of a test set without training sentences.
 

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, SparseRows
+from truesource.grammar.inference._kernels import posterior as kernels
 from truesource.grammar.inference.batch import NothingLeftError, require_memory
 from truesource.grammar.inference.rules import child_rules, sparse_rows
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -165,8 +166,6 @@ class Posterior:
 
         Top-down from the inside chart (Goodman 1998, section 4.4); unary chains step by step, any number of rounds.
         """
-        from truesource.grammar.inference._kernels import posterior as kernels
-
         known = tables(self.pcfg.exact)
         states, arity = kernels.sample(rng, self.chart, len(self.sentence), self.pcfg.start, known.binary, known.unary)
         return tree_of([self.pcfg.symbols[a] for a in states.tolist()], arity.tolist(), self.sentence)
@@ -186,8 +185,6 @@ def posterior(pcfg: PCFG, sentence: Sequence[str], allowed: BoolArray | None = N
             not fit the memory of this machine, or, with everything allowed, more than 1e-10 of its probability is in
             derivations that they have no room for.
     """
-    from truesource.grammar.inference._kernels import posterior as kernels
-
     exact = pcfg.exact
     known = tables(exact)
     words = pcfg.encode(sentence)
@@ -345,8 +342,6 @@ def max_rule_charts(found: Posterior, least: float = math.inf) -> RuleCharts:
     No factor exceeds the probability that its span is a constituent, nor 1: a tree whose product is at least
     ``smallest`` is better than all those that use a less probable span, which are left out.
     """
-    from truesource.grammar.inference._kernels import posterior as kernels
-
     exact, known = found.pcfg.exact, tables(found.pcfg.exact)
     start = int(known.state_label[found.pcfg.start])
     smallest = SMALLEST_SPAN if least == math.inf else min(SMALLEST_SPAN, 0.5 * math.exp(least))
@@ -367,19 +362,16 @@ def max_rule_charts(found: Posterior, least: float = math.inf) -> RuleCharts:
 def max_span_tree(found: Posterior) -> tuple[Tree, float]:
     """The coarse tree with the greatest expected number of correct labelled spans, and that number.
 
-    The labelled recall algorithm of Goodman (1996), "Parsing algorithms and metrics": a binary tree in which
-    every span has its most probable label, tags included; the tree may use rules that the grammar does not
-    have. Unary chains are his criterion with wrong spans counted against right ones: a span has all labels
-    of probability above 1/2, one label in any case, and the bracketing is chosen by the sum of
-    ``P - 1/2``. In a chain the label that more often stands above another is put above it; the start label
-    is on top, the tag (the most probable one) at the bottom.
+    The labelled recall algorithm of Goodman (1996), "Parsing algorithms and metrics": a binary tree in which every span
+    has its most probable label, tags included; the tree may use rules that the grammar does not have. Unary chains are
+    his criterion with wrong spans counted against right ones: a span has all labels of probability above 1/2, one label
+    in any case, and the bracketing is chosen by the sum of ``P - 1/2``. In a chain the label that more often stands
+    above another is put above it; the start label is on top, the tag (the most probable one) at the bottom.
 
     Returns:
         A binarised tree with treebank labels (``@`` ones too), and the expected number of its labelled spans
         that a derivation drawn from the posterior has.
     """
-    from truesource.grammar.inference._kernels import posterior as kernels
-
     known, n = tables(found.pcfg.exact), len(found)
     table, tags = found.label_table, found.tags
     likely = np.where(table > 0.5, table - 0.5, 0.0).sum(axis=1)

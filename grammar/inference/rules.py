@@ -136,10 +136,8 @@ def closure(matrix: FloatArray, what: str) -> FloatArray:
     Raises:
         InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
     """
-    from truesource.grammar.inference._kernels.counts import star
-
     found = np.array(matrix, dtype=np.float64)
-    if not star(found):
+    if not kernels.star(found):
         raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
     return found
 

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference import rules as closure
+from truesource.grammar.inference._kernels.counts import star
 from truesource.grammar.inference.rules import (
     length_masses,
     lexical_matrix,
@@ -195,8 +196,6 @@ def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32
 
 def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64] | None:
     """``(I - Un)^-1`` of the unary rules ``kept`` (Q,), (S, S), by component; None where one under- or overflows."""
-    from truesource.grammar.inference._kernels.counts import star
-
     n = len(pcfg.symbols)
     above, below = pcfg.unary[kept].T
     steps = csr_matrix((np.exp(pcfg.unary_logp[kept]), (above, below)), shape=(n, n))

@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 
 from truesource.grammar._kernels.rules import LengthTable, LexicalRules
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.expected import expected_counts, length_table, outside_masses, range_table
 from truesource.grammar.inference.rules import closure, left_corner_matrix, mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
@@ -105,10 +106,7 @@ def _conditioned(pcfg: PCFG, tags: IntArray, kinds: tuple[Kind, Kind], lengths: 
     for k in range(1, lengths.high):
         weight += left[k - 1].T @ after[k - 1]
     return PairWeights(
-        tags,
-        weight,
-        _at_start(right, rows, pcfg.start, lengths) / z,
-        _at_start(left, rows, pcfg.start, lengths) / z,
+        tags, weight, _at_start(right, rows, pcfg.start, lengths) / z, _at_start(left, rows, pcfg.start, lengths) / z
     )
 
 
@@ -179,7 +177,6 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
     """Batches of `masses_by_length` as they come: place of the first word, and masses (N+1, words of the batch)."""
     from joblib import Parallel, delayed
 
-    from truesource.grammar.inference._kernels.counts import occurrence
     from truesource.grammar.inference.batch import threads
     from truesource.grammar.support.printable import meter
 
@@ -189,7 +186,7 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
     def task(some: IntArray) -> FloatArray:
         words = emission[:, some]
         lexical = LexicalRules(words.indptr.astype(np.int32), words.indices.astype(np.int32), words.data)
-        found: FloatArray = occurrence(table, pcfg.start, lexical, exact.pairs, chains)
+        found: FloatArray = kernels.occurrence(table, pcfg.start, lexical, exact.pairs, chains)
         return found
 
     parts = [ids[at : at + WIDTH] for at in range(0, len(ids), WIDTH)]
@@ -240,8 +237,6 @@ def _solve(
     pcfg: PCFG, inner: IntArray, mass: FloatArray, jacobian: FloatArray, counts: FloatArray, direct: FloatArray
 ) -> FloatArray:
     """Mass of the start symbol with each word of ``direct`` (S', W), (W,)."""
-    from truesource.grammar.inference._kernels.counts import products
-
     n = len(pcfg.symbols)
     start = int(np.searchsorted(inner, pcfg.start))
     value = np.minimum(counts @ direct, mass)
@@ -255,7 +250,7 @@ def _solve(
             inverse = closure(mean_matrix(pcfg, full)[np.ix_(inner, inner)], "mean matrix")
         square = np.zeros((n, len(active)))
         square[inner] = value
-        residual = value - direct[:, active] - jacobian @ value + products(square, pcfg.exact.pairs)[inner]
+        residual = value - direct[:, active] - jacobian @ value + kernels.products(square, pcfg.exact.pairs)[inner]
         step = inverse @ residual
         value = np.clip(value - step, 0.0, mass)
         settled = (np.abs(step) <= 1e-13 * value + 1e-300).all(axis=0) | (turn == ROUNDS - 1)

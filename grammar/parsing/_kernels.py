@@ -2,10 +2,9 @@
 
 The grammar of the first pass is small and nearly every symbol can cover nearly every span, so a batch of sentences goes
 through it side by side: `truesource.grammar._kernels.kernel.WIDTH` of them, one to a lane, each with as many words as
-it has. Lanes never mix, so what is found for a sentence does not depend on the others. Span ``(i, j)`` has number
-``j (j-1) / 2 + i`` and, in each lane, a power of two of its own, as in
-`truesource.grammar.inference._kernels.posterior`. Charts are flat: entry ``(span S + a) lanes + w`` is of symbol a in
-lane w.
+it has. Lanes never mix, so what is found for a sentence does not depend on the others. Span ``(i, j)`` has number ``j
+(j-1) / 2 + i`` and, in each lane, a power of two of its own, as in `truesource.grammar.inference._kernels.posterior`.
+Charts are flat: entry ``(span S + a) lanes + w`` is of symbol a in lane w.
 
 Edges are the ways in which one symbol can be rewritten over one span. They come in columns, (E,) each: split point,
 left child, right child, weight of the edge itself and score of the best tree with the edge on top, in nats. A unary

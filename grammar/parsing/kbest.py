@@ -27,6 +27,7 @@ import numpy as np
 from truesource.grammar.inference.exact import ViterbiCharts, viterbi_charts
 from truesource.grammar.inference.posterior import Posterior, RuleCharts, coarse_rules, max_rule_charts, tables
 from truesource.grammar.inference.rules import child_rules, reachable, unary_matrix
+from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
@@ -371,8 +372,6 @@ class _CoarseRewrites:
         return self._below[symbol]
 
     def edges(self, place: Place, least: float) -> EdgeList:
-        from truesource.grammar.parsing import _kernels as kernels
-
         best, below = self.charts.best, self.charts.below
         chart, closed = self.found.chart, self.found.closed
         return _sorted(
@@ -406,8 +405,6 @@ class _DerivationRewrites:
         return self._below[symbol]
 
     def edges(self, place: Place, least: float) -> EdgeList:
-        from truesource.grammar.parsing import _kernels as kernels
-
         return _sorted(
             *kernels.derivation_edges(
                 place, least, self.charts.best, self.charts.words, self.binary, self.unary, self.lexicon

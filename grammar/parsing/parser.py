@@ -22,6 +22,7 @@ from truesource.grammar.inference.batch import NothingLeftError, TooLongError, r
 from truesource.grammar.inference.exact import viterbi_tree
 from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree, posterior, tables
 from truesource.grammar.parsing import ParseMethod, Search
+from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
 from truesource.grammar.parsing.samples import ScoredTree, posterior_samples, scored_trees
 from truesource.grammar.pcfg import PCFG
@@ -110,8 +111,6 @@ class CoarseToFine:
         Raises:
             TooLongError: the chart of a sentence does not fit the memory of this machine.
         """
-        from truesource.grammar.parsing import _kernels as kernels
-
         require_memory(longest := max(map(len, sentences), default=0), self._bytes(longest))
         order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
         for first in range(0, len(order), WIDTH):
@@ -155,8 +154,6 @@ class CoarseToFine:
         Raises:
             NothingLeftError: no derivation is left of the sentence.
         """
-        from truesource.grammar.parsing import _kernels as kernels
-
         allowed: BoolArray = np.zeros((0, 0), dtype=np.bool_)
         n_spans = len(sentence) * (len(sentence) + 1) // 2
         last = len(self._levels) - 1

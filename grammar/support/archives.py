@@ -60,12 +60,7 @@ def integers(columns: int | None = None) -> ArrayKind:
 
 
 def read_arrays(
-    path: str | Path,
-    kinds: Mapping[str, ArrayKind],
-    *,
-    what: str = "this file",
-    remedy: str,
-    others: bool = True,
+    path: str | Path, kinds: Mapping[str, ArrayKind], *, what: str = "this file", remedy: str, others: bool = True
 ) -> dict[str, NDArray[Any]]:
     """Read some arrays of an ``.npz`` file.
 

@@ -17,10 +17,9 @@ from truesource.grammar.support.printable import message as shown
 class InputError(ValueError):
     """Something that was given (a file, a setting, a grammar) cannot be used.
 
-    The message is one sentence: what is wrong and what to do. With ``path`` (and ``line``, counted
-    from 1) it ends in ``(path:line)``. Control characters of what it quotes are escaped,
-    and long quotes are shortened.
-    The command prints it without a traceback and exits with 2.
+    The message is one sentence: what is wrong and what to do. With ``path`` (and ``line``, counted from 1) it ends in
+    ``(path:line)``. Control characters of what it quotes are escaped, and long quotes are shortened. The command prints
+    it without a traceback and exits with 2.
 
     ``code`` is the kind of error. Code and tests that depend on the kind compare it, never the sentence, which may be
     worded anew:

@@ -189,13 +189,7 @@ _SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether somethi
 
 def _bar(*, shown: bool) -> Progress:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
         TextColumn("{task.description}", markup=False),

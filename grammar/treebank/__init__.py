@@ -394,12 +394,4 @@ def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treeban
     return replace(bank, trees=kept), replace(bank, trees=held)
 
 
-__all__ = [
-    "Binarisation",
-    "Normalisation",
-    "Refusal",
-    "Treebank",
-    "TreebankStatistics",
-    "signature",
-    "splice",
-]
+__all__ = ["Binarisation", "Normalisation", "Refusal", "Treebank", "TreebankStatistics", "signature", "splice"]

@@ -1,10 +1,9 @@
 """Binarise trees, with horizontal and vertical Markov orders, so that it can be undone exactly; and heads of nodes.
 
 A rule for heads is a list of steps, tried in order: a step names the side the search starts from and the labels it
-accepts, and the first child it accepts is the head. The table is ours; what it encodes are the usual
-choices for the Penn annotation (finite verb or its phrase heads a clause, rightmost noun a noun phrase,
-preposition a prepositional phrase). ``V``, ``N``, ``P``, ``D`` and their like (``Vt``, ``Det``, ``Prep``) count as
-the tags they stand for.
+accepts, and the first child it accepts is the head. The table is ours; what it encodes are the usual choices for the
+Penn annotation (finite verb or its phrase heads a clause, rightmost noun a noun phrase, preposition a prepositional
+phrase). ``V``, ``N``, ``P``, ``D`` and their like (``Vt``, ``Det``, ``Prep``) count as the tags they stand for.
 
 `known_head` answers only for labels that the table knows: where no step applies, the head is the first child, from
 the left, labelled as its parent, and of Penn's own labels else the outermost child that is not punctuation (the last
@@ -152,11 +151,10 @@ class Binarisation:
 
     Nodes of one or two children keep their shape: unary chains and preterminals are untouched.
 
-    An intermediate node of ``X`` is named ``@X``, followed by one ``[C]`` for each of the ``horizontal``
-    siblings that were split off last (in text order); order 0 gives one ``@X`` for each ``X``, order
-    None (no limit) makes the relative-frequency grammar equal to that of the unbinarised trees. In
-    direction ``head``, orders other than 0 also name the head, ``[=H]``, and mark the side of each
-    sibling, ``[<C]`` or ``[>C]`` (in the order of splitting).
+    An intermediate node of ``X`` is named ``@X``, followed by one ``[C]`` for each of the ``horizontal`` siblings that
+    were split off last (in text order); order 0 gives one ``@X`` for each ``X``, order None (no limit) makes the
+    relative-frequency grammar equal to that of the unbinarised trees. In direction ``head``, orders other than 0 also
+    name the head, ``[=H]``, and mark the side of each sibling, ``[<C]`` or ``[>C]`` (in the order of splitting).
 
     A ``vertical`` order of 2 appends ``^P`` to every phrasal label but the top one, with P the parent's label
     in the original tree; order 3 the grandparent too, and so on. Preterminals are not annotated, and

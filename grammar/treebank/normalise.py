@@ -21,24 +21,7 @@ NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
 
 #: Endings that a signature names where three letters or more stand before; the first that fits.
-_ENDINGS = (
-    "ness",
-    "ment",
-    "ing",
-    "ion",
-    "ity",
-    "est",
-    "ous",
-    "ive",
-    "ful",
-    "ble",
-    "ed",
-    "er",
-    "al",
-    "ly",
-    "y",
-    "s",
-)
+_ENDINGS = ("ness", "ment", "ing", "ion", "ity", "est", "ous", "ive", "ful", "ble", "ed", "er", "al", "ly", "y", "s")
 _OTHER_SPACE = re.compile(r"\s")
 
 
@@ -58,8 +41,7 @@ class Normalisation:
     """
 
     strip_empty: Annotated[
-        bool,
-        Field(description="Remove traces (-NONE-) and the like, and nodes that become empty."),
+        bool, Field(description="Remove traces (-NONE-) and the like, and nodes that become empty.")
     ] = True
     strip_functions: Annotated[
         bool, Field(description="Cut labels to the category, as the convention says: NP-SBJ=2 becomes NP.")

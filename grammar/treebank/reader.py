@@ -71,8 +71,7 @@ def read_file(path: str | Path, skipped: str | None = None) -> Iterator[tuple[in
     empty outer label, as in ``( (S ...))``, is the empty string. Trees may share nodes.
 
     Raises:
-        InputError: the file is missing, not UTF-8, a damaged gzip file, or not a bracketing (see
-            `read_lines`).
+        InputError: the file is missing, not UTF-8, a damaged gzip file, or not a bracketing (see `read_lines`).
     """
     path = Path(path)
     return read_lines(read_text_lines(path), path, skipped)
@@ -186,9 +185,7 @@ def _childless(label: str, source: str | Path | None, line: int) -> InputError:
 
 def _beside(word: str, label: str, source: str | Path | None, line: int) -> InputError:
     return InputError(
-        f"the word {word[:40]!r} stands beside other children of {label!r}; a word must be an only child",
-        source,
-        line,
+        f"the word {word[:40]!r} stands beside other children of {label!r}; a word must be an only child", source, line
     )
 
 
@@ -283,9 +280,8 @@ def dataset_column(dataset: Any, column: str, split: str | None) -> tuple[str, I
     """(Source, trees with their row number from 1) from bracketings in a column; a row may hold many trees.
 
     Args:
-        dataset: a `datasets.Dataset` or `DatasetDict`, an iterable of rows (mappings), or the path of a
-            folder written by ``save_to_disk``, a Parquet file, a folder of Parquet files, or a JSON-lines
-            file.
+        dataset: a `datasets.Dataset` or `DatasetDict`, an iterable of rows (mappings), or the path of a folder written
+            by ``save_to_disk``, a Parquet file, a folder of Parquet files, or a JSON-lines file.
         column: its name.
         split: which part of a `DatasetDict`.
 

@@ -36,12 +36,7 @@ class SplitMerge:
         float, Field(ge=0.0, le=1.0, description="Share of the pairs of siblings of a split that are merged back.")
     ] = 0.5
     noise: Annotated[
-        float,
-        Field(
-            ge=0.0,
-            lt=1.0,
-            description="Largest relative change of a score when a split copies it.",
-        ),
+        float, Field(ge=0.0, lt=1.0, description="Largest relative change of a score when a split copies it.")
     ] = 0.2
     smoothing: Annotated[
         Literal["dirichlet", "fixed"],

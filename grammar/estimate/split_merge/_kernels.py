@@ -1,9 +1,8 @@
 """Kernels: passes over the trees of a forest, what merging sibling substates would cost, and loops over the rules.
 
-A batch is a run of nodes with one base rule A -> B C, so its nodes share every probability: vectors of up to
-WIDTH nodes are turned around, substate by node, and each rule probability that is not zero is one
-multiplication along the nodes. ``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair are taken
-as zero.
+A batch is a run of nodes with one base rule A -> B C, so its nodes share every probability: vectors of up to WIDTH
+nodes are turned around, substate by node, and each rule probability that is not zero is one multiplication along the
+nodes. ``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair are taken as zero.
 
 Dense rules: ``rules`` (R, 5) holds per base rule its position in the flat array, n_A, n_B, n_C and the first row of
 A (see `parameters.Layout`). Sparse ones: see `Entries`.

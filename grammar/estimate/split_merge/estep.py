@@ -158,8 +158,7 @@ def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...],
     """Binarised trees as forests of about 100,000 tokens each.
 
     Returns:
-        The forests, and the number of trees left out because they use a rule or word that the table
-        does not have.
+        The forests, and the number of trees left out because they use a rule or word that the table does not have.
     """
     forests: list[Forest] = []
     builder, unknown = _Builder(table), 0

@@ -22,14 +22,13 @@ from truesource.grammar.support.errors import InputError
 class Induced:
     """A grammar induced from trees, and one record per EM iteration.
 
-    Each record has ``cycle`` (0 is the relative-frequency grammar), ``phase`` (``start``, ``split``,
-    ``merge``, ``smooth``), ``iteration`` (0 is where the phase starts, before its first update),
-    ``log_likelihood`` (nats per token of the training trees), ``unsmoothed`` (the same between the M-step
-    and its smoothing; None outside that phase), ``held_out`` (nats per token of those held-out trees that are
-    possible; None without any), ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``rules`` (with a
-    probability above zero).
-    In lexicon mode ``parse`` the trees of the trace have rare words replaced by their classes; the likelihoods in
-    the grammar's ``meta`` are of the words themselves, and of the classes of held-out words never seen.
+    Each record has ``cycle`` (0 is the relative-frequency grammar), ``phase`` (``start``, ``split``, ``merge``,
+    ``smooth``), ``iteration`` (0 is where the phase starts, before its first update), ``log_likelihood`` (nats per
+    token of the training trees), ``unsmoothed`` (the same between the M-step and its smoothing; None outside that
+    phase), ``held_out`` (nats per token of those held-out trees that are possible; None without any),
+    ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``rules`` (with a probability above zero). In
+    lexicon mode ``parse`` the trees of the trace have rare words replaced by their classes; the likelihoods in the
+    grammar's ``meta`` are of the words themselves, and of the classes of held-out words never seen.
     """
 
     pcfg: PCFG

@@ -347,10 +347,7 @@ def split_merge(
 
 def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
     """How well a grammar fits its trees, and those held out where there are some."""
-    found: dict[str, Any] = {
-        "log_likelihood_per_token": training.per_token,
-        "impossible_trees": training.impossible,
-    }
+    found: dict[str, Any] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
     if held_out_trees:
         found["held_out"] = {
             "trees": held_out_trees,

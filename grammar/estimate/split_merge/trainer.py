@@ -111,10 +111,9 @@ def _merge_tree(tree: SplitTree, new: dict[int, int], merged: set[int]) -> Split
 def split(parameters: Parameters, noise: float, generator: np.random.Generator) -> Parameters:
     """Split every substate of every symbol but the start symbol in two.
 
-    A rule's probability is shared equally among the copies of its children and changed by up to
-    ``noise`` (relative), up for one member of a pair and down for the other: over the two copies of the
-    first child that was split or, in a lexical rule, over the two copies of the parent. Substate ``k``
-    becomes ``2k`` and ``2k + 1``.
+    A rule's probability is shared equally among the copies of its children and changed by up to ``noise`` (relative),
+    up for one member of a pair and down for the other: over the two copies of the first child that was split or, in a
+    lexical rule, over the two copies of the parent. Substate ``k`` becomes ``2k`` and ``2k + 1``.
 
     Args:
         parameters: the grammar before.
@@ -123,8 +122,7 @@ def split(parameters: Parameters, noise: float, generator: np.random.Generator) 
     """
     factor = [1] + [2] * (len(parameters.trees) - 1)
     layout = Layout(
-        parameters.layout.table,
-        tuple(n * f for n, f in zip(parameters.layout.substates, factor, strict=True)),
+        parameters.layout.table, tuple(n * f for n, f in zip(parameters.layout.substates, factor, strict=True))
     )
     factor.append(1)  # serves index -1: no child
     scores = np.empty(layout.size)
@@ -234,11 +232,7 @@ class SplitMergeTrainer:
         return config.prior_rules / (uses + config.prior_rules), config.prior_lexicon / (uses + config.prior_lexicon)
 
     def _record(
-        self,
-        rules: SparseRules,
-        when: tuple[int, str, int],
-        score: Likelihood,
-        unsmoothed: Likelihood | None,
+        self, rules: SparseRules, when: tuple[int, str, int], score: Likelihood, unsmoothed: Likelihood | None
     ) -> None:
         cycle, phase, iteration = when
         held_out = self._validation.score(rules)

@@ -15,14 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar._kernels.rules import (
-    CausalPass,
-    ChartRules,
-    LexicalRules,
-    PairRules,
-    RuleGroups,
-    SparseRows,
-)
+from truesource.grammar._kernels.rules import CausalPass, ChartRules, LexicalRules, PairRules, RuleGroups, SparseRows
 
 
 @kernel(fastmath={"contract"})

@@ -406,9 +406,8 @@ def viterbi(words, allowed, chains: SparseRows, pairs: PairRules, lexicon: Lexic
     probabilities; ``chains`` are the rows of the max-product unary closure.
 
     Returns:
-        best (spans, S); chain (spans, S), the state at the lower end of the best unary chain; rule (spans, S) and
-        split (spans, S), the best rule of that state (as it stands *below* its chains) and its split point, -1 where
-        lexical.
+        best (spans, S); chain (spans, S), the state at the lower end of the best unary chain; rule (spans, S) and split
+        (spans, S), the best rule of that state (as it stands *below* its chains) and its split point, -1 where lexical.
     """
     chain_start, chain_column, chain_logp = chains
     _, pair_right, by_left, rule_start, parent, logp = pairs

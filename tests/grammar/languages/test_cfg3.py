@@ -62,7 +62,7 @@ Triples = dict[tuple[str, tuple[str, ...]], float]
 def table(grammar: PCFG) -> Triples:
     """Every rule with its probability, by the names of its symbols and words."""
     found: Triples = {}
-    for (rules, logp), kind in zip(grammar.support.archives(), ("binary", "unary", "lexical"), strict=True):
+    for (rules, logp), kind in zip(grammar.tables(), ("binary", "unary", "lexical"), strict=True):
         names = grammar.terminals if kind == "lexical" else grammar.symbols
         for (parent, *below), value in zip(rules.tolist(), np.exp(logp).tolist(), strict=True):
             found[grammar.symbols[parent], tuple(names[child] for child in below)] = value
