@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BeforeValidator, Field, with_config
+from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.plan import Overlap, Trees, parse_transform
@@ -30,8 +30,6 @@ from truesource.grammar.support.records import (
 
 FORMAT = "truesource corpus"
 FORMAT_VERSION = 4
-#: of earlier corpora, whose ``call.trees`` is true or false, and which have no column ``split``; 3: text is transformed
-EARLIER_VERSIONS = (2, 3)
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
 
 
@@ -42,10 +40,6 @@ def _length_range(text: str) -> str:
 
 def _transform(text: str) -> str:
     return str(parse_transform(text))
-
-
-def _trees(value: Any) -> Any:
-    return {True: "ids", False: "none"}[value] if isinstance(value, bool) else value
 
 
 Lengths = Annotated[str, AfterValidator(_length_range)]  #: such as ``4..30``
@@ -61,10 +55,10 @@ class Call(TypedDict):
     lengths: Lengths | None
     overlap: Overlap
     max_height: Positive | None
-    trees: Annotated[Trees, BeforeValidator(_trees)]
+    trees: Trees
     string_logprob: bool
     ids: bool
-    split: NotRequired[bool]
+    split: bool
     shard_size: Positive
     transform: NotRequired[Transform]
     start: NotRequired[str]
@@ -232,7 +226,7 @@ def read_symbol_key(file: Path) -> SymbolKey:
 
 
 def _check_version(version: int, file: Path | None) -> None:
-    if version not in (*EARLIER_VERSIONS, FORMAT_VERSION):
+    if version != FORMAT_VERSION:
         raise InputError(f"expecting format version {FORMAT_VERSION} of a corpus, got {version}; {_REMEDY}", file)
 
 
@@ -248,8 +242,7 @@ def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
         raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
     optional = {"different": None, "overlap": None, "excluded": None}
     splits = {name: {**optional, **split} for name, split in record["splits"].items()}
-    call = {"split": False, **record["call"]}
-    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "call": call, "splits": splits}
+    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "splits": splits}
 
 
 _ROWS = {

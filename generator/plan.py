@@ -278,10 +278,7 @@ class Plan:
         """The plan that ``record.json`` tells of."""
         fields = {name: call[name] for name in ("splits", "seed", "overlap", "max_height", "shard_size")}
         lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
-        trees, split = call["trees"], call.get("split", False)  # earlier records: true or false, and no column split
-        if isinstance(trees, bool):
-            trees = "ids" if trees else "none"
-        columns = Columns(trees, call["string_logprob"], call["ids"], split)
+        columns = Columns(*(call[name] for name in ("trees", "string_logprob", "ids", "split")))
         transform = parse_transform(call["transform"]) if "transform" in call else None
         return cls(lengths=lengths, columns=columns, transform=transform, **fields)
 

@@ -466,6 +466,7 @@ def test_bad_records(copy):
         ("[" * 100_000, "recursion limit"),
         ("[]", "record of this corpus is damaged"),
         (json.dumps({**record, "format_version": 99}), "format version 4 of a corpus, got 99"),
+        (json.dumps({**record, "format_version": 3}), "format version 4 of a corpus, got 3"),
         (json.dumps({k: v for k, v in record.items() if k != "shards"}), "shards: this key is missing"),
         (changed(record, ["call", "lengths"], "long"), "call.lengths: "),
         (changed(record, ["call", "trees"], "yes"), "call.trees: "),

@@ -200,7 +200,6 @@ class TraceRow(TypedDict):
     held_out_impossible: NotRequired[Count | None]
     substates: NotRequired[Count]
     rules: NotRequired[Count]
-    seconds: NotRequired[float]  # in traces of earlier versions
 
 
 @with_config(STRICT)
