@@ -40,8 +40,7 @@ from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.measure import require_pieces
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray

@@ -25,11 +25,10 @@ from scipy.stats import binomtest
 
 from truesource.evaluation.measures.bootstrap import resampled_ratio, resampled_sums
 from truesource.evaluation.measures.contrast import SeedSums, difference
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 
 METHODS = ("sentences", "clusters", "parts *")
 WANTED, LARGEST_SIZE = (0.93, 0.97), 0.07

@@ -16,11 +16,11 @@ from nltk.grammar import Nonterminal, ProbabilisticProduction
 from nltk.parse.pchart import InsideChartParser
 
 from truesource import english
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 
 LENGTHS = LengthRange(6, 25)
 

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from truesource import PCFG, Tree, experiment, language
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.entropy import derivational_entropy
-from truesource.grammar.languages import languages, parse, presets, reference
-from truesource.grammar.languages.shared.description import parameters
+from truesource.grammar.inference.expected import derivational_entropy
+from truesource.grammar.languages import languages, parameters, parse, presets, reference
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.files import write_json, write_text
 from truesource.report.figures import MODEL, TRUTH, figure, standalone, to_svg
 

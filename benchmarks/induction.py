@@ -22,19 +22,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.estimate.rules import RuleTable
-from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.estimate.split_merge.encode import encode
-from truesource.grammar.estimate.split_merge.estep import likelihood
+from truesource.grammar.estimate.relative_frequency import RuleTable
+from truesource.grammar.estimate.split_merge import SplitMerge
+from truesource.grammar.estimate.split_merge.estep import encode, likelihood
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.arrays import random_state
+from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, Treebank
 

@@ -62,9 +62,9 @@ class Figures:
 
 def grammar_text(n: int) -> str:
     from truesource.embedded import english
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(english(), LengthRange(6, 25))
     return "\n".join(map(" ".join, sampler.sentences(sampler.draw(n, random_state(1)))))

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Exact
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 
 LENGTHS = LengthRange(200, 400)
 FIXED = 245  #: tokens of the strings of one length

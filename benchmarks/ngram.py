@@ -24,9 +24,9 @@ PEER_HELD_OUT = 50  #: of which the peer scores so many; its Kneser-Ney reads al
 
 def sentences(n: int, seed: int) -> list[list[str]]:
     from truesource.embedded import english
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(english(), LengthRange(6, 25))
     return sampler.sentences(sampler.draw(n, random_state(seed)))
@@ -55,7 +55,7 @@ def ours(n: int, order: int, smoothing: Any) -> Row:
         trie = count_ngrams(stream, order, n_tokens=len(v), bos=v.bos, eos=v.eos)
         return NgramModel(adjust(trie, smoothing), smoothing, tokenizer, "ours")
 
-    from truesource.generator.interface.frame import ScoringFrame
+    from truesource.generator.language_model import ScoringFrame
 
     text, held_out = sentences(n, 1), sentences(HELD_OUT, 2)
     make(text[:100]).score(held_out[:10], ScoringFrame())  # compiled before the clock runs

@@ -17,12 +17,12 @@ import numpy as np
 from numba import njit
 from shapes import PUBLISHED, split_grammar
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import MAX_WIDTH, threads
 from truesource.grammar.inference.rules import rule_groups
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 
 LENGTHS = LengthRange(8, 25)  #: their mean is about 13 words, as that of the published corpus
 

@@ -45,9 +45,8 @@ class Measured(NamedTuple):
 
 def ours(grammar: str, sentences: list[list[str]], *, exact: bool, thresholds: Sequence[float] | None) -> Measured:
     """Parse in this process."""
-    from truesource.grammar.parsing.method import ParseMethod
-    from truesource.grammar.parsing.parser import Parse, Parser
-    from truesource.grammar.parsing.pruning import THRESHOLDS
+    from truesource.grammar.parsing import ParseMethod
+    from truesource.grammar.parsing.parser import THRESHOLDS, Parse, Parser
     from truesource.grammar.pcfg import PCFG
 
     parser = Parser(PCFG.load(grammar), ParseMethod.MAX_RULE, exact=exact, thresholds=thresholds or THRESHOLDS)
@@ -128,10 +127,10 @@ def report_errors(lengths: Sequence[int], exact: Measured, others: Sequence[Meas
 
 def growth(grammar: str, lengths: Sequence[int], each: int = 4) -> None:
     """Seconds a sentence of sentences drawn at each length."""
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.arrays import random_state
 
     pcfg = PCFG.load(grammar)
     print(f"\n{'words':>8}{'pruned ms':>12}{'exact ms':>12}{'pruned MB':>12}{'exact MB':>12}")

@@ -13,13 +13,12 @@ import time
 import numpy as np
 from genlm.grammar import CFG, EarleyLM, Float
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.treebank import Treebank
 from truesource.grammar.treebank.normalise import Normalisation
 

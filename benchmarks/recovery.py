@@ -17,17 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from truesource.embedded import english
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
-from truesource.grammar.estimate.rules import RuleTable
-from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.estimate.split_merge.encode import encode
+from truesource.grammar.estimate.relative_frequency import RuleTable
+from truesource.grammar.estimate.split_merge import SplitMerge
+from truesource.grammar.estimate.split_merge.estep import encode
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
+from truesource.grammar.support.printable import meter
 from truesource.grammar.treebank import Binarisation, Treebank
 
 SEED = 1

@@ -18,13 +18,13 @@ from recovery import HELD_OUT, SEED, compare
 
 from truesource.embedded import english
 from truesource.evaluation.measures.brackets import compare_brackets
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
-from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.train import split_merge
-from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.parsing import ParseMethod
 from truesource.grammar.parsing.parser import Parse, Parser
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, Treebank
 

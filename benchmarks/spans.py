@@ -19,12 +19,11 @@ from statistics import median
 
 import numpy as np
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Exact
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, random_state
 
 DEEP, OTHERS = LengthRange(200, 600), LengthRange(6, 25)  #: tokens of the strings
 Scores = Callable[[Exact], Sequence[FloatArray]]

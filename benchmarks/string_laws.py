@@ -12,11 +12,11 @@ import argparse
 import numpy as np
 from recovery import SEED, compare
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import range_table
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 
 
 def main() -> None:

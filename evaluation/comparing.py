@@ -18,9 +18,8 @@ from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import one_line
-from truesource.grammar.support.result_records import SHOWN, ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import SHOWN, ResultRecords, one_line
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 #: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
 #: them do not compare

@@ -24,7 +24,7 @@ from truesource.evaluation.measures.brackets import (
     tagged_words,
 )
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 #: measures that are ratios of sums over sentences, and those that are shares of sentences

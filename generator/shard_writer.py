@@ -1,28 +1,146 @@
-"""One shard of a corpus: its sentences drawn, told apart by their hashes, and written."""
+"""One shard of a corpus: its sentences drawn, told apart by their hashes, and written; and what splits share.
+
+A split whose sentences may not be in a set S follows ``P(w) / (1 - P(S))``: every sentence's log probability rises by
+``-ln(1 - P(S))``, where P is conditioned on length as the corpus is.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.arrow_columns import Spelling, spell
-from truesource.generator.corpus_record import ShardEntry
-from truesource.generator.derivations import Derivations
-from truesource.generator.plan import Columns, Shard
-from truesource.generator.random_streams import random_state
-from truesource.generator.sampler import Sampler
-from truesource.generator.transforms import Transform
-from truesource.grammar.support.arrays import BoolArray
+from truesource.generator._kernels import sentence_hashes, spell_words
+from truesource.generator.columns import offsets, packed, strings
+from truesource.generator.corpus_record import ShardEntry, SymbolKey
+from truesource.generator.plan import Columns, Shard, Transform, text_order
+from truesource.generator.sampler import Derivations, Reading, Sampler, read_brackets
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, write_json
+from truesource.grammar.support.parallel import Workers, run_each
+from truesource.grammar.support.printable import meter, too_few
 from truesource.grammar.support.records import read_record
+from truesource.grammar.tree import escaped
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How words and symbols stand in the files: no white space, no brackets in symbols, all different."""
+
+    words: tuple[str, ...]  #: (V,)
+    symbols: tuple[str, ...]  #: (S,)
+    labels: tuple[str, ...]  #: (S,) of the treebank; in brackets they are escaped
+
+    @classmethod
+    def of(cls, pcfg: PCFG) -> Spelling:
+        """Spell a grammar's words and symbols; nearly all stand as they are."""
+        words = _all_different([_no_space(word) for word in pcfg.terminals])
+        symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols])
+        return cls(words, symbols, pcfg.labels)
+
+    def key(self, pcfg: PCFG, *, ids: bool) -> SymbolKey:
+        """What reads the files back: symbols by number with their treebank labels, words that are spelled differently.
+
+        With ``ids`` also the words by number.
+        """
+        key: SymbolKey = {
+            "symbols": list(self.symbols),
+            "labels": list(pcfg.labels),
+            "original_symbols": {s: t for s, t in zip(self.symbols, pcfg.symbols, strict=True) if s != t},
+            "original_words": {s: t for s, t in zip(self.words, pcfg.terminals, strict=True) if s != t},
+        }
+        if ids:
+            key["words"] = list(self.words)
+        return key
+
+
+def _no_space(name: str) -> str:
+    return "".join("\N{OPEN BOX}" if c.isspace() else c for c in name) or "\N{EMPTY SET}"
+
+
+def _no_bracket(name: str) -> str:
+    return name.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def _all_different(names: list[str]) -> tuple[str, ...]:
+    taken = set(names)
+    if len(taken) == len(names):
+        return tuple(names)
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        while name in seen:
+            name += "\N{PRIME}"
+            if name not in taken:
+                break
+        seen.add(name)
+        names[i] = name
+    return tuple(names)
+
+
+def spell(
+    sampler: Sampler,
+    derivations: Derivations,
+    spelling: Spelling,
+    columns: Columns,
+    transform: Transform | None = None,
+    split: str = "train",
+) -> pyarrow.Table:
+    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, split, tree, string_logprob, ids.
+
+    A transform changes the order of the words in text and ids, nothing else.
+    """
+    import pyarrow as pa
+
+    rules, ends = derivations.rules, derivations.ends
+    leaves = originals = rules[rules >= sampler.first_lexical]
+    if transform is not None:
+        leaves = leaves[text_order(transform, derivations.n_tokens)]
+    bounds = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)])
+
+    def written(words: NDArray[np.int32]) -> pyarrow.Array:
+        return strings(*spell_words(words, bounds, sampler.left, sampler.first_lexical, *packed(spelling.words)))
+
+    table = {
+        "text": written(leaves),
+        "n_tokens": pa.array(derivations.n_tokens),
+        "logprob": pa.array(derivations.log_prob),
+    }
+    if columns.split:
+        table["split"] = pa.repeat(split, len(derivations.n_tokens))
+    if columns.trees != "none":
+        table["tree"] = pa.ListArray.from_arrays(offsets(ends), pa.array(sampler.node_codes(derivations)))
+    if columns.trees == "text":
+        text = table["text"] if transform is None else written(originals)
+        table["tree"] = _brackets(text, table["tree"], spelling)
+    if columns.string_logprob:
+        found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
+        table["string_logprob"] = pa.array(found)
+    if columns.ids:
+        table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
+    return pa.table(table)
+
+
+def _brackets(text: pyarrow.Array, nodes: pyarrow.Array, spelling: Spelling) -> pyarrow.Array:
+    """Trees as Penn brackets with treebank labels, one a sentence."""
+    import pyarrow as pa
+
+    reading = Reading.of(spelling.symbols, spelling.labels, coarse=True, binarised=False)
+    names = packed(tuple(map(escaped, reading.names)))
+    return read_brackets(pa.table({"text": text, "tree": nodes}), names, reading.dropped)
+
 
 POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
 MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones
@@ -91,8 +209,6 @@ class Drawing:
 
     def hashes_of(self, derivations: Derivations) -> Hashes:
         """64 bits (n,) that tell the sentences apart; two of 10 million agree by chance once in 370,000 corpora."""
-        from truesource.generator._kernels.text import sentence_hashes
-
         left, first = self.sampler.left, self.sampler.first_lexical
         return np.asarray(sentence_hashes(derivations.rules, derivations.ends, left, first))
 
@@ -165,3 +281,153 @@ def _whole(target: Path) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+AT_ONCE = 2**24  #: draws whose hashes are held at once
+
+
+def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
+    """Give each shard its sentences: the first different ones of a stream, in random splits, in the stream's order.
+
+    Returns:
+        The shards with ``picks``, and for the record how many sentences were drawn and how many were repetitions.
+
+    Raises:
+        InputError: the language has too few sentences.
+    """
+    wanted = sum(shard.sentences for shard in shards)
+    first = _first_occurrences(drawing, wanted, workers)
+    splits = list(dict.fromkeys(shard.split for shard in shards))
+    sizes = [sum(shard.sentences for shard in shards if shard.split == split) for split in splits]
+    of = np.repeat(np.arange(len(splits)), sizes)
+    np.random.Generator(np.random.PCG64(np.random.SeedSequence(drawing.seed, spawn_key=(POOL,)))).shuffle(of)
+    dealt = []
+    for i, split in enumerate(splits):
+        places = first[of == i]
+        start = 0
+        for shard in (shard for shard in shards if shard.split == split):
+            dealt.append(replace(shard, picks=_picks(places[start : start + shard.sentences], drawing.block)))
+            start += shard.sentences
+    drawn = int(first[-1]) + 1
+    return dealt, {"drawn": drawn, "repeated": drawn - wanted}
+
+
+def _picks(places: IntArray, block: int) -> tuple[tuple[int, BoolArray], ...]:
+    picks = []
+    for b in np.unique(places // block).tolist():
+        kept = np.zeros(block, dtype=np.bool_)
+        kept[places[places // block == b] - b * block] = True
+        picks.append((b, kept))
+    return tuple(picks)
+
+
+def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> IntArray:
+    """Places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,).
+
+    What is found does not depend on how many blocks are drawn at once. Raises as `deal`.
+    """
+    known: Hashes = np.empty(0, dtype=np.uint64)  # sorted
+    places: list[IntArray] = []
+    have, most = 0, -(-MOST_DRAWS * wanted // drawing.block)  # blocks drawn, and at most
+    more = -(-wanted // drawing.block)
+    with meter("finding different sentences", total=wanted) as progress:
+        while True:
+            more = min(more, most - have, max(1, AT_ONCE // drawing.block))
+            blocks = dict(run_each(partial(_hash_block, drawing), range(have, have + more), workers))
+            stream = np.concatenate([blocks[b] for b in range(have, have + more)])
+            found, at = np.unique(stream, return_index=True)
+            fresh = ~among(found, known)
+            progress.advance(min(len(known) + int(fresh.sum()), wanted) - min(len(known), wanted))
+            known = np.sort(np.concatenate([known, found[fresh]]))
+            places.append(np.sort(at[fresh]) + have * drawing.block)
+            have += more
+            missing, new = wanted - len(known), len(places[-1])
+            if missing <= 0:
+                return np.concatenate(places)[:wanted].astype(np.int64)
+            # new sentences only become rarer; ten standard errors above the last rate
+            at_best = (new + 10.0 * math.sqrt(new + 10.0)) / more * (most - have)
+            if missing > at_best:
+                raise InputError(
+                    f"only {len(known):,} different sentences in {have * drawing.block:,} draws, {wanted:,} were asked"
+                    " for; ask for fewer, or let sentences repeat"
+                )
+            more = min(2 * have, -(-missing * more // max(1, new)))
+
+
+def _hash_block(drawing: Drawing, block: int) -> tuple[int, Hashes]:
+    return block, drawing.hashes_of(drawing.pool(block))
+
+
+EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
+
+Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur there for the first time
+
+
+def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, float]]:
+    """How much of every other split also stands in ``reference``.
+
+    Gives, for each split, ``types`` (share of its different sentences) and ``tokens`` (share of all its sentences),
+    both 0 to 1.
+    """
+    known = np.unique(hashes[reference])
+    found = {}
+    for split, own in hashes.items():
+        if split != reference:
+            types = among(np.unique(own), known)
+            found[split] = {"types": float(types.mean()), "tokens": float(among(own, known).mean())}
+    return found
+
+
+def estimated(drawn: int, kept: int) -> dict[str, Any]:
+    """P(S) from ``drawn`` sentences of which ``kept`` were not in S, with the 95% interval of Wilson (1927), if any."""
+    from scipy.stats import binomtest  # takes half a second to import
+
+    test = binomtest(drawn - kept, drawn)
+    found = test.proportion_ci(0.95, method="wilson")
+    return {
+        "probability": float(test.statistic),
+        "interval": None if too_few(drawn) else [float(found.low), float(found.high)],
+        "exact": False,
+    }
+
+
+def new_sentences(drawing: Drawing, shards: Sequence[Shard], known: Hashes) -> tuple[list[Task], Hashes]:
+    """Where sentences that are not ``known`` occur for the first time, and all that are known then, sorted."""
+    hashes = [drawing.hashes(shard) for shard in shards]
+    joined = np.concatenate(hashes)
+    first = np.zeros(len(joined), dtype=np.bool_)
+    first[np.unique(joined, return_index=True)[1]] = True
+    first &= ~among(joined, known)
+    cuts = np.cumsum([len(part) for part in hashes])[:-1]
+    tasks = list(zip(shards, np.split(first, cuts), strict=True))
+    return tasks, np.union1d(known, joined)
+
+
+def exact_mass(drawing: Drawing, tasks: Sequence[Task], workers: Workers) -> float:
+    """P(S), given the length range, of the sentences of some tasks, each summed over all its derivations.
+
+    What is found for a shard is kept in its folder, so a stopped run goes on.
+    """
+    total = sum(int(new.sum()) for _, new in tasks)
+    masses: dict[str, float] = {}
+    with meter("exact probability of the sentences of earlier splits", total=total) as progress:
+        for name, mass, n in run_each(partial(_shard_mass, drawing), tasks, workers):
+            masses[name] = mass
+            progress.advance(n)
+    return float(np.sum([masses[shard.name] for shard, _ in tasks]))
+
+
+def _shard_mass(drawing: Drawing, task: Task) -> tuple[str, float, int]:
+    shard, new = task
+    file = drawing.partial / ".work" / f"{shard.name}.mass.json"
+    try:
+        mass = read_record(file, float, remedy="sum it again")
+    except InputError:
+        sampler = drawing.sampler
+        derivations = drawing.draw(shard)[0].take(new)
+        mass = 0.0
+        if len(derivations):
+            found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations), sampler.lengths)
+            mass = float(np.exp(found).sum())
+        write_json(file, mass)
+    return shard.name, mass, int(new.sum())

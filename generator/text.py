@@ -1,13 +1,30 @@
-"""Reading plain text: one tokenised sentence, or one document, a line."""
+"""Reading text: tokenised sentences or documents, one a line; and raw text as sentences of Penn tokens.
+
+The rules for Penn tokens are those of Robert MacIntyre's ``tokenizer.sed`` in the form of NLTK's
+``TreebankWordTokenizer``; on ASCII text both find the same tokens. Each rule looks at one run of characters without
+white space at a time, so that what is found in a run is kept for the next time. NLTK 3.10 applies its rules to every
+sentence anew, which takes three times as long, and stops with an error where one of them takes more than five seconds.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_text, read_text_lines
+from truesource.grammar.support.files import read_text, read_text_lines, write_json_lines
+
+if TYPE_CHECKING:
+    from nltk.tokenize.punkt import PunktTokenizer
+
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
@@ -95,3 +112,345 @@ def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str
         if not line.strip(space):
             raise InputError(f"an empty line; expecting one {what} a line", path, number)
     return lines
+
+
+_RUNS = re.compile(r"[^\s\u200b\ufeff]+")  #: also apart: zero-width space, byte order mark of a file that was appended
+_FOLD = str.maketrans("\u2018\u2019“”„«»", '`\'"""""')  #: each as one character that the rules know
+_APART = re.compile(r"…|[\u2013—―]+|\u2018{1,2}")  #: tokens wherever they stand, which the rules do not know
+_INVISIBLE = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]")
+_DASHES = frozenset("\u2013—―")
+
+#: the Penn spelling of a whole token; quotes in ASCII are opening or closing by what stands around them
+PENN_SPELLINGS: Mapping[str, str] = {
+    **{"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"},
+    **{"“": "``", "„": "``", "«": "``", "\u2018\u2018": "``", "”": "''", "»": "''", "\u2019\u2019": "''", "…": "..."},
+}
+BACKSLASHED = ("/", "*")  #: characters with a backslash before them in words of the Penn Treebank
+
+#: in their order: characters without one of which a rule changes nothing, what it looks for, what it puts there
+_RULES = [
+    (frozenset(triggers), re.compile(pattern), replacement)
+    for triggers, pattern, replacement in (
+        ('"', r'^"', "``"),
+        ('"`', r"``", " `` "),
+        ("\"'", r"([ (\[{<])(?:\"|'{2})", r"\1 `` "),
+        (":,", r"([:,])([^\d])", r" \1 \2"),
+        (":,", r"([:,])$", r" \1 "),
+        (".", r"\.\.\.", " ... "),
+        (";@#$%&", r"[;@#$%&]", r" \g<0> "),
+        (".", r"([^.])(\.)([\])}>\"']*)$", r"\1 \2\3 "),  # the period that ends the sentence
+        ("?!", r"[?!]", r" \g<0> "),
+        ("'", r"([^'])' ", r"\1 ' "),
+        ("[](){}<>", r"[\]\[(){}<>]", r" \g<0> "),
+        ("-", r"--", " -- "),
+        ("", r"^|$", " "),
+        ("'", r"''", " '' "),
+        ('"', r'"', " '' "),
+        ("'", r"([^' ])('[sS]|'[mM]|'[dD]|') ", r"\1 \2 "),
+        ("'", r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
+        (
+            "",
+            r"(?i)\b(can(?=not)|gim(?=me)|lem(?=me)|gon(?=na)|got(?=ta)|wan(?=na\s)|d(?='ye)|more(?='n))"
+            r"(not|me|na|ta|'ye|'n)\b",
+            r" \1 \2 ",
+        ),
+        ("'", r"(?i) ('t)(is|was)\b", r" \1 \2 "),
+    )
+]
+_TWO_WORDS = frozenset(["cannot", "gimme", "lemme", "gonna", "gotta", "wanna"])  #: to the rules, without regard to case
+_KEPT_RUNS = 2**16
+_LONGEST_KEPT = 100  #: characters of a run; longer ones hardly come again
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing in a text is part of a token."""
+    return _RUNS.search(text) is None
+
+
+def fold_quotes(text: str) -> str:
+    """The text with curly and angled quotes as straight ones, in the same places."""
+    return text if text.isascii() else text.translate(_FOLD)
+
+
+class Piece(NamedTuple):
+    """A token inside a run of characters."""
+
+    word: str
+    start: int
+    end: int
+
+
+class PennTokeniser:
+    r"""Cuts sentences of raw text into Penn tokens.
+
+    A token is spelled as it stands in the text if the grammar knows it so, else as in the Penn Treebank: brackets,
+    quotes, dashes and ellipses by `PENN_SPELLINGS`, ``1/2`` as ``1\/2``, curly apostrophes as straight ones,
+    composed characters (NFC), without invisible ones such as soft hyphens. Words with a slash or an asterisk
+    are spelled as the grammar spells others with that character.
+
+    Args:
+        known: the words of the grammar that will read the tokens; None: the Penn Treebank's spelling everywhere.
+    """
+
+    def __init__(self, known: Collection[str] | None = None) -> None:
+        self._known: Collection[str] = frozenset() if known is None else known
+        self._backslashed = [c for c in BACKSLASHED if _is_backslashed(c, [word for word in self._known if c in word])]
+        self._kept: dict[tuple[str, bool, bool], tuple[Piece, ...]] = {}
+
+    def tokens(self, sentence: str, offset: int = 0) -> tuple[list[str], list[tuple[int, int]]]:
+        """The words of a sentence, and the start and end of each.
+
+        Every character that is neither white space nor a zero-width space is part of one token, in order.
+
+        Args:
+            sentence: text of one sentence, of any number of lines.
+            offset: where the sentence starts; added to all starts and ends.
+        """
+        words: list[str] = []
+        places: list[tuple[int, int]] = []
+        runs = list(_RUNS.finditer(sentence))
+        for number, found in enumerate(runs, start=1):
+            run = found[0]
+            at = found.start() + offset
+            if run.isascii() and run.isalnum() and run.lower() not in _TWO_WORDS:  # as most are
+                words.append(run)
+                places.append((at, at + len(run)))
+                continue
+            for word, start, end in self._pieces(run, number == 1, number == len(runs)):
+                words.append(word)
+                places.append((at + start, at + end))
+        return words, places
+
+    def _pieces(self, run: str, first: bool, last: bool) -> tuple[Piece, ...]:
+        pieces = self._kept.get((run, first, last))
+        if pieces is None:
+            pieces = self._cut(run, first, last)
+            if len(run) <= _LONGEST_KEPT:
+                if len(self._kept) == _KEPT_RUNS:
+                    self._kept.clear()
+                self._kept[run, first, last] = pieces
+        return pieces
+
+    def _cut(self, run: str, first: bool, last: bool) -> tuple[Piece, ...]:
+        folded = fold_quotes(run)
+        pieces = []
+        end = 0
+        for token in _penn_tokens(run, first, last):
+            start = end
+            if folded.startswith(token, start):
+                end += len(token)
+            else:  # a quote that the rules wrote in another way
+                end += 1 if folded[start] == '"' else 2
+            pieces.append(Piece(self._spelled(run[start:end], token), start, end))
+        return self._with_abbreviation(pieces) if last else tuple(pieces)
+
+    def _spelled(self, text: str, token: str) -> str:
+        """How a token is written, given its text and what the rules made of it."""
+        plain = text if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text)) or text
+        for written in (text, plain):
+            if written in self._known and (token != "``" or written != "''"):
+                return written
+        if plain in PENN_SPELLINGS and plain != "''":
+            return PENN_SPELLINGS[plain]
+        if _DASHES.issuperset(plain):
+            return "--"
+        if token in ("``", "''"):
+            return token
+        word = fold_quotes(plain)
+        if word not in self._known:
+            for character in self._backslashed:
+                word = word.replace(character, "\\" + character)
+        return word
+
+    def _with_abbreviation(self, pieces: list[Piece]) -> tuple[Piece, ...]:
+        """The last run of a sentence, where the period of an abbreviation ends the sentence too: ``U.S.`` and ``.``."""
+        for number, piece in enumerate(pieces[1:]):
+            word, start, end = pieces[number]
+            if piece.word == "." and word not in self._known and f"{word}." in self._known:
+                pieces[number] = Piece(f"{word}.", start, end)
+        return tuple(pieces)
+
+
+def _penn_tokens(run: str, first: bool, last: bool) -> list[str]:
+    """The tokens of a run of characters by the rules, whether or not it begins or ends the sentence."""
+    text = (run if run.isascii() else _APART.sub(r" \g<0> ", run).strip()).translate(_FOLD)
+    text = ("" if first else " ") + text + ("" if last else " x")
+    there = set(text)
+    for triggers, pattern, replacement in _RULES:
+        if not triggers or not triggers.isdisjoint(there):
+            text = pattern.sub(replacement, text)
+    tokens = text.split()
+    return tokens if last else tokens[:-1]
+
+
+def _is_backslashed(character: str, words: Collection[str]) -> bool:
+    """Whether words with this character are spelled as in the Penn Treebank; also where there are none."""
+    return not words or any("\\" + character in word for word in words)
+
+
+_LANGUAGE = re.compile(r"[A-Za-z0-9_-]+")
+_PARAGRAPH = 2**20  #: characters of a paragraph after which its first sentences are passed on
+
+
+class Splitting(StrEnum):
+    """What cuts raw text into sentences."""
+
+    PUNKT = "punkt"  #: NLTK's punkt; a paragraph ends at an empty line
+    LINES = "lines"  #: one sentence a line
+
+
+class SentencePlace(TypedDict):
+    """A row of a file of offsets; starts and ends count characters of the text without a byte order mark."""
+
+    line: int
+    """Line on which the sentence starts, from 1."""
+    start: int
+    end: int
+    tokens: list[tuple[int, int]]
+    """Start and end of each token."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawSentence:
+    """A sentence of raw text."""
+
+    tokens: list[str]  #: (L,) as a grammar reads them, at least one
+    offsets: list[tuple[int, int]]  #: (L,) start and end of each token in the text, in characters
+    line: int  #: on which it starts, from 1
+
+    def place(self) -> SentencePlace:
+        """The row of this sentence in a file of offsets."""
+        return {"line": self.line, "start": self.offsets[0][0], "end": self.offsets[-1][1], "tokens": self.offsets}
+
+
+class RawTextReader:
+    r"""Cuts text into sentences and these into Penn tokens (`truesource.generator.text`).
+
+    Lines end in ``\n`` or ``\r\n``. Lines of white space are no sentences. All other characters of the text
+    become part of a token.
+
+    Args:
+        known: words of the grammar that will read the sentences, ``pcfg.word_ids``; None: the Penn Treebank's spelling
+            of everything.
+        splitting: None: punkt, if its data is installed where NLTK looks for it (nothing is ever downloaded), else
+            one sentence a line. The attribute says which it is.
+        language: of punkt's data, as NLTK names it; of no use to ``LINES``.
+
+    Raises:
+        InputError: no such name of a language, damaged data, or (``missing``) no data where punkt is asked for.
+    """
+
+    splitting: Splitting
+
+    def __init__(
+        self, known: Collection[str] | None = None, *, splitting: Splitting | None = None, language: str = "english"
+    ) -> None:
+        if not _LANGUAGE.fullmatch(language):
+            raise InputError(f"there is no language {language!r}; give a name of NLTK's punkt data, such as 'english'")
+        self._tokeniser = PennTokeniser(known)
+        self._punkt = None if splitting is Splitting.LINES else _load_punkt(language)
+        if splitting is Splitting.PUNKT and self._punkt is None:
+            raise InputError(
+                f"NLTK's punkt data for {language!r} is not installed; run python -m nltk.downloader punkt_tab,"
+                " or write one sentence a line",
+                code="missing",
+            )
+        self.splitting = Splitting.LINES if self._punkt is None else Splitting.PUNKT
+
+    def read(self, path: str | Path) -> Iterator[RawSentence]:
+        """Yield the sentences of a UTF-8 file, unpacked if it is a gzip file.
+
+        The file is never in memory as a whole: a line at a time, or with punkt a paragraph, of which at most about
+        a million characters and a sentence are kept.
+
+        Raises:
+            InputError: the file is missing, cannot be read, is a damaged gzip file, has a line that is too long or not
+                UTF-8 (with its number), once the place is reached; or it has no sentence.
+        """
+        sentence = None
+        for sentence in self.sentences(read_text_lines(path)):
+            yield sentence
+        if sentence is None:
+            raise InputError("the file has no text", path)
+
+    def sentences(self, lines: Iterable[str]) -> Iterator[RawSentence]:
+        """Yield the sentences of the lines of a text, given without the ``LF`` that ends each."""
+        for part in _one_a_line(lines) if self._punkt is None else _by_punkt(lines, self._punkt):
+            tokens, offsets = self._tokeniser.tokens(part.text, part.start)
+            if tokens:
+                line = part.line + part.text.count("\n", 0, offsets[0][0] - part.start)
+                yield RawSentence(tokens, offsets, line)
+
+
+def write_offsets(path: str | Path, sentences: Iterable[RawSentence]) -> None:
+    """Write a line of JSON for each sentence (`SentencePlace`), in their order.
+
+    Raises:
+        InputError: the file cannot be written, or as the sentences are read.
+    """
+    write_json_lines(path, (sentence.place() for sentence in sentences))
+
+
+class _TextPart(NamedTuple):
+    """A part of a text, such as a sentence."""
+
+    text: str
+    start: int  #: in characters
+    line: int  #: on which it starts, from 1
+
+
+def _one_a_line(lines: Iterable[str]) -> Iterator[_TextPart]:
+    start = 0
+    for number, line in enumerate(lines, start=1):
+        yield _TextPart(line, start, number)
+        start += len(line) + 1
+
+
+def _by_punkt(lines: Iterable[str], punkt: PunktTokenizer) -> Iterator[_TextPart]:
+    """The sentences of paragraphs, which end at empty lines."""
+    parts: list[_TextPart] = []
+    size, limit = 0, _PARAGRAPH
+    for part in _one_a_line(lines):
+        if is_blank(part.text):
+            yield from _sentences(parts, punkt)
+            parts, size, limit = [], 0, _PARAGRAPH
+            continue
+        parts.append(part)
+        size += len(part.text) + 1
+        if size > limit:  # the last sentence may go on
+            *whole, rest = _sentences(parts, punkt)
+            yield from whole
+            parts, size = [rest], len(rest.text)
+            limit = max(_PARAGRAPH, 2 * size)
+    yield from _sentences(parts, punkt)
+
+
+def _sentences(parts: list[_TextPart], punkt: PunktTokenizer) -> Iterator[_TextPart]:
+    """The sentences of parts that follow each other, one line end between two of them; nothing is left out."""
+    if not parts:
+        return
+    text = "\n".join(part.text for part in parts)
+    _, start, line = parts[0]
+    places = [0, *(first for first, _ in punkt.span_tokenize(fold_quotes(text)) if first > 0), len(text)]
+    for first, end in pairwise(places):
+        yield _TextPart(text[first:end], start + first, line)
+        line += text.count("\n", first, end)
+
+
+def _load_punkt(language: str) -> PunktTokenizer | None:
+    """NLTK's sentence splitter; None where its data is not installed."""
+    from nltk.data import find
+    from nltk.tokenize.punkt import PunktTokenizer
+
+    try:
+        find(f"tokenizers/punkt_tab/{language}/")
+    except LookupError:
+        return None
+    try:
+        return PunktTokenizer(language)
+    except (LookupError, OSError, ValueError) as error:
+        raise InputError(
+            f"NLTK's punkt data for {language!r} is damaged; run python -m nltk.downloader --force punkt_tab, or"
+            " write one sentence a line",
+            code="damaged",
+        ) from error

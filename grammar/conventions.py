@@ -57,9 +57,7 @@ CONVENTIONS: Mapping[Name, Convention] = {
         signs=r"\*(?:con|exp|pro|arb|ICH)\*(?:-\d+)?|ID|METADATA",
     ),
     "spmrl": Convention(
-        "SPMRL shared tasks: French, German, Hebrew and others",
-        category=r"(?s:.(?:(?!##).)*)",
-        signs=r".+##.*",
+        "SPMRL shared tasks: French, German, Hebrew and others", category=r"(?s:.(?:(?!##).)*)", signs=r".+##.*"
     ),
     "plain": Convention("trees of a grammar: every node, word and label as it is", nodes=_NEVER),
 }

@@ -1,16 +1,73 @@
-"""The grammar doctor: what is wrong with a grammar, in words, before it is sampled or compared with."""
+"""The grammar doctor: what is wrong with a grammar, in words, before it is sampled or compared with.
+
+Also how much of a text a grammar knows: words of its lexicon, and sentences it can make.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from truesource.grammar.cycles import left_recursion, unary_cycles
-from truesource.grammar.inference.entropy import derivational_entropy as derivational_entropy
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.batch import TooLongError
+from truesource.grammar.inference.expected import derivational_entropy as derivational_entropy
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """The strongly connected components of a graph of symbols that hold a cycle."""
+
+    groups: int  #: components with a cycle
+    symbols: int  #: symbols in them
+    example: tuple[str, ...]  #: a shortest cycle through one symbol, which stands first and last; empty without any
+
+
+def unary_cycles(pcfg: PCFG) -> Cycles:
+    """Cycles of unary rules (``A -> B``, ``B -> A``); they make infinitely many derivations of one string."""
+    return _cycles(pcfg, pcfg.unary)
+
+
+def left_recursion(pcfg: PCFG) -> Cycles:
+    """Cycles of left corners: symbols that derive symbols starting with themselves, unary cycles included."""
+    return _cycles(pcfg, np.concatenate([pcfg.unary, pcfg.binary[:, :2]]))
+
+
+def _cycles(pcfg: PCFG, edges: Int32Array) -> Cycles:
+    import networkx as nx
+
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_edges_from(np.unique(edges, axis=0).tolist())
+    found = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or all(graph.has_edge(s, s) for s in c)]
+    if not found:
+        return Cycles(0, 0, ())
+    first = min(min(component) for component in found)
+    if graph.has_edge(first, first):
+        path = [first]
+    else:
+        path = min(
+            (nx.shortest_path(graph, child, first) for child in _inside(graph, found, first)),
+            key=lambda states: (len(states), states),
+        )
+        path = [first, *path[:-1]]
+    names = tuple(pcfg.symbols[state] for state in (*path, first))
+    return Cycles(len(found), sum(map(len, found)), names)
+
+
+def _inside(graph: nx.DiGraph[int], found: list[set[int]], state: int) -> list[int]:
+    """Successors of a state within its component."""
+    component = next(c for c in found if state in c)
+    return sorted(child for child in graph.successors(state) if child in component)
+
 
 ProblemCode = Literal["unquoted", "growing", "leaking", "unproductive", "unreachable"]
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
@@ -178,3 +235,54 @@ def _growing_rules(pcfg: PCFG, most: int = 3) -> tuple[str, ...]:
 def _some(names: list[str] | tuple[str, ...], most: int = 5) -> str:
     listed = ", ".join(names[:most])
     return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What `coverage` found."""
+
+    sentences: int
+    tokens: int
+    types: int
+    unknown_tokens: int  #: tokens that the lexicon does not have
+    unknown_types: int
+    unknown: tuple[tuple[str, int], ...]  #: unknown words and how often they occur, most frequent first
+    impossible: tuple[int, ...]  #: sentences of probability zero, counted from 1, in order
+    mean_log_prob: float | None  #: of the others, nats per sentence; None without any
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def coverage(pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthRange | None = None) -> Coverage:
+    """Look for unknown words, and compute the exact probability of every sentence.
+
+    Args:
+        pcfg: the grammar.
+        sentences: tokenised.
+        lengths: condition on these lengths; sentences of another length are impossible.
+
+    Raises:
+        InputError: a sentence has no tokens, or the grammar makes no sentence of such a length.
+    """
+    count = Counter(token for sentence in sentences for token in sentence)
+    unknown = Counter({word: n for word, n in count.items() if word not in pcfg.word_ids})
+    known = [i for i, s in enumerate(sentences) if not any(token in unknown for token in s)]
+    scores = np.full(len(sentences), -np.inf)
+    if known:
+        try:
+            scores[known] = pcfg.exact.string_log_probs([sentences[i] for i in known], lengths)
+        except TooLongError as error:
+            raise TooLongError(error.tokens, error.needed, known[(error.number or 1) - 1] + 1) from None
+    possible = np.isfinite(scores)
+    return Coverage(
+        sentences=len(sentences),
+        tokens=count.total(),
+        types=len(count),
+        unknown_tokens=unknown.total(),
+        unknown_types=len(unknown),
+        unknown=tuple(sorted(unknown.items(), key=lambda item: (-item[1], item[0]))),
+        impossible=tuple((np.flatnonzero(~possible) + 1).tolist()),
+        mean_log_prob=float(scores[possible].mean()) if possible.any() else None,
+    )

@@ -149,7 +149,7 @@ class PCFG(GrammarRules):
         >>> print(grammar.viterbi(["a", "b", "c"], coarse=True)[0])
         (S ('a' a) ('b' b) ('c' c))
         """
-        from truesource.grammar.surface import surface
+        from truesource.grammar.treebank.binarise import surface
 
         tree, log_prob = self.exact.viterbi(sentence)
         return (surface(tree, self) if coarse else tree), log_prob

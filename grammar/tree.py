@@ -1,19 +1,59 @@
-"""A constituency tree: a label over children that are trees or words."""
+r"""A constituency tree, a label over children that are trees or words: walked through, written and drawn.
+
+Brackets and white space inside a word or a label are written as their number in hexadecimal, ``\x28`` for ``(``, and
+so is a backslash before an ``x``. A word without any character is ``\x``. Everything else stands as it is: ``-LRB-`` is
+a word of its own, as treebanks have it. So each reads back as what it was.
+
+A word that stands beside other children in grammar text has a symbol of its own, labelled by the word in quotes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
+from typing import TypeVar
 
-from truesource.grammar.bracketing import escaped, is_word_label
+EMPTY_NAME = r"\x"  #: how a word without any character is written
+
+_SPECIAL = re.compile(r"[() \t\r\n\f\v]|\\(?=x)")
+_WRITTEN = re.compile(r"\\x([0-9a-f]{2})")
+
+
+def escaped(name: str) -> str:
+    r"""A word or label as a bracketing can hold it.
+
+    >>> escaped("New York (NY)")
+    'New\\x20York\\x20\\x28NY\\x29'
+    """
+    return _SPECIAL.sub(lambda match: f"\\x{ord(match[0]):02x}", name) if name else EMPTY_NAME
+
+
+def unescaped(written: str) -> str:
+    """The word or label that `escaped` wrote; any other text without its escapes stays as it is."""
+    if "\\x" not in written:
+        return written
+    return "" if written == EMPTY_NAME else _WRITTEN.sub(lambda match: chr(int(match[1], 16)), written)
+
+
+def word_label(word: str) -> str:
+    """The label of the symbol that a word has of its own: the word in quotes."""
+    return f"'{word}'"
+
+
+def is_word_label(label: str) -> bool:
+    """Whether a label is that of a word's own symbol, in which no character has a meaning (``''`` is a tag)."""
+    return len(label) > 2 and label[0] == label[-1] == "'"
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
     """An immutable constituency tree; every leaf is a word (`str`).
 
-    A *preterminal* is a node whose only child is a word. All methods are iterative, so depth is
-    bounded by memory only.
+    A *preterminal* is a node whose only child is a word. All methods are iterative, so depth is bounded by memory only.
     """
 
     label: str
@@ -57,7 +97,7 @@ class Tree:
         return deepest
 
     def __str__(self) -> str:
-        """Penn brackets on one line, which read back as the same tree; see `truesource.grammar.bracketing`."""
+        """Penn brackets on one line, which read back as the same tree; see `truesource.grammar.tree`."""
         parts: list[str] = []
         stack: list[Tree | str | None] = [self]
         while stack:
@@ -77,8 +117,6 @@ class Tree:
 
         A node that stands for a quoted word of a grammar (``'the'`` above ``the``) is drawn as the word alone.
         """
-        from truesource.grammar.tree_drawing import DrawnNode, tree_svg
-
         nodes: list[DrawnNode] = []
         stack: list[tuple[Tree | str, int, int | None]] = [(self, 0, None)]
         while stack:
@@ -94,3 +132,119 @@ class Tree:
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+
+ROW = 44  #: pixels from a node to its children
+LETTER = 8.2  #: pixels of a letter, about
+GAP = 18  #: pixels between two words
+
+
+@dataclass
+class DrawnNode:
+    """A label or a word, with the number of its parent."""
+
+    text: str
+    depth: int
+    parent: int | None = None
+    is_word: bool = False
+    x: float = 0.0
+
+
+def tree_svg(nodes: list[DrawnNode], title: str) -> str:
+    """A drawing of a tree.
+
+    Args:
+        nodes: its labels and words, parents before children, left to right.
+        title: what a screen reader says.
+
+    >>> tree_svg([DrawnNode("S", 0), DrawnNode("a", 1, 0, is_word=True)], "a tree").count("<text")
+    2
+    """
+    _spread(nodes)
+    width = max(node.x + _width(node.text) / 2 for node in nodes) + GAP / 2
+    height = max(node.depth for node in nodes) * ROW + 30
+    lines, texts = [], []
+    for node in nodes:
+        y = node.depth * ROW + 20
+        if node.parent is not None:
+            above = nodes[node.parent]
+            lines.append(f'<line x1="{above.x:.1f}" y1="{above.depth * ROW + 26}" x2="{node.x:.1f}" y2="{y - 14}"/>')
+        style = ' font-style="italic"' if node.is_word else ""
+        texts.append(f'<text x="{node.x:.1f}" y="{y}"{style}>{escape(node.text)}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" height="{height}"'
+        f' viewBox="0 0 {width:.0f} {height}" style="max-width: 100%; height: auto; background: #fff">'
+        f"<title>{escape(title)}</title>"
+        f'<g stroke="#777">{"".join(lines)}</g>'
+        '<g fill="#000" font-family="sans-serif" font-size="14" text-anchor="middle">'
+        f"{''.join(texts)}</g></svg>"
+    )
+
+
+def _spread(nodes: list[DrawnNode]) -> None:
+    """Words side by side, each with room for the labels above it alone; a label over the middle of its children."""
+    below: list[list[DrawnNode]] = [[] for _ in nodes]
+    for node in nodes:
+        if node.parent is not None:
+            below[node.parent].append(node)
+    room = [_width(node.text) for node in nodes]
+    # the only child of a node has the next number, so wide labels of a chain widen the word at its end
+    for number in range(len(nodes)):
+        if len(below[number]) == 1:
+            room[number + 1] = max(room[number + 1], room[number])
+    left = GAP / 2
+    for number, node in enumerate(nodes):
+        if not below[number]:
+            node.x = left + room[number] / 2
+            left += room[number] + GAP
+    for number in range(len(nodes) - 1, -1, -1):
+        if below[number]:
+            node = nodes[number]
+            node.x = (below[number][0].x + below[number][-1].x) / 2
+
+
+def _width(text: str) -> float:
+    return max(len(text), 1) * LETTER
+
+
+R = TypeVar("R")
+
+
+def fold(tree: Tree, combine: Callable[[Tree, list[R]], R]) -> R:
+    """Compute a value for every node from those of its children; return the one of ``tree``.
+
+    Args:
+        tree: where to start.
+        combine: called once per node with the node and the values of its children that are trees, left to
+            right; words have no value (a preterminal gets an empty list).
+    """
+    nodes: list[tuple[Tree, int]] = []  # parents before children, right to left; number of subtrees
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        before = len(stack)
+        for child in node.children:
+            if isinstance(child, Tree):
+                stack.append(child)
+        nodes.append((node, len(stack) - before))
+    values: list[R] = []
+    for node, n_children in reversed(nodes):
+        if n_children:
+            inner = values[-n_children:]
+            del values[-n_children:]
+            values.append(combine(node, inner))
+        else:
+            values.append(combine(node, []))
+    return values.pop()
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Trees hold no cycles, and collecting among millions of them doubles the time to read."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

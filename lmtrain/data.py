@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from truesource.generator.encoded_sentences import Rows
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.columns import Rows
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder

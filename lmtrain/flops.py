@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.columns import CodedSentences
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.model_registry import network_architecture_for

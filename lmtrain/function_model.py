@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from truesource.generator.interface.foreign_code import code_errors, file_of
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import (
+from truesource.generator.abilities import (
+    checked_table,
+    code_errors,
+    file_of,
+    require_log_probability,
+    shape_of,
+)
+from truesource.generator.language_model import (
     LogDistributions,
     Objective,
+    ScoringFrame,
     TokenScores,
     assemble_scores,
     check_sentences,
     real_numbers,
 )
-from truesource.generator.interface.model_checks import checked_table, require_log_probability, shape_of
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import require_words
@@ -42,7 +47,7 @@ class FunctionModel:
     array([-1.1, -1.1, -1.1])
     """
 
-    of_ones_own = True  #: for refusals, see `truesource.generator.interface.abilities`
+    of_ones_own = True  #: for refusals, see `truesource.generator.abilities`
 
     def __init__(
         self,
@@ -111,7 +116,7 @@ class FunctionModel:
 
     @property
     def has_distributions(self) -> bool:
-        """Whether it was given a function for them; see `truesource.generator.interface.abilities`."""
+        """Whether it was given a function for them; see `truesource.generator.abilities`."""
         return self._distributions is not None
 
     @property

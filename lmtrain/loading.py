@@ -34,9 +34,9 @@ from transformers import (
 )
 from transformers.utils import logging as bars
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_bytes
+from truesource.grammar.support.files import read_bytes
 from truesource.lmtrain.architectures import networks  # noqa: F401 - registers ours with transformers
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.own.shared import MODEL_TYPE

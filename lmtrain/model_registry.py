@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.own.settings import OwnSettings

@@ -9,10 +9,9 @@ import inspect
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from truesource.generator.interface.foreign_code import code_errors
-from truesource.generator.interface.language_model import LanguageModel, Objective
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.extras import extras_for
+from truesource.generator.abilities import code_errors
+from truesource.generator.language_model import LanguageModel, Objective
+from truesource.grammar.support.errors import InputError, extras_for
 from truesource.lmtrain.references import Code, ModelReference, load_code, model_reference
 
 _NEEDED = "a model has name, objective, vocabulary and score(sentences, frame)"

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from truesource.generator.interface.abilities import require
-from truesource.generator.interface.foreign_code import code_errors, file_of
-from truesource.generator.interface.language_model import LanguageModel, real_numbers
+from truesource.generator.abilities import code_errors, file_of, require
+from truesource.generator.language_model import LanguageModel, real_numbers
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.decoding.steppers import without_cache
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import TokenScores, framed_scores
+from truesource.generator.language_model import ScoringFrame, TokenScores, framed_scores
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.tokenizer import WordVocabulary

@@ -19,8 +19,8 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.encoded_sentences import CodedSentences, Rows
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.columns import CodedSentences, Rows
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -30,7 +30,7 @@ from transformers import (
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
-from truesource.grammar.support.progress import Meter
+from truesource.grammar.support.printable import Meter
 from truesource.grammar.support.records import read_records
 from truesource.lmtrain import snapshots
 from truesource.lmtrain.config import ModelConfig, TrainConfig

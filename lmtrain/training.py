@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.columns import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
     atomic_path,

@@ -27,10 +27,10 @@ from transformers import (
 )
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK, get_available_reporting_integrations
 
-from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter, silent
-from truesource.grammar.support.suggestions import did_you_mean
+from truesource.grammar.support.printable import meter, silent
+from truesource.grammar.support.settings import did_you_mean
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores
+from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
@@ -41,7 +40,7 @@ class _TrainedModel:
     """What both kinds share."""
 
     objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.interface.abilities`
+    has_hidden_states = True  #: see `truesource.generator.abilities`
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
     def __init__(
@@ -144,7 +143,7 @@ class _TrainedModel:
 class CausalModel(_TrainedModel):
     """A model of each word given those before it.
 
-    It implements `truesource.generator.interface.language_model.LanguageModel`.
+    It implements `truesource.generator.language_model.LanguageModel`.
     """
 
     objective: Objective = "causal"
@@ -215,7 +214,7 @@ class CausalModel(_TrainedModel):
 class MaskedModel(_TrainedModel):
     """A model of each word given all others.
 
-    It implements `truesource.generator.interface.language_model.LanguageModel`.
+    It implements `truesource.generator.language_model.LanguageModel`.
     """
 
     objective: Objective = "masked"

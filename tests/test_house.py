@@ -79,7 +79,7 @@ def test_numba_is_imported_in_one_place_and_kernels_import_kernels(every: list[A
     """Types under ``TYPE_CHECKING`` apart. The cache of a kernel would not see a constant of another file change."""
     kernels = 0
     for module in every:
-        if module.name in ("grammar._kernels.kernel", "grammar._kernels.lanes"):  # the second speaks to the compiler
+        if module.name == "grammar._kernels.kernel":
             continue
         names = imported(module.tree)
         assert "numba" not in {source.partition(".")[0] for source, _ in names}, module.name

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.oracle import Oracle
     from truesource.evaluation.core.score import Score
     from truesource.generator.corpus import Corpus
-    from truesource.generator.interface.frame import ScoringFrame
-    from truesource.generator.interface.language_model import LanguageModel, TokenScores, assemble_scores
+    from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, assemble_scores
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.estimate.split_merge.config import SplitMerge
+    from truesource.grammar.estimate.split_merge import SplitMerge
     from truesource.grammar.estimate.split_merge.train import split_merge
     from truesource.grammar.pcfg import PCFG, language
     from truesource.grammar.support.errors import InputError
@@ -44,7 +43,7 @@ _HOMES = {
     "Exclusion": "truesource.evaluation.core.exclusion",
     "FunctionModel": "truesource.lmtrain.function_model",
     "InputError": "truesource.grammar.support.errors",
-    "LanguageModel": "truesource.generator.interface.language_model",
+    "LanguageModel": "truesource.generator.language_model",
     "LengthRange": "truesource.grammar.conditioning",
     "ModelConfig": "truesource.lmtrain.config",
     "Normalisation": "truesource.grammar.treebank",
@@ -52,13 +51,13 @@ _HOMES = {
     "ParallelText": "truesource.comparing.scoring",
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
-    "ScoringFrame": "truesource.generator.interface.frame",
-    "SplitMerge": "truesource.grammar.estimate.split_merge.config",
-    "TokenScores": "truesource.generator.interface.language_model",
+    "ScoringFrame": "truesource.generator.language_model",
+    "SplitMerge": "truesource.grammar.estimate.split_merge",
+    "TokenScores": "truesource.generator.language_model",
     "TrainConfig": "truesource.lmtrain.config",
     "Tree": "truesource.grammar.tree",
     "Treebank": "truesource.grammar.treebank",
-    "assemble_scores": "truesource.generator.interface.language_model",
+    "assemble_scores": "truesource.generator.language_model",
     "compare": "truesource.evaluation.core.comparison",
     "compare_models": "truesource.comparing.language_models",
     "compare_parallel": "truesource.comparing.scoring",
@@ -115,7 +114,7 @@ def __getattr__(name: str) -> Any:
         return version("truesource")
     if name not in _HOMES:
         raise AttributeError(f"module 'truesource' has no attribute {name!r}")
-    from truesource.grammar.support.extras import extras_for
+    from truesource.grammar.support.errors import extras_for
 
     with extras_for(f"truesource.{name}"):
         return getattr(import_module(_HOMES[name]), name)

@@ -21,17 +21,15 @@ from truesource.evaluation.core.transformed import require_whole, transform_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
-from truesource.generator.interface.foreign_code import is_foreign
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel, TokenScores, check_sentences
-from truesource.generator.interface.model_checks import checked_scores
-from truesource.generator.transforms import Transform
+from truesource.generator.abilities import checked_scores, is_foreign
+from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.result_records import ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     import pandas as pd

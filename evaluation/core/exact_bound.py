@@ -24,10 +24,16 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
-from truesource.generator.interface.frame import END, ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import Objective, assemble_scores, check_sentences
+from truesource.generator.language_model import (
+    END,
+    Objective,
+    ScoringFrame,
+    assemble_scores,
+    check_sentences,
+    preset_frame,
+)
+from truesource.generator.plan import Transform, order
 from truesource.generator.text import split_words
-from truesource.generator.transforms import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
@@ -35,9 +41,9 @@ from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import read_bytes
 from truesource.grammar.support.records import decode_record
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.support.unpacking import read_bytes
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
@@ -206,7 +212,7 @@ def bound_records(
         lengths: the length condition of the causal scores.
         seed: of the bootstrap.
         excluded: as `sentence_records` had it.
-        frame: name of the frame, see `truesource.generator.interface.frame.preset_frame`; the default one counts all
+        frame: name of the frame, see `truesource.generator.language_model.preset_frame`; the default one counts all
             words, and the end.
         vocabulary: words outside it are unknown; None: none is.
         variant: as `sentence_records` had it.

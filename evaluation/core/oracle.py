@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, assemble_scores
-from truesource.generator.transforms import Transform, order
+from truesource.generator.language_model import (
+    LogDistributions,
+    Objective,
+    ScoringFrame,
+    TokenScores,
+    assemble_scores,
+)
+from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.batch import threads
@@ -234,8 +239,8 @@ class Oracle:
         Raises:
             InputError: sentences are excluded.
         """
-        from truesource.generator.random_streams import random_state
         from truesource.generator.sampler import Sampler
+        from truesource.grammar.support.arrays import random_state
 
         self._check_nothing_excluded()
         sampler = Sampler(self._language, self.lengths)

@@ -62,7 +62,7 @@ class Score:
         """The same value without an interval, and in the signature why.
 
         Args:
-            code: of the reason, see `truesource.grammar.support.intervals`.
+            code: of the reason, see `truesource.grammar.support.printable`.
         """
         return Score(self.name, self.value, re.sub(r"(^|\|)ci:[^|]+", rf"\1ci:none/{code}", self.signature))
 

@@ -12,18 +12,18 @@ from typing import Any
 from truesource.evaluation.core.exact_bound import sentence_records, token_columns
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
-from truesource.generator.interface.frame import END
-from truesource.generator.transforms import Transform
+from truesource.generator.language_model import END
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, remove_leftovers, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import holds
-from truesource.grammar.tables import Kind, read_table
 
 PART_SIZE = 5000  #: sentences a file
 

@@ -15,8 +15,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from truesource.generator.interface.computing import precision_parts
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.abilities import precision_parts
+from truesource.generator.language_model import ScoringFrame
 
 #: Keys and their meanings, each with one meaning only, by what they say.
 KEY_GROUPS: dict[str, dict[str, str]] = {

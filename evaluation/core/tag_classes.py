@@ -13,8 +13,8 @@ import numpy as np
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import read_bytes, read_text
 from truesource.grammar.support.records import RECORD_LIMIT, decode_record, read_yaml
-from truesource.grammar.support.unpacking import read_bytes, read_text
 
 _CLASSES = {
     "adjectives": "JJ JJR JJS CD AFX",

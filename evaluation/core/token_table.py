@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
-from truesource.generator.interface.frame import END
-from truesource.generator.interface.language_model import TokenScores
+from truesource.generator.language_model import END, TokenScores
+from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.files import atomic_path
-from truesource.grammar.tables import Kind, read_table
 
 
 def token_columns(

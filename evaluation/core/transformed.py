@@ -1,10 +1,9 @@
-"""The truth of a text whose words stand in another order: see `truesource.generator.transforms`."""
+"""The truth of a text whose words stand in another order: see `truesource.generator.plan`."""
 
 from __future__ import annotations
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import Objective
-from truesource.generator.transforms import Transform
+from truesource.generator.language_model import Objective, ScoringFrame
+from truesource.generator.plan import Transform
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
-from truesource.generator.interface.language_model import DistributionModel, LanguageModel, LogDistributions
-from truesource.generator.interface.model_checks import checked_distributions
+from truesource.generator.abilities import checked_distributions
+from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
 from truesource.grammar.inference.batch import Batch
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 CELLS = 2**22  #: most numbers in a block of one position (32 MiB); some ten such blocks stand in memory at once
 END = "(end)"  #: the group of sentence ends in records; tables and figures say "sentence ends"

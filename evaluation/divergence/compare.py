@@ -35,16 +35,14 @@ from truesource.evaluation.measures.bootstrap import (
     resampled_ratio,
     resampled_ratios,
 )
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import DistributionModel, check_sentences
-from truesource.generator.transforms import Transform
+from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import few_code, too_few
-from truesource.grammar.support.result_records import ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import ResultRecords, few_code, too_few
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
 SHARES = ("tv", "agreement")  #: those that are at most 1

@@ -28,14 +28,14 @@ from truesource.evaluation.divergence.blocks import (
     truth_blocks,
     word_classes,
 )
-from truesource.generator.interface.language_model import DistributionModel
-from truesource.generator.interface.model_checks import checked_distributions
-from truesource.generator.transforms import Transform
+from truesource.generator.abilities import checked_distributions
+from truesource.generator.language_model import DistributionModel
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 LOW = -24.0  #: ln Q below which all events share the first bin
 BINS = 96  #: a quarter of a nat each

@@ -20,15 +20,14 @@ from truesource.evaluation.divergence.blocks import (
     paired_blocks,
     truth_blocks,
 )
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import END
-from truesource.generator.interface.language_model import LanguageModel
-from truesource.generator.transforms import Transform
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import END, LanguageModel
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.files import atomic_path
-from truesource.grammar.tables import Kind, read_table
 
 TOP = 10  #: words of each side
 COLUMNS: dict[str, Kind] = {

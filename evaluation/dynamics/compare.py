@@ -46,16 +46,20 @@ from truesource.evaluation.dynamics.groupings import (
 from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, Milestone, crossings, milestones
 from truesource.evaluation.measures.paired import Paired
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import DistributionModel, LanguageModel, TokenScores
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import (
+    DistributionModel,
+    LanguageModel,
+    ScoringFrame,
+    TokenScores,
+    preset_frame,
+)
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.intervals import few_code
-from truesource.grammar.support.progress import meter
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import few_code, meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 
@@ -254,7 +258,7 @@ def learning_dynamics(
         settings: None: the default ones.
         classes: of tags.
         trees: derivation of each sentence with treebank labels, for the tags ``paper``.
-        frame: which positions count, see `truesource.generator.interface.frame.preset_frame`.
+        frame: which positions count, see `truesource.generator.language_model.preset_frame`.
         seed: of the bootstrap, and of the derivations for the tags ``drawn``.
         excluded: what the sentences leave out; so does the truth then, except for ``kl`` (``disjoint:uncorrected``).
 

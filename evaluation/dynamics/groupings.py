@@ -19,8 +19,7 @@ from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import FEWEST
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import FEWEST, meter
 from truesource.grammar.tree import Tree
 
 CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more

@@ -11,9 +11,8 @@ from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import DistributionModel, LanguageModel, TokenScores
-from truesource.generator.transforms import Transform
+from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame, TokenScores
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

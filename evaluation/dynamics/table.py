@@ -17,8 +17,7 @@ from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.measures.bootstrap import TAILS, ci_part
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance, mean_over_seeds
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
-from truesource.grammar.support.intervals import few_code
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords, few_code
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 
@@ -141,7 +140,7 @@ class Dynamics(ResultRecords):
     curves: Mapping[By, LearningCurves]
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
-    frame: str  #: which positions count, see `truesource.generator.interface.frame.preset_frame`
+    frame: str  #: which positions count, see `truesource.generator.language_model.preset_frame`
     tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.settings.Tags`
     tokens: int
     sentences: int

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from truesource.evaluation.measures.paired import Paired
-from truesource.generator.interface.language_model import TokenScores
+from truesource.generator.language_model import TokenScores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.support.intervals import FEWEST, few_code, too_few
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import FEWEST, few_code, too_few
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000
@@ -283,7 +283,7 @@ def _quantiles(pivot: FloatArray) -> tuple[FloatArray, FloatArray]:
 def proportion(right: FloatArray, counted: FloatArray) -> Interval | None:
     """Share of pairs that are right with the 95% interval of Wilson (1927); None where no pair counts.
 
-    Of too few sources, see `truesource.grammar.support.intervals.too_few`, there is no interval.
+    Of too few sources, see `truesource.grammar.support.printable.too_few`, there is no interval.
 
     Pairs of one source are not independent. So the number of pairs is divided by the design effect (Kish 1965): the
     variance of the share between sources, over that of as many independent pairs, at least 1. A share of 0 or 1 has no

@@ -27,8 +27,8 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfF
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.result_records import ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 HIGHEST = 4  #: longest n-grams counted
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in

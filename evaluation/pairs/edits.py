@@ -19,7 +19,7 @@ from truesource.evaluation.pairs.sampled_sentence import SampledSentence, sample
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, IntArray
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 SAME_LENGTH = ("swap", "replace")  #: two neighbours change places; one word becomes another
 OTHER_LENGTH = ("delete", "insert")  #: of one word, where a sentence has no clear pair of one length

@@ -28,13 +28,13 @@ from truesource.evaluation.pairs.odds import (
     truth_log_odds,
 )
 from truesource.evaluation.pairs.pair import ALL, Pair
-from truesource.generator.interface.language_model import LanguageModel
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
-from truesource.grammar.support.result_records import ResultRecords
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats

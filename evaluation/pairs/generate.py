@@ -29,9 +29,9 @@ from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
-from truesource.grammar.support.progress import meter
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.surface import surface
+from truesource.grammar.support.printable import meter
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.treebank.binarise import surface
 
 REGISTRY: dict[str, Phenomenon] = {
     p.name: p for p in (SubjectVerb(), DeterminerNoun(), Subcategorisation(), Attachment(), WordOrder())

@@ -24,12 +24,11 @@ from truesource.evaluation.measures.bootstrap import (
 from truesource.evaluation.measures.correlation import NEAR_ONE
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, Words
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel
-from truesource.generator.interface.model_checks import checked_scores
+from truesource.generator.abilities import checked_scores
+from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 FRAME = ScoringFrame()  #: every word, and the end of the sentence
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side

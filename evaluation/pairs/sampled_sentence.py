@@ -16,13 +16,12 @@ import numpy as np
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.settings import PairSettings
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.heads import head_index
+from truesource.grammar.treebank.binarise import head_index
 
 _STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
 _CHUNK = 64  #: sentences drawn at once

@@ -26,17 +26,15 @@ from scipy import stats
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.pplu.compare import UnigramModel, UnigramPerplexity, compare_pplu
-from truesource.generator.interface.frame import END
-from truesource.generator.interface.language_model import DistributionModel, LogDistributions
-from truesource.generator.interface.model_checks import checked_distributions
-from truesource.generator.random_streams import random_state
+from truesource.generator.abilities import checked_distributions
+from truesource.generator.language_model import END, DistributionModel, LogDistributions
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Knowledge = Literal["true", "counts"]
 MARK = "/"  #: between a word and its sense

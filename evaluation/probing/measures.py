@@ -12,7 +12,7 @@ from truesource.evaluation.measures.bootstrap import TAILS, Interval, ends, resa
 from truesource.evaluation.probing.settings import By
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 _NATS = (0.0, np.inf)
 #: between which values a mean lies; all others are shares

@@ -14,7 +14,7 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import ProbingSplit, confusion
 from truesource.grammar.support.arrays import IntArray
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords
 
 ON_TEXT = ("position_identity_accuracy", "mdl", "compression")  #: measures on the split by position
 SELECTIVITY = ("task_accuracy", "control_accuracy", "selectivity")

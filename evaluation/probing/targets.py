@@ -15,8 +15,8 @@ from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.progress import meter
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.printable import meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import too_few
+from truesource.grammar.support.printable import too_few
 
 Axis = Literal["sentences", "parameters", "parameters_without_embeddings", "flops"]
 AXES: tuple[Axis, ...] = ("sentences", "parameters", "parameters_without_embeddings", "flops")

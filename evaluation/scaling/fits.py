@@ -38,7 +38,7 @@ from truesource.evaluation.scaling.power_law import (
 )
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 LEAST_PAIRS = 6  #: different pairs of N and D
 JOINT_STARTS = (0.1, 0.3, 0.6, 1.2)  #: exponents that the search begins with

@@ -40,7 +40,7 @@ from truesource.evaluation.tendencies.measured import Sample, Sizes, curves_of, 
 from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: names in the table
 

@@ -37,7 +37,7 @@ from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 
 ENDS = (0.025, 0.975)
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on

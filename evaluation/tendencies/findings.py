@@ -17,7 +17,7 @@ from truesource.evaluation.tendencies.laws import Heaps, HeapsLaw, LengthDistanc
 from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords
 
 #: how chance is sampled: samples of the truth, draws of an exact distribution, sentences dealt anew or permuted
 Null = Literal["samples", "draws", "deals", "permutations"]

@@ -27,7 +27,7 @@ from truesource.evaluation.measures.zipf_law import fit_law
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LEAST = 20  #: sentences of one length that a distance is taken of
 _BETA = (-5.0, 5.0)

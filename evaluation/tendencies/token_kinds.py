@@ -74,7 +74,7 @@ def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
     """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
 
     Equal fractions of sentences of different lengths are equal numbers, as those of
-    `truesource.grammar.inference.token_classes.TokenClass.share_pmf`.
+    `truesource.grammar.inference.expected.TokenClass.share_pmf`.
 
     Args:
         corpus: N sentences.

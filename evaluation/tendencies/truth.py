@@ -11,11 +11,9 @@ from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.tendencies.laws import exponent_of
 from truesource.evaluation.tendencies.token_kinds import differing_habits
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import expected_counts
-from truesource.grammar.inference.token_classes import token_class
+from truesource.grammar.inference.expected import expected_counts, token_class
 from truesource.grammar.inference.word_types import (
     expected_types,
     occurrence_by_length,
@@ -23,7 +21,7 @@ from truesource.grammar.inference.word_types import (
     types_per_length,
 )
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence

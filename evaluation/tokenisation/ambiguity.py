@@ -26,10 +26,10 @@ from truesource.evaluation.tokenisation.lattice import (
     exact_count,
     finite,
 )
-from truesource.generator.interface.piece_model import PieceText
+from truesource.generator.language_model import PieceText
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 PATHS = (64, 1024, 4096)  #: sizes at which words are counted that can be enumerated
 SLACK = 1e-6  #: share of a score by which a segmentation may be below the best: tokenisers add up in 32 bits

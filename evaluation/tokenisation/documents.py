@@ -19,10 +19,10 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder
-from truesource.generator.interface.piece_model import IncrementalScorer, PieceInventory, PieceText, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, PieceInventory, PieceText, TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 TAIL = 0.025  #: beyond either end of an interval
 UNLISTED = 0.05  #: most of ``sqrt(unlisted)`` with an error bar; beyond, it says nothing of what a model gives the rest

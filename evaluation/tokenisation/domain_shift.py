@@ -18,8 +18,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.variants.spec import parse_variant
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.variants import parse_variant
 
 TRIES = 10_000  #: draws for one new word
 IN_DOMAIN = "in-domain"

@@ -14,10 +14,10 @@ from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsE
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.results import Total, evaluate_runs, numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 
 SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` segmentations
 BY_BLOCKS = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Proposal
     from truesource.evaluation.tokenisation.summaries import MarginalGaps
-    from truesource.generator.interface.piece_model import PieceTokenizer, TokenisedModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import PieceTokenizer, TokenisedModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
     from truesource.evaluation.tokenisation.summaries import EstimatorPoint, Grid, OrderCurves, TemperaturePoint
     from truesource.evaluation.tokenisation.words import WordTable
-    from truesource.generator.interface.piece_model import TokenisedModel
+    from truesource.generator.language_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 

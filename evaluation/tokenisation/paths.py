@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from truesource.evaluation.tokenisation._kernels import paths as kernels
 from truesource.evaluation.tokenisation._kernels import search
 from truesource.evaluation.tokenisation.lattice import Lattice, checked, log_partition
-from truesource.generator._kernels.random import seeded
+from truesource.generator._kernels import seeded
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -28,11 +28,10 @@ from truesource.evaluation.tokenisation.documents import (
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.progress import meter
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords, meter
 
 #: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
 SINGLE, DOUBLE = 1e-7, 1e-14

@@ -1,4 +1,10 @@
-"""The compiler of all kernels: numba, whose cache then sees changes of other files, too."""
+"""The compiler of all kernels, and kernels that many use: arrays that grow, and arithmetic on numbers side by side.
+
+The compiler is numba, whose cache then sees changes of other files, too. Numba unrolls a short inner loop into
+operations on single numbers, so arithmetic on `WIDTH` numbers, one vector operation each, is written in the compiler's
+own terms. Arrays are flat, contiguous and of one floating-point type; positions are those of the first of the `WIDTH`
+entries. Products are rounded before they are added, so every processor finds the same numbers.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +21,11 @@ from types import ModuleType
 from typing import Any
 
 import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import pointer_add
+from numba.extending import intrinsic
 
 log = logging.getLogger("truesource.grammar")
 
@@ -79,7 +90,83 @@ def _imported(module: str, known: set[str]) -> set[str]:
     """Adds the kernel modules that a module imports: as modules, or a kernel or class of them."""
     for value in list(vars(sys.modules[module]).values()):
         name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(name, str) and "._kernels." in name and name != module and name not in known:
+        if isinstance(name, str) and "._kernels" in name and name != module and name not in known:
             known.add(name)
             _imported(name, known)
     return known
+
+
+Array = Any  # numpy arrays of any type
+
+
+@kernel
+def copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
+    """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
+    for i in range(high - low):
+        target[at + i] = values[low + i]
+
+
+@kernel
+def room(array: Array, needed: int) -> Array:
+    """``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
+    copy(larger, 0, array, 0, len(array))
+    return larger
+
+
+WIDTH = 8  #: numbers side by side: one or two registers of the processor
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> tuple[Any, int]:
+    """Where `WIDTH` entries of an array begin, as a pointer to a vector, and the bytes of one entry."""
+    item = context.get_data_type(kind.dtype)
+    size = context.get_abi_sizeof(item)
+    data = context.make_array(kind)(context, builder, array).data
+    offset = builder.mul(position, position.type(size))
+    return pointer_add(builder, data, offset, ir.VectorType(item, WIDTH).as_pointer()), size
+
+
+@intrinsic
+def add_products(_: Any, total: Any, t: Any, x: Any, i: Any, y: Any, j: Any) -> Any:
+    """``total[t + w] += x[i + w] * y[j + w]`` in every lane w."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        target, size = _place(context, builder, kinds[0], args[0], args[1])
+        first, _ = _place(context, builder, kinds[2], args[2], args[3])
+        second, _ = _place(context, builder, kinds[4], args[4], args[5])
+        product = builder.fmul(builder.load(first, align=size), builder.load(second, align=size))
+        summed = builder.fadd(builder.load(target, align=size), product)
+        builder.store(summed, target, align=size)
+        return context.get_dummy_value()
+
+    place = types.intp
+    return types.void(total, place, x, place, y, place), codegen
+
+
+@intrinsic
+def add_scaled(_: Any, total: Any, t: Any, weight: Any, x: Any, i: Any) -> Any:
+    """``total[t + w] += weight * x[i + w]`` in every lane w."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        target, size = _place(context, builder, kinds[0], args[0], args[1])
+        source, _ = _place(context, builder, kinds[3], args[3], args[4])
+        lanes = ir.VectorType(context.get_data_type(kinds[0].dtype), WIDTH)
+        one = builder.insert_element(lanes(ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+        weights = builder.shuffle_vector(one, lanes(ir.Undefined), zeros)
+        product = builder.fmul(weights, builder.load(source, align=size))
+        summed = builder.fadd(builder.load(target, align=size), product)
+        builder.store(summed, target, align=size)
+        return context.get_dummy_value()
+
+    return types.void(total, types.intp, total.dtype, x, types.intp), codegen
+
+
+@kernel
+def width():
+    """`WIDTH`, as kernels take it: so that their cache sees it change."""
+    return WIDTH

@@ -1,16 +1,19 @@
 """The rules of a grammar, and charts, as kernels take them: named tuples of arrays.
 
 S is the number of symbols, R, L and U those of binary, lexical and unary rules, V that of words. Kernels that compute
-with float32 or with logarithms take the same tuples with other weights in ``prob`` and ``value``.
+with float32 or with logarithms take the same tuples with other weights in ``prob`` and ``value``. In charts of single
+sentences, cell by cell, n is the number of words of a sentence.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -173,7 +176,7 @@ class SpanPairs(NamedTuple):
 
 
 class LaneChart(NamedTuple):
-    """Inside weights of sentences side by side; see `truesource.grammar.parsing._kernels.coarsest`."""
+    """Inside weights of sentences side by side; see `truesource.grammar.parsing._kernels`."""
 
     inside: FloatArray  #: (spans * S * lanes,), ``entry * 2^shift``
     shift: IntArray  #: (spans, lanes) powers of two
@@ -182,7 +185,7 @@ class LaneChart(NamedTuple):
 
 
 class BatchChart(NamedTuple):
-    """Inside weights of W sentences, ``entry * 2^shift``; see `truesource.grammar.estimate._kernels.em`."""
+    """Inside weights of W sentences, ``entry * 2^shift``; see `truesource.grammar.estimate._kernels`."""
 
     inside: FloatArray  #: (spans, S, W) unary chains included; rows that are not present hold anything
     present: BoolArray  #: (spans, S) which states of each span are not zero
@@ -284,7 +287,7 @@ class StateMoves(NamedTuple):
 
 
 class LinearAutomaton(NamedTuple):
-    """A linear grammar; see `truesource.grammar.inference.linear`.
+    """A linear grammar; see `truesource.grammar.inference.tables`.
 
     States are its S symbols, and S for the one that stands before (after) all of a left- (right-) linear sentence. A
     token is read by tag a < S, any chain of unary rules from symbol a down to a word, or by tag S + a, a lexical rule
@@ -297,3 +300,100 @@ class LinearAutomaton(NamedTuple):
     back: StateMoves  #: the same, from the last token to the first
     above: WideRows  #: transposed unary closure: symbols above each
     below: WideRows  #: unary closure
+
+
+class Cells(NamedTuple):
+    """The inside chart of one sentence, in the order in which its cells were made."""
+
+    begin: Int32Array  #: first word of each cell's span
+    end: Int32Array  #: the word after its last
+    symbol: Int32Array
+    value: FloatArray
+    same_end: Int32Array  #: the cell made before it with the same end and symbol; -1 none
+    same_begin: Int32Array  #: likewise with the same beginning and symbol
+
+
+class ColumnSums(NamedTuple):
+    """Sums for the spans (i, j) with one end j."""
+
+    sums: FloatArray  #: (n, S)
+    listed: Int32Array  #: (n, S) symbols whose sum is not zero
+    n_listed: Int32Array  #: (n,) how many
+
+
+class Begun(NamedTuple):
+    """Weights of symbols that start after some words, a row of tokens owed for each that is not zero."""
+
+    rows: FloatArray  #: (rows, owed)
+    symbol: Int32Array  #: (rows,)
+    row: Int32Array  #: (n+1, S) number of the row, -1 none
+    until: IntArray  #: (n+1,) rows of position j end here; they begin where those of j-1 end
+    omega: FloatArray  #: (S, owed) weights of what can start next, before the closure
+    listed: Int32Array  #: (S,) symbols of `omega` that are not zero
+    n_listed: IntArray  #: (1,) how many
+    marked: BoolArray  #: (S,) whether listed
+
+
+class Waiting(NamedTuple):
+    """Additions to spans whose column comes later."""
+
+    before: Int32Array  #: the one added before to the same column, -1 none
+    begin: Int32Array  #: first word of the span
+    symbol: Int32Array
+    amount: FloatArray
+
+
+class Space(NamedTuple):
+    """Room that all sentences of a call use, left as it was."""
+
+    column: ColumnSums
+    begun: Begun
+    last_end: Int32Array  #: (n+1, S) last cell with this end and symbol, -1 none
+    last_begin: Int32Array  #: (n, S) last cell with this beginning and symbol, -1 none
+    closed: FloatArray  #: (S,) one span's weights, unary chains included
+    listed: Int32Array  #: (S,) symbols that `closed` holds
+    waiting: Waiting
+
+
+class ForestNodes(NamedTuple):
+    """The nodes of a forest; see `truesource.grammar.estimate.split_merge.estep.Forest`."""
+
+    rule: Int32Array  #: (N,) base rule
+    left: Int32Array  #: (N,)
+    right: Int32Array  #: (N,)
+    batches: IntArray  #: (M + 1,)
+    offset: IntArray  #: (N,) where a node's vector starts
+
+
+class Entries(NamedTuple):
+    """The probabilities of a grammar with substates that are not zero, by base rule and pair of children.
+
+    The child pairs (b, c) of base rule r are ``first_pair[r]`` to ``first_pair[r + 1]``, an absent child being
+    substate 0; the parents' substates and probabilities of pair q are ``first_entry[q]`` to ``first_entry[q + 1]``,
+    the dormant ones last.
+    """
+
+    first_pair: IntArray  #: (R + 1,)
+    pair: Int32Array  #: (P, 2)
+    first_entry: IntArray  #: (P + 1,)
+    end_live: IntArray  #: (P,) one past the last entry of a pair that is not dormant
+    substate: Int32Array  #: (E,)
+    prob: NDArray[Any]  #: (E,) float64 or float32
+
+
+class NumberedRules(NamedTuple):
+    """Rules of all kinds, numbered in one row: binary, then unary, then lexical."""
+
+    left: Int32Array  #: (T,) left or only child, a word number for lexical rules
+    right: Int32Array  #: (T,) right child of binary rules
+    logp: FloatArray  #: (T,) nats
+    n_binary: int
+    n_unary: int
+
+
+class Choices(NamedTuple):
+    """Rules to choose from, by symbol: those of A are ``options[bounds[A]:bounds[A + 1]]``."""
+
+    options: Int32Array  #: (C,) rule numbers
+    bounds: IntArray  #: (S + 1,)
+    sums: FloatArray  #: (C,) running weights of each symbol's rules, or a row of them for each number of tokens

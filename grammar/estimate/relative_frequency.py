@@ -1,14 +1,133 @@
-"""The maximum-likelihood grammar of a treebank: each rule as often as it stands there."""
+"""The rules of a treebank and how often its trees use them, and its maximum-likelihood grammar."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.estimate.rules import RuleTable, binary_trees
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
+
+#: ``(A, B, C)`` for A -> B C, ``(A, B)`` for A -> B, ``(A, None, w)`` for the preterminal A over the word w
+RuleKey = tuple[str, str] | tuple[str, str | None, str]
+
+
+def rule_key(node: Tree) -> RuleKey:
+    """The base rule at the top of a binarised tree.
+
+    Raises:
+        InputError: the node has no children, more than two, or a word beside another child.
+    """
+    children = node.children
+    if len(children) == 1:
+        child = children[0]
+        return (node.label, None, child) if isinstance(child, str) else (node.label, child.label)
+    if len(children) == 2:
+        left, right = children
+        if isinstance(left, Tree) and isinstance(right, Tree):
+            return (node.label, left.label, right.label)
+        raise InputError(f"a word stands beside other children of {node.label!r}; give each word a preterminal")
+    if not children:
+        raise InputError(f"a node {node.label!r} has no children; remove empty nodes before estimating")
+    raise InputError(f"a node {node.label!r} has {len(children)} children; binarise the trees first")
+
+
+def binary_trees(trees: Iterable[Tree]) -> tuple[list[Tree], int]:
+    """The trees, those with wider nodes than two children binarised by default; and how many those were."""
+    from truesource.grammar.treebank import Binarisation
+
+    binarise = Binarisation().binarise
+    result: list[Tree] = []
+    changed = 0
+    for tree in trees:
+        wide = any(len(node.children) > 2 for node in tree.subtrees())
+        result.append(binarise(tree) if wide else tree)
+        changed += wide
+    return result, changed
+
+
+@dataclass(frozen=True, eq=False)
+class RuleTable:
+    """The base rules of a treebank, numbered: binary first, then unary, then lexical, each sorted.
+
+    Symbols are numbered with the start symbol as 0 and the others in alphabetical order, words in
+    alphabetical order. The lexical rules of one symbol are neighbours.
+    """
+
+    symbols: tuple[str, ...]  #: (K,) treebank labels, the start symbol first
+    words: tuple[str, ...]  #: (V,)
+    rules: Int32Array  #: (R, 4) parent, left child, right child, word; -1 where a rule has none
+    counts: IntArray  #: (R,) occurrences in the treebank, all positive
+    n_trees: int
+    n_tokens: int
+
+    @classmethod
+    def from_trees(cls, trees: Sequence[Tree], *, start: str | None = None) -> RuleTable:
+        """Count the rules of binarised trees.
+
+        Raises:
+            InputError: there are no trees, their root labels differ (or are not ``start``), or a node is not binarised.
+        """
+        if not trees:
+            raise InputError("there are no trees to estimate a grammar from; give at least one")
+        roots = sorted({tree.label for tree in trees})
+        if len(roots) > 1:
+            shown = ", ".join(roots[:3]) + (", ..." if len(roots) > 3 else "")
+            raise InputError(f"the trees have {len(roots)} root labels ({shown}); put one root over all of them")
+        if start is not None and roots[0] != start:
+            raise InputError(f"the trees have the root label {roots[0]!r}, not the start symbol {start!r}")
+        counter: Counter[RuleKey] = Counter()
+        for tree in trees:
+            counter.update(map(rule_key, tree.subtrees()))
+        return cls._from_counts(counter, roots[0], len(trees))
+
+    @classmethod
+    def _from_counts(cls, counter: Counter[RuleKey], start: str, n_trees: int) -> RuleTable:
+        labels = {key[0] for key in counter}
+        symbols = (start, *sorted(labels - {start}))
+        words = tuple(sorted(key[2] for key in counter if len(key) == 3 and key[1] is None))
+        words = tuple(dict.fromkeys(words))
+        symbol_id = {label: i for i, label in enumerate(symbols)}
+        word_id = {word: i for i, word in enumerate(words)}
+        rows: list[tuple[int, int, int, int, int, int]] = []
+        for key, count in counter.items():
+            parent = symbol_id[key[0]]
+            if len(key) == 2:
+                rows.append((1, parent, symbol_id[key[1]], -1, -1, count))
+            elif key[1] is None:
+                rows.append((2, parent, -1, -1, word_id[key[2]], count))
+            else:
+                rows.append((0, parent, symbol_id[key[1]], symbol_id[key[2]], -1, count))
+        table = np.array(sorted(rows), dtype=np.int64)
+        tokens = int(table[table[:, 4] >= 0, 5].sum())
+        return cls(symbols, words, table[:, 1:5].astype(np.int32), table[:, 5].copy(), n_trees, tokens)
+
+    @cached_property
+    def ids(self) -> dict[RuleKey, int]:
+        """Number of each rule."""
+        result: dict[RuleKey, int] = {}
+        for i, (parent, left, right, word) in enumerate(self.rules.tolist()):
+            name = self.symbols[parent]
+            if word >= 0:
+                result[name, None, self.words[word]] = i
+            elif right >= 0:
+                result[name, self.symbols[left], self.symbols[right]] = i
+            else:
+                result[name, self.symbols[left]] = i
+        return result
+
+    @property
+    def relative_frequencies(self) -> FloatArray:
+        """Probability of each rule given its parent, (R,)."""
+        parents = self.rules[:, 0]
+        totals = np.bincount(parents, weights=self.counts, minlength=len(self.symbols))
+        return np.asarray(self.counts / totals[parents], dtype=np.float64)
 
 
 def relative_frequency(trees: Iterable[Tree], *, start: str | None = None) -> PCFG:

@@ -2,28 +2,217 @@
 
 The files are ``NAME.grammar`` and ``NAME.lexicon``. State ``NP_3`` is substate 3 of the label ``NP``; a lexicon
 line gives P(word | tag) for every substate of its tag. ``NAME.splits``, where there is one, holds the split tree
-of every label. Signatures of unknown words (``UNK-L-ed``) are words like any other. The trainer's dumps hold
-the closure of unary rules (see `grammar.formats.shared.unclose`), lack rules below a threshold, and have lexicons whose
-columns do not sum to one, so the import divides each symbol's rules by their sum, once, and says by how much.
+of every label. Signatures of unknown words (``UNK-L-ed``) are words like any other.
+
+The trainer's dumps hold the closure of unary rules: every rule ``A -> A`` with probability one, and for every chain of
+unary rules its most probable product as one more rule. The rules of the grammar itself are those that no chain
+explains. The dumps also lack rules below a threshold and have lexicons whose columns do not sum to one, so the import
+divides each symbol's rules by their sum, once, and says by how much.
 """
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.formats.shared.assemble import Rules, assemble, log
-from truesource.grammar.formats.shared.berkeley_files import START, source_files, split_name, target_files
-from truesource.grammar.formats.shared.berkeley_writer import save_berkeley
-from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource
-from truesource.grammar.formats.shared.unclose import base_rules, is_closed
-from truesource.grammar.rules import GrammarRules
+from truesource.grammar.formats import GrammarFormat, GrammarSource
+from truesource.grammar.rules import GrammarRules, Rules, assemble, log
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_lines
+from truesource.grammar.support.files import atomic_path, read_lines
+
+EXACT = 1e-9  #: relative difference between a rule and the chain that made it
+PROPER = 1e-6  #: how far from one a row may sum and count as right
+
+
+def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
+    """Whether there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
+    return bool(((unary[:, 0] == unary[:, 1]) & (prob >= 1.0 - 1e-12)).any())
+
+
+def base_rules(unary: Int32Array, prob: FloatArray, other: FloatArray, group: Sequence[int]) -> BoolArray:
+    """Which unary rules of a closed dump belong to the grammar, (Q,).
+
+    First all identities go, and the rules that equal a product of two others. The trainer also adds up chains
+    through the states of one label; such sums cannot be told from rules by their value, so they go only from rows
+    that still sum to more than one, the best explained first, and only while the row does not fall below one.
+
+    Args:
+        unary: (Q, 2) parent, child; each rule once.
+        prob: (Q,) probabilities.
+        other: (S,) total probability of each symbol's binary and lexical rules.
+        group: (S,) number of each symbol's label.
+    """
+    identity = unary[:, 0] == unary[:, 1]
+    product, summed = _chains(unary, np.where(identity, 0.0, prob), len(other), group)
+    kept: BoolArray = ~identity & (product < prob * (1.0 - EXACT))
+    sums = other + np.bincount(unary[kept, 0], weights=prob[kept], minlength=len(other))
+    explained = np.minimum(summed / prob, 1.0)
+    for state in np.flatnonzero(sums > 1.0 + PROPER):
+        candidates = np.flatnonzero(kept & (unary[:, 0] == state) & (explained > 0.0))
+        for rule in candidates[np.argsort(-explained[candidates], kind="stable")]:
+            if sums[state] > 1.0 + PROPER and sums[state] - prob[rule] > 1.0 - PROPER:
+                kept[rule] = False
+                sums[state] -= prob[rule]
+    return kept
+
+
+def _chains(unary: Int32Array, prob: FloatArray, n: int, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Largest product of two rules that chain to each rule, and largest sum over one label between, (Q,) each."""
+    keys = unary[:, 0].astype(np.int64) * n + unary[:, 1]
+    order = np.argsort(keys)
+    ordered = keys[order]
+    by_child, by_parent = np.argsort(unary[:, 1], kind="stable"), np.argsort(unary[:, 0], kind="stable")
+    into = np.searchsorted(unary[by_child, 1], np.arange(n + 1))
+    out = np.searchsorted(unary[by_parent, 0], np.arange(n + 1))
+    product, summed, through = np.zeros(len(keys)), np.zeros(len(keys)), np.zeros(len(keys))
+    touched: list[IntArray] = []
+    label = -1
+    for k in np.argsort(np.asarray(group), kind="stable"):
+        if group[k] != label:
+            for at in touched:
+                summed[at] = np.maximum(summed[at], through[at])
+            for at in touched:
+                through[at] = 0.0
+            touched, label = [], group[k]
+        above, below = by_child[into[k] : into[k + 1]], by_parent[out[k] : out[k + 1]]
+        if not len(above) or not len(below):
+            continue
+        ends = (unary[above, 0].astype(np.int64)[:, None] * n + unary[below, 1][None, :]).ravel()
+        value = np.outer(prob[above], prob[below]).ravel()
+        place = np.minimum(np.searchsorted(ordered, ends), len(keys) - 1)
+        hit = ordered[place] == ends
+        at = order[place[hit]]
+        product[at] = np.maximum(product[at], value[hit])
+        through[at] += value[hit]
+        touched.append(at)
+    for at in touched:
+        summed[at] = np.maximum(summed[at], through[at])
+    return product, summed
+
+
+START = "ROOT_0"
+_SUFFIX = re.compile(r"(?P<stem>.*?)(?:\.(?P<part>grammar|lexicon|splits))?(?P<packed>\.gz)?", re.DOTALL)
+
+
+def split_name(path: Path) -> tuple[str, str, str]:
+    """Common prefix, which file of the set (or nothing), and ``.gz`` or nothing."""
+    match = _SUFFIX.fullmatch(str(path))
+    assert match is not None
+    return match["stem"], match["part"] or "", match["packed"] or ""
+
+
+def source_files(path: str | Path) -> tuple[Path | None, Path | None, Path | None]:
+    """Grammar, lexicon and splits that belong to one of them or to their common prefix; None where absent."""
+    stem, _, packed = split_name(Path(path))
+    found: list[Path | None] = []
+    for part in ("grammar", "lexicon", "splits"):
+        both = [Path(f"{stem}.{part}{suffix}") for suffix in dict.fromkeys((packed, "", ".gz"))]
+        found.append(next((file for file in both if file.is_file()), None))
+    return found[0], found[1], found[2]
+
+
+def target_files(path: str | Path, pcfg: GrammarRules | None = None) -> list[Path]:
+    """The files to write: grammar and lexicon, and splits where the grammar carries them."""
+    stem, _, packed = split_name(Path(path))
+    parts = ["grammar", "lexicon"] + (["splits"] if pcfg is not None and pcfg.meta.get("splits") else [])
+    return [Path(f"{stem}.{part}{packed}") for part in parts]
+
+
+def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:
+    """Label and substate of each symbol, all different.
+
+    Names such as ``NP_3`` or ``NP-3`` with the label ``NP`` keep their numbers, where all symbols are so named;
+    otherwise the symbols of a label are counted from 0.
+    """
+    found: list[tuple[str, int]] = []
+    for name, label in zip(pcfg.symbols, pcfg.labels, strict=True):
+        match = re.fullmatch(r"[_-](0|[1-9][0-9]{0,3})", name[len(label) :]) if name.startswith(label) else None
+        if match is None and name != label:
+            break
+        found.append((label, int(match[1]) if match else 0))
+    if len(set(found)) == len(pcfg.symbols):
+        return found
+    count: dict[str, int] = {}
+    found = []
+    for label in pcfg.labels:
+        found.append((label, count.get(label, 0)))
+        count[label] = count.get(label, 0) + 1
+    return found
+
+
+def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
+    """Write the pair; ``path`` is either file's name or what the two have in common.
+
+    The format starts from ``ROOT_0``: another start gets a rule ``ROOT_0 -> START 1.0`` above it. Names of
+    symbols follow `state_names`, and the start comes first.
+
+    Raises:
+        InputError: a name is empty or has a blank in it, ``ROOT_0`` is a symbol but not the start, or a symbol rewrites
+            only to itself.
+    """
+    targets = target_files(path, pcfg)
+    pairs = state_names(pcfg)
+    for what, written in (("label", pcfg.labels), ("word", pcfg.terminals)):
+        bad = next((name for name in written if not name or re.search(r"[ \t\r\n]", name)), None)
+        if bad is not None:
+            raise InputError(f"Berkeley text cannot hold the {what} {bad!r}, which is empty or has a blank in it")
+    names = [f"{label}_{k}" for label, k in pairs]
+    if START in names and names[pcfg.start] != START:
+        raise InputError(f"Berkeley text starts at {START}, which this grammar uses for another symbol; rename that")
+    if is_closed(pcfg.unary, np.exp(pcfg.unary_logp)):
+        raise InputError("Berkeley text cannot hold a symbol that rewrites only to itself; remove it first")
+    with atomic_path(targets[0]) as temporary:
+        _write(temporary, targets[0], _grammar_lines(pcfg, names))
+    with atomic_path(targets[1]) as temporary:
+        _write(temporary, targets[1], _lexicon_lines(pcfg, pairs))
+    if len(targets) > 2:
+        lines = (f"{label}\t{tree}\n" for label, tree in pcfg.meta["splits"].items())
+        with atomic_path(targets[2]) as temporary:
+            _write(temporary, targets[2], lines)
+
+
+def _write(temporary: Path, target: Path, lines: Iterator[str]) -> None:
+    with temporary.open("wb") as raw:
+        if target.suffix == ".gz":
+            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
+                stream.writelines(line.encode() for line in lines)
+        else:
+            raw.writelines(line.encode() for line in lines)
+
+
+def _grammar_lines(pcfg: GrammarRules, names: list[str]) -> Iterator[str]:
+    if names[pcfg.start] != START:
+        yield f"{START} -> {names[pcfg.start]} 1.0\n"
+    for rules, logp in ((pcfg.unary, pcfg.unary_logp), (pcfg.binary, pcfg.binary_logp)):
+        order = np.lexsort((rules[:, 0], rules[:, 0] != pcfg.start))
+        for rule, p in zip(rules[order].tolist(), np.exp(logp[order]).tolist(), strict=True):
+            yield f"{names[rule[0]]} -> {' '.join(names[i] for i in rule[1:])} {p!r}\n"
+
+
+def _lexicon_lines(pcfg: GrammarRules, pairs: list[tuple[str, int]]) -> Iterator[str]:
+    sizes: dict[str, int] = {}
+    for label, k in pairs:
+        sizes[label] = max(sizes.get(label, 0), k + 1)
+    tags = {label: i for i, label in enumerate(sizes)}
+    tag = np.array([tags[label] for label, _ in pairs], dtype=np.int64)
+    parents: Int32Array = pcfg.lexical[:, 0]
+    order = np.lexsort((pcfg.lexical[:, 1], tag[parents]))
+    group = np.stack([tag[parents], pcfg.lexical[:, 1]])[:, order]
+    heads: list[int] = np.flatnonzero(np.append(True, (np.diff(group) != 0).any(axis=0))).tolist() if len(order) else []
+    prob, state = np.exp(pcfg.lexical_logp[order]).tolist(), parents[order].tolist()
+    for low, high in zip(heads, [*heads[1:], len(order)], strict=True):
+        label = pairs[state[low]][0]
+        vector = [0.0] * sizes[label]
+        for i in range(low, high):
+            vector[pairs[state[i]][1]] = prob[i]
+        yield f"{label} {pcfg.terminals[int(group[1, low])]} {vector!r}\n"
+
 
 _STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
 _GRAMMAR_LINE = re.compile(r"\S+_\d+ -> \S+_\d+(?: \S+_\d+)? [0-9][0-9.eE+-]*")

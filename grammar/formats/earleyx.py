@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.formats.shared.assemble import Rules, assemble
-from truesource.grammar.formats.shared.format import GrammarFormat, text_writer
-from truesource.grammar.rules import GrammarRules
+from truesource.grammar.formats import GrammarFormat, text_writer
+from truesource.grammar.rules import GrammarRules, Rules, assemble
 from truesource.grammar.support.errors import InputError
 
 START = "ROOT"

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions, text_writer
+from truesource.grammar.formats import GrammarFormat, GrammarSource, ReadOptions, text_writer
 from truesource.grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions
+from truesource.grammar.formats import GrammarFormat, GrammarSource, ReadOptions
 from truesource.grammar.rules import GrammarRules, digest_rules
 from truesource.grammar.support.archives import BYTES, FLOATS, integers, read_arrays
 from truesource.grammar.support.errors import InputError
@@ -130,8 +130,5 @@ def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
 
 
 FORMAT = GrammarFormat(
-    read=_read_source,
-    write=save_npz,
-    sniff=lambda source: source.first_bytes.startswith(b"PK"),
-    extensions=(".npz",),
+    read=_read_source, write=save_npz, sniff=lambda source: source.first_bytes.startswith(b"PK"), extensions=(".npz",)
 )

@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.bracketing import word_label
-from truesource.grammar.formats.shared.assemble import Rules, assemble
-from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions, text_writer
-from truesource.grammar.rules import GrammarRules
+from truesource.grammar.formats import GrammarFormat, GrammarSource, ReadOptions, text_writer
+from truesource.grammar.rules import GrammarRules, Rules, assemble
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.tree import word_label
 from truesource.grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(

@@ -125,7 +125,7 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
     """Apply ``task`` to every batch in threads (kernels release the GIL); results in order."""
     from joblib import Parallel, delayed
 
-    from truesource.grammar.support.progress import meter
+    from truesource.grammar.support.printable import meter
 
     if len(work) == 1:
         yield work[0], task(work[0])

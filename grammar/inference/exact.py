@@ -1,4 +1,4 @@
-"""The exact quantities of one grammar, computed once and kept."""
+"""The exact quantities of one grammar, computed once and kept; and the most probable derivation of a sentence."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import dijkstra
 
+from truesource.grammar._kernels.rules import ChildRules, LexicalRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import Batch, run
-from truesource.grammar.inference.charts import Charts, Leaves
-from truesource.grammar.inference.linear_charts import LinearCharts
-from truesource.grammar.inference.tables import GrammarTables
+from truesource.grammar.inference._kernels import posterior as kernels
+from truesource.grammar.inference._kernels.linear import best_path
+from truesource.grammar.inference.batch import Batch, NothingLeftError, require_memory, run
+from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
+from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.viterbi import BestChains
-    from truesource.grammar.inference.wide import WideCharts
-    from truesource.grammar.tree import Tree
+    from truesource.grammar.inference.single import WideCharts
+
 
 Variant = Literal["default", "paper"]
 SHOWN = 5  #: words in the one line of a distribution
@@ -55,8 +58,8 @@ class Exact(GrammarTables):
 
     Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
     that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose
-    weights leave the range of the type are found (`truesource.grammar.inference.certificate`) and computed again.
-    Linear grammars need no charts: see `truesource.grammar.inference.linear_charts`.
+    weights leave the range of the type are found (`truesource.grammar.inference.single`) and computed again.
+    Linear grammars need no charts: see `truesource.grammar.inference.charts`.
     """
 
     def __init__(self, pcfg: GrammarRules) -> None:
@@ -68,14 +71,12 @@ class Exact(GrammarTables):
     @cached_property
     def best_chains(self) -> BestChains:
         """Most probable unary chain between any two symbols."""
-        from truesource.grammar.inference.viterbi import best_chains
-
         return best_chains(self.pcfg)
 
     @cached_property
     def wide(self) -> WideCharts:
         """Charts of single sentences at any range of probabilities."""
-        from truesource.grammar.inference.wide import WideCharts
+        from truesource.grammar.inference.single import WideCharts
 
         return WideCharts(self)
 
@@ -99,11 +100,7 @@ class Exact(GrammarTables):
         return self._charts[key]
 
     def causal_log_probs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        lengths: LengthRange | None = None,
-        *,
-        dtype: DTypeLike = np.float64,
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
         """Ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
 
@@ -121,11 +118,7 @@ class Exact(GrammarTables):
         )
 
     def string_log_probs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        lengths: LengthRange | None = None,
-        *,
-        dtype: DTypeLike = np.float64,
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
         """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it.
 
@@ -138,11 +131,7 @@ class Exact(GrammarTables):
         return found
 
     def masked_log_probs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        *,
-        variant: Variant = "default",
-        dtype: DTypeLike = np.float64,
+        self, sentences: Sequence[Sequence[str]], *, variant: Variant = "default", dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
         """Ln P(token | all other tokens and the length) for each sentence, (n,).
 
@@ -261,9 +250,6 @@ class Exact(GrammarTables):
 
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats."""
-        from truesource.grammar.inference.linear_viterbi import linear_viterbi_tree
-        from truesource.grammar.inference.viterbi import viterbi_tree
-
         if self.linear is not None:
             return linear_viterbi_tree(self.linear, self.lexicon, self.best_chains, sentence)
         return viterbi_tree(self, self.best_chains, sentence)
@@ -285,3 +271,185 @@ def _log(p: FloatArray) -> FloatArray:
     """Natural logarithm, -inf at zero, without a warning."""
     with np.errstate(divide="ignore"):
         return np.log(p)
+
+
+@dataclass(frozen=True, eq=False)
+class BestChains:
+    """Most probable unary chain between any two symbols."""
+
+    rows: SparseRows  #: (S, S) log probabilities, 0 on the diagonal
+    place: IntArray  #: (S,) of each symbol among the K that have unary rules; -1 of others
+    before: Int32Array  #: (K, K) place of the symbol before B on the best chain from A, negative where there is none
+    touched: IntArray  #: (K,) the symbols that have unary rules
+
+    def down(self, top: int, low: int) -> list[int]:
+        """States of the best chain from ``top`` to ``low``, both included."""
+        path = [low]
+        while path[-1] != top:
+            path.append(int(self.touched[self.before[self.place[top], self.place[path[-1]]]]))
+        return path[::-1]
+
+
+def best_chains(pcfg: GrammarRules) -> BestChains:
+    """Most probable unary chain between any two symbols."""
+    n = len(pcfg.symbols)
+    touched = np.unique(pcfg.unary).astype(np.int64)
+    place = np.full(n, -1)
+    place[touched] = np.arange(len(touched))
+    # a rule of probability 1 must not read as "no edge"
+    weight = np.maximum(-pcfg.unary_logp, 1e-300)
+    above, below = place[pcfg.unary].T
+    distance, before = dijkstra(
+        csr_matrix((weight, (above, below)), shape=(len(touched),) * 2), return_predecessors=True
+    )
+    row, column = np.nonzero(np.isfinite(distance))
+    alone = np.flatnonzero(place < 0)
+    rows = csr_matrix(
+        (
+            np.append(-distance[row, column], np.zeros(len(alone))),
+            (np.append(touched[row], alone), np.append(touched[column], alone)),
+        ),
+        shape=(n, n),
+    )
+    logs = SparseRows(rows.indptr.astype(np.int32), rows.indices.astype(np.int32), rows.data)
+    return BestChains(logs, place, before, touched)
+
+
+class ViterbiCharts(NamedTuple):
+    """The best derivation of every symbol over every span, -1 where there is none."""
+
+    words: Int32Array  #: (n,) numbers of the words
+    best: FloatArray  #: (spans, S) its log probability, -inf where there is none
+    chain: Int32Array  #: (spans, S) state at the lower end of its unary chain
+    rule: Int32Array  #: (spans, S) rule of that state below its chains
+    split: Int32Array  #: (spans, S) and its split
+
+
+def viterbi_charts(
+    tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
+) -> ViterbiCharts:
+    """The most probable derivation of each symbol over each span; arguments and errors are those of `viterbi_tree`."""
+    pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
+    words = pcfg.encode(sentence)
+    if len(words) == 0:
+        raise InputError("a sentence without tokens has no tree")
+    n = len(words)
+    require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
+    charts = kernels.viterbi(
+        words,
+        np.zeros((0, 0), dtype=np.bool_) if allowed is None else allowed,
+        chains.rows,
+        pairs._replace(prob=pcfg.binary_logp),
+        lexicon._replace(prob=pcfg.lexical_logp),
+    )
+    if not math.isfinite(charts[0][n * (n - 1) // 2, pcfg.start]):
+        if allowed is not None:
+            raise NothingLeftError(sentence)
+        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+    return ViterbiCharts(words, *charts)
+
+
+def viterbi_tree(
+    tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
+) -> tuple[Tree, float]:
+    """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
+
+    Args:
+        tables: of the grammar.
+        chains: from `best_chains`.
+        sentence: its words.
+        allowed: which symbols may cover which span, (spans, S); all of them if None.
+
+    Raises:
+        InputError: the grammar cannot make the sentence (as `NothingLeftError`: with what is allowed), or its chart
+            does not fit the memory of this machine.
+    """
+    pcfg, n = tables.pcfg, len(sentence)
+    _, best, chain, rule, split = viterbi_charts(tables, chains, sentence, allowed)
+
+    def bottom(i: int, j: int, top: int) -> tuple[list[str], int]:
+        """Names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""
+        low = int(chain[j * (j - 1) // 2 + i, top])
+        return [pcfg.symbols[s] for s in chains.down(top, low)], low
+
+    # post-order over an explicit stack: (i, j, state, expanded)
+    stack: list[tuple[int, int, int, bool]] = [(0, n, pcfg.start, False)]
+    done: list[Tree] = []
+    while stack:
+        i, j, state, expanded = stack.pop()
+        names, low = bottom(i, j, state)
+        span = j * (j - 1) // 2 + i
+        if j - i == 1:
+            node = Tree(names[-1], (sentence[i],))
+        elif not expanded:
+            k, r = int(split[span, low]), int(rule[span, low])
+            _, b, c = pcfg.binary[r]
+            stack += [(i, j, state, True), (k, j, int(c), False), (i, k, int(b), False)]
+            continue
+        else:
+            right, left = done.pop(), done.pop()
+            node = Tree(names[-1], (left, right))
+        for name in reversed(names[:-1]):
+            node = Tree(name, (node,))
+        done.append(node)
+    return done[0], float(best[n * (n - 1) // 2, pcfg.start])
+
+
+def linear_viterbi_tree(
+    rules: LinearRules, lexicon: LexicalRules, chains: BestChains, sentence: Sequence[str]
+) -> tuple[Tree, float]:
+    """As `truesource.grammar.inference.exact.viterbi_tree`.
+
+    Raises:
+        InputError: the grammar cannot make the sentence.
+    """
+    pcfg, right = rules.pcfg, rules.side == "right"
+    if not sentence:
+        raise InputError("a sentence without tokens has no tree")
+    n = len(pcfg.symbols)
+    source, tag, target, logp = rules.moves()
+    order = np.argsort(source, kind="stable")
+    start = np.searchsorted(source[order], np.arange(n + 2)).astype(np.int32)
+    moves = ChildRules(start, np.stack([tag[order], target[order]]), logp[order])
+    above = _transposed(chains.rows)
+    ends = (pcfg.start, n) if right else (n, pcfg.start)
+    closing = _with_outer(chains.rows if right else above)
+    score, *path = best_path(
+        pcfg.encode(sentence), *ends, moves, closing, above, lexicon._replace(prob=pcfg.lexical_logp)
+    )
+    if not math.isfinite(score):
+        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+    arrived, closed, tags, made_by = (part.tolist() for part in path)
+
+    def chain(top: int, low: int, children: tuple[Tree | str, ...]) -> Tree:
+        """The best chain of unary rules over ``children`` of its lower end."""
+        for state in reversed(chains.down(top, low)):
+            children = (Tree(pcfg.symbols[state], children),)
+        (tree,) = children
+        assert isinstance(tree, Tree)
+        return tree
+
+    done: tuple[Tree | str, ...] = ()
+    for i in reversed(range(len(sentence))) if right else range(len(sentence)):
+        top, low = (arrived[i], closed[i]) if right else (closed[i + 1], arrived[i + 1])
+        if tags[i + 1] >= n:
+            done = (chain(top, low, (sentence[i],)),)
+        else:
+            own = chain(tags[i + 1], made_by[i + 1], (sentence[i],))
+            done = (chain(top, low, (own, *done) if right else (*done, own)),)
+    (tree,) = done
+    assert isinstance(tree, Tree)
+    return tree, float(score)
+
+
+def _transposed(rows: SparseRows) -> SparseRows:
+    size = len(rows.start) - 1
+    found = csr_matrix((rows.value, rows.column, rows.start), shape=(size, size)).T.tocsr()
+    return SparseRows(found.indptr.astype(np.int32), found.indices.astype(np.int32), found.data)
+
+
+def _with_outer(rows: SparseRows) -> SparseRows:
+    """With a row for the state outside all symbols, which has no chains."""
+    size = len(rows.start) - 1
+    column = np.append(rows.column, np.int32(size))
+    return SparseRows(np.append(rows.start, rows.start[-1] + 1), column, np.append(rows.value, 0.0))

@@ -1,14 +1,22 @@
-"""Expected rule, symbol and word counts of a sentence, exact, given a range of lengths or not."""
+"""Exact expectations over sentences: counts of rules, symbols and words, entropy, heights, classes of tokens.
+
+They hold for all sentences or given a range of lengths. The height is that of the derivation tree over words, as
+``nltk.Tree.height`` counts it: a symbol over a word has height 2, and unary and binary rules of the grammar as it
+stands (binarisation included) each add 1.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from truesource.grammar._kernels.rules import LengthTable
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.length import extent
+from truesource.grammar.inference._kernels import counts as kernels
+from truesource.grammar.inference.rules import extent, unary_matrix
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -46,11 +54,9 @@ def outside_masses(pcfg: PCFG, table: LengthTable, lengths: LengthRange, z: floa
     l_{m-n}(X))``, from the longest length down, in O(R N + P N^2) for P child pairs. Where the inside mass is
     zero the value is not defined.
     """
-    from truesource.grammar.inference._kernels.counts import rule_counts
-
     seed = np.zeros(lengths.high + 1)
     seed[lengths.low :] = 1.0 / z
-    outside, uses = rule_counts(table, pcfg.start, seed, pcfg.exact.pairs, pcfg.exact.unary_closure)
+    outside, uses = kernels.rule_counts(table, pcfg.start, seed, pcfg.exact.pairs, pcfg.exact.unary_closure)
     return outside, uses
 
 
@@ -124,3 +130,293 @@ def unigram(pcfg: PCFG, lengths: LengthRange | None = None) -> TokenDistribution
     words = expected_counts(pcfg, lengths).words
     tokens = float(words.sum()) + 1.0
     return TokenDistribution(words / tokens, 1.0 / tokens)
+
+
+def derivational_entropy(pcfg: PCFG, lengths: LengthRange | None = None) -> float:
+    """Exact entropy of derivations, nats a sentence: symbol counts times rule entropies (Grenander 1967).
+
+    Given ``lengths``, the probability of a derivation is divided by ``Z = P(length in range)``, and the entropy is
+    ``ln Z - sum_rules E[count | range] ln p``. The entropy of sentences is smaller by the expected ambiguity.
+
+    Raises:
+        InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
+    """
+    if lengths is not None:
+        counts = expected_counts(pcfg, lengths)
+        spent = sum(
+            float(uses @ logp)
+            for uses, logp in (
+                (counts.binary, pcfg.binary_logp),
+                (counts.unary, pcfg.unary_logp),
+                (counts.lexical, pcfg.lexical_logp),
+            )
+        )
+        return max(math.log(counts.mass) - spent, 0.0)
+    entropy = np.zeros(len(pcfg.symbols))
+    for rules, logp in pcfg.tables():
+        np.add.at(entropy, rules[:, 0], -np.exp(logp) * logp)
+    return float(pcfg.exact.expected_symbols @ entropy)
+
+
+def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
+    """P(a derivation ends with height at most h) for h = 0..max_height, (max_height+1,); rows 0 and 1 are zero."""
+    _check(max_height)
+    exact = pcfg.exact
+    unary = unary_matrix(pcfg)
+    a, b, c = pcfg.binary.T
+    p = np.exp(pcfg.binary_logp)
+    found = np.zeros(max_height + 1)
+    mass = np.zeros(len(pcfg.symbols))
+    for h in range(2, max_height + 1):
+        two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
+        mass = exact.lexical_sums + unary @ mass + two
+        found[h] = mass[pcfg.start]
+    return found
+
+
+def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
+    """P(height at most ``max_height`` | the derivation ends, with a length in ``lengths``), in [0, 1].
+
+    Raises:
+        InputError: the cap is below 2, or no sentence has a length in the range.
+    """
+    if lengths is None:
+        return min(1.0, float(height_masses(pcfg, max_height)[-1]) / pcfg.exact.total_mass)
+    table = capped_length_masses(pcfg, max_height, lengths.high)
+    return min(1.0, float(table[lengths.low :, pcfg.start].sum()) / pcfg.exact.range_mass(lengths))
+
+
+def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
+    """Mean number of tokens of derivations of height at most ``max_height`` (and a length in ``lengths``).
+
+    Raises:
+        InputError: no tree has that height (and a length in the range).
+    """
+    if lengths is not None:
+        pmf = capped_length_pmf(pcfg, max_height, lengths.high, lengths)
+        return float(np.arange(len(pmf)) @ pmf)
+    _check(max_height)
+    unary = unary_matrix(pcfg)
+    lexical = pcfg.exact.lexical_sums
+    a, b, c = pcfg.binary.T
+    p = np.exp(pcfg.binary_logp)
+    mass = total = np.zeros(len(pcfg.symbols))  # P(ends), E[tokens; ends]
+    for _ in range(2, max_height + 1):
+        more = np.bincount(a, weights=p * (total[b] * mass[c] + mass[b] * total[c]), minlength=len(mass))
+        two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
+        mass, total = lexical + unary @ mass + two, lexical + unary @ total + more
+    return float(total[pcfg.start]) / _positive(float(mass[pcfg.start]), max_height, None)
+
+
+def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
+    """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
+    _check(max_height)
+    unary = unary_matrix(pcfg)
+    masses = np.zeros((len(pcfg.symbols), high + 1))
+    for _ in range(2, max_height + 1):
+        mirror = np.ascontiguousarray(masses[:, ::-1])
+        grown = unary @ masses + kernels.split_masses(masses, mirror, pcfg.exact.pairs)
+        grown[:, 1] += pcfg.exact.lexical_sums
+        if np.array_equal(grown, masses):
+            break
+        masses = grown
+    return np.ascontiguousarray(masses.T)
+
+
+def capped_length_pmf(pcfg: PCFG, max_height: int, high: int, lengths: LengthRange | None = None) -> FloatArray:
+    """P(m tokens | height at most ``max_height``) for m = 0..high, (high+1,); renormalised within ``lengths``.
+
+    Raises:
+        InputError: no tree has that height (and a length in the range).
+    """
+    table = capped_length_masses(pcfg, max_height, max(high, lengths.high if lengths else 0))[:, pcfg.start].copy()
+    if lengths is not None:
+        table[: lengths.low] = 0.0
+        table[lengths.high + 1 :] = 0.0
+    total = float(height_masses(pcfg, max_height)[-1] if lengths is None else table.sum())
+    return np.asarray(table[: high + 1] / _positive(total, max_height, lengths))
+
+
+def capped_log_prob(
+    pcfg: PCFG, sentence: Sequence[str], max_height: int, lengths: LengthRange | None = None, *, given: bool = True
+) -> float:
+    """Ln P(sentence | height at most ``max_height``, length in ``lengths``), nats; -inf where no such tree makes it.
+
+    With ``given=False`` it is ln P(sentence, height at most ``max_height``), not divided by anything. One chart per
+    height, O(H n^3 P) for P child pairs: meant for sentences of ordinary length.
+
+    Raises:
+        InputError: the sentence has no tokens, or no tree has that height (and a length in the range).
+    """
+    _check(max_height)
+    n = len(sentence)
+    if n == 0:
+        raise InputError("the sentence has no tokens")
+    lexicon = pcfg.exact.lexicon
+    unary = unary_matrix(pcfg)
+    leaves = np.zeros((len(pcfg.symbols), n + 1, n + 1))
+    for i, word in enumerate(pcfg.encode(sentence)):
+        if word >= 0:
+            rules = slice(lexicon.start[word], lexicon.start[word + 1])
+            leaves[lexicon.parent[rules], i, i + 1] = lexicon.prob[rules]
+    chart = np.zeros_like(leaves)
+    for _ in range(2, max_height + 1):
+        two = kernels.split_spans(chart, pcfg.exact.pairs)
+        grown = leaves + (unary @ chart.reshape(len(unary), -1)).reshape(chart.shape) + two
+        if np.array_equal(grown, chart):
+            break
+        chart = grown
+    joint = float(chart[pcfg.start, 0, n])
+    if not given:
+        return math.log(joint) if joint > 0.0 else -math.inf
+    if lengths is None:
+        total = float(height_masses(pcfg, max_height)[-1])
+    else:
+        total = float(capped_length_masses(pcfg, max_height, lengths.high)[lengths.low :, pcfg.start].sum())
+    total = _positive(total, max_height, lengths)
+    possible = joint > 0.0 and (lengths is None or n in lengths)
+    return math.log(joint) - math.log(total) if possible else -math.inf
+
+
+def _check(max_height: int) -> None:
+    if max_height < 2:
+        raise InputError(f"the smallest tree has height 2 (a symbol over a word), got a cap of {max_height}")
+
+
+def _positive(total: float, max_height: int, lengths: LengthRange | None) -> float:
+    if not total > 0.0:
+        also = "" if lengths is None else f" and a length in {lengths}"
+        raise InputError(f"no tree of this grammar has height at most {max_height}{also}; raise the cap")
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class TokenClass:
+    """How many tokens of a sentence belong to a class of words.
+
+    Given a range of lengths the joint pmf sums to one. Without one it covers sentences of at most ``high`` tokens and
+    sums to their probability, `covered`; shares are then those of sentences so short.
+    """
+
+    joint: FloatArray  #: (high+1, high+1) P(n tokens, m of them in the class)
+    pooled: float  #: expected tokens of the class over expected tokens, all lengths: share in pooled text (micro)
+
+    @property
+    def covered(self) -> float:
+        """Probability of all sentences in ``joint``."""
+        return float(self.joint.sum())
+
+    def count_pmf(self) -> FloatArray:
+        """P(m tokens of the class in a sentence), m = 0..high, (high+1,)."""
+        return np.asarray(self.joint.sum(axis=0))
+
+    def share_pmf(self) -> tuple[FloatArray, FloatArray]:
+        """Distribution of m/n over sentences: the different shares, rising, and their probabilities, both (K,).
+
+        Equal fractions are one share, exactly; the probabilities sum to one.
+        """
+        n, m = np.nonzero(self.joint)
+        common = np.gcd(n, m)
+        size = len(self.joint)
+        keys, inverse = np.unique((m // common) * size + n // common, return_inverse=True)
+        probability = np.bincount(inverse, weights=self.joint[n, m]) / self.covered
+        share = (keys // size) / (keys % size)
+        order = np.argsort(share)
+        return share[order], probability[order]
+
+    @property
+    def mean_share(self) -> float:
+        """Expected share of a sentence, every sentence counting the same (macro)."""
+        share, probability = self.share_pmf()
+        return float(share @ probability)
+
+
+def token_class(
+    pcfg: PCFG, words: Iterable[str], lengths: LengthRange | None = None, *, high: int | None = None
+) -> TokenClass:
+    """Joint pmf of (number of tokens, number of tokens in ``words``), by a programme over both.
+
+    ``l_{n,m}(A)`` is a convolution in two variables over the splits of each rule, O(P N^4 / 24 + R N^2 / 2) for P
+    child pairs and R binary rules. Words that the grammar does not have change nothing.
+
+    Args:
+        pcfg: the grammar.
+        words: the class.
+        lengths: condition on this range; the joint pmf then goes up to ``lengths.high``.
+        high: without ``lengths``, the longest sentence that the joint pmf covers.
+
+    Raises:
+        InputError: neither ``lengths`` nor ``high`` is given, or both; no sentence is so short; or, without
+            ``lengths``, the spectral radius is 1 or more.
+    """
+    if (lengths is None) == (high is None):
+        raise InputError("give either a range of lengths or the longest sentence to cover")
+    members = set(words)
+    inside = np.array([word in members for word in pcfg.terminals], dtype=np.float64)
+    if lengths is not None:
+        table, z = range_table(pcfg, lengths)
+        top = lengths.high
+    else:
+        assert high is not None
+        top, z = max(high, 0), 1.0
+        table = length_table(pcfg, top)
+        if not (table.masses[pcfg.start] > 0.0).any():
+            raise InputError(f"no sentence of this grammar has at most {top} tokens; cover longer ones")
+    exact = pcfg.exact
+    plain, marked = (np.asarray(exact.emission @ share) for share in (1.0 - inside, inside))
+    masses = kernels.class_masses(top, plain, marked, table, exact.pairs, exact.unary_closure)
+    joint = masses[:, pcfg.start, :] / z
+    if lengths is not None:
+        joint[: lengths.low] = 0.0
+    expected = expected_counts(pcfg, lengths).words
+    return TokenClass(np.ascontiguousarray(joint), float(expected @ inside / expected.sum()))
+
+
+def removed_mass(pcfg: PCFG, sentences: Iterable[Sequence[str]], lengths: LengthRange | None = None) -> float:
+    """``P'(S)``: probability that a sentence (of the range) is one of ``sentences``; each counts once.
+
+    Sentences that the grammar cannot make, or outside the range, add nothing. Without ``lengths``, sentences are
+    those of derivations that end.
+
+    Raises:
+        InputError: no sentence of the grammar has a length in the range, or a sentence has no tokens.
+    """
+    distinct = list(dict.fromkeys(tuple(sentence) for sentence in sentences))
+    if not distinct:
+        return 0.0
+    log_probs = pcfg.exact.string_log_probs(distinct, lengths) - _log_all(pcfg, lengths)
+    return min(math.fsum(np.exp(log_probs).tolist()), 1.0)
+
+
+def held_out_log_probs(
+    pcfg: PCFG, test: Sequence[Sequence[str]], train: Iterable[Sequence[str]], lengths: LengthRange | None = None
+) -> FloatArray:
+    """Ln P(sentence | it is not one of ``train``), (N,) nats: exact scores of a test set without training sentences.
+
+    "No overlapping sentences" changes the distribution of the test set from P' to ``P'(w) / (1 - P'(S))``, S the
+    distinct training sentences. A test sentence that is in ``train``, or that the grammar cannot make, has -inf.
+
+    Raises:
+        InputError: ``train`` holds all sentences of the range, or as `removed_mass`.
+    """
+    train = [tuple(sentence) for sentence in train]
+    removed = removed_mass(pcfg, train, lengths)
+    if removed >= 1.0 - 1e-12:
+        raise InputError("the training sentences are all that the grammar can make: nothing is left for a test set")
+    log_probs = pcfg.exact.string_log_probs(test, lengths) - _log_all(pcfg, lengths) - math.log1p(-removed)
+    seen = set(train)
+    log_probs[[tuple(sentence) in seen for sentence in test]] = -np.inf
+    return np.asarray(log_probs)
+
+
+def _log_all(pcfg: PCFG, lengths: LengthRange | None) -> float:
+    """Ln of the mass that scores given ``lengths`` sum to.
+
+    Raises:
+        InputError: it is zero.
+    """
+    if lengths is not None:
+        return 0.0
+    if not pcfg.exact.total_mass > 0.0:
+        raise InputError("no derivation of this grammar ends; mend it")
+    return math.log(pcfg.exact.total_mass)

@@ -1,26 +1,222 @@
-"""What every exact quantity of a grammar is made of, computed once: rules by child, closures, masses, lengths."""
+"""What every exact quantity of a grammar is made of, computed once: rules by child, closures, masses, lengths.
+
+A linear grammar is one whose derivations go down one side, so that its sentences are read by an automaton. It is
+right-linear where the left child of every binary rule makes one token, by unary and lexical rules only; left-linear
+where the right child does. That child is the *tag* of the rule, the other its *spine*.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import closure
-from truesource.grammar.inference.length import length_masses
-from truesource.grammar.inference.linear import LinearRules
+from truesource.grammar.inference import rules as closure
+from truesource.grammar.inference._kernels.counts import star
 from truesource.grammar.inference.rules import (
+    length_masses,
     lexical_matrix,
     lexical_rules,
     mean_rows,
     pair_rules,
+    reachable,
+    solve,
 )
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+
+LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearRules:
+    """The rules of a linear grammar, without those that lead to a symbol which makes no sentence."""
+
+    pcfg: GrammarRules
+    side: Literal["right", "left"]  #: of the spine
+    kept: IntArray  #: (K,) numbers of the binary rules
+    parent: Int32Array  #: (K,) of these
+    tag: Int32Array  #: (K,) their child of one token
+    spine: Int32Array  #: (K,) their other child
+    logp: FloatArray  #: (K,) nats
+    productive: BoolArray  #: (S,) which symbols make a finite sentence
+    unary_closure: csr_matrix[np.float64]  #: (S, S) weight of all unary chains; 1 on the diagonal where there are none
+
+    @classmethod
+    def of(cls, pcfg: GrammarRules) -> Self | None:
+        """The rules of a linear grammar.
+
+        None where the grammar is not linear, or has probabilities, of a rule or of a chain of unary ones, that are too
+        small for float64.
+        """
+        lowest = min((float(logp.min()) for _, logp in pcfg.tables() if len(logp)), default=0.0)
+        side = _side(pcfg)
+        if side is None or lowest < LOWEST_LOG:
+            return None
+        n = len(pcfg.symbols)
+        above, below = pcfg.unary.T
+        preterminal = np.unique(pcfg.lexical[:, 0])
+        parent, *children = pcfg.binary.T
+        tag, spine = children if side == "right" else children[::-1]
+        useful = _leading_to(preterminal, above, below, n)[tag]
+        steps = np.concatenate([above, parent[useful]]), np.concatenate([below, spine[useful]])
+        productive = _leading_to(preterminal, *steps, n)
+        useful &= productive[spine]
+        closed = _unary_closure(pcfg, productive[below])
+        if closed is None:
+            return None
+        kept = np.flatnonzero(useful)
+        found = cls(
+            pcfg=pcfg,
+            side=side,
+            kept=kept,
+            parent=parent[kept],
+            tag=tag[kept],
+            spine=spine[kept],
+            logp=pcfg.binary_logp[kept],
+            productive=productive,
+            unary_closure=closed,
+        )
+        return None if side == "left" and not found.above[found._reached].all() else found
+
+    @cached_property
+    def tokens(self) -> FloatArray:
+        """P(symbol makes exactly one token), (S,)."""
+        return np.asarray(self.unary_closure @ self.lexical_sums)
+
+    @cached_property
+    def lexical_sums(self) -> FloatArray:
+        """Total lexical probability of each symbol, (S,)."""
+        rules = self.pcfg.lexical
+        sums = np.bincount(rules[:, 0], np.exp(self.pcfg.lexical_logp), minlength=len(self.pcfg.symbols))
+        return sums.astype(np.float64)
+
+    @cached_property
+    def _down(self) -> csr_matrix[np.float64]:
+        """Weight of a step down the spine, by a unary or a binary rule, (S, S)."""
+        n = len(self.pcfg.symbols)
+        keep = self.productive[self.pcfg.unary[:, 1]]
+        above, below = self.pcfg.unary[keep].T
+        weight = np.concatenate([np.exp(self.pcfg.unary_logp[keep]), np.exp(self.logp) * self.tokens[self.tag]])
+        at = np.concatenate([above, self.parent]), np.concatenate([below, self.spine])
+        return csr_matrix((weight, at), shape=(n, n))
+
+    @cached_property
+    def _longer(self) -> csr_matrix[np.float64]:
+        """Weight of a spine with one token beside it below each symbol, unary chains included, (S, S)."""
+        n = len(self.pcfg.symbols)
+        weight = np.exp(self.logp) * self.tokens[self.tag]
+        return csr_matrix(self.unary_closure @ csr_matrix((weight, (self.parent, self.spine)), shape=(n, n)))
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """P(symbol derives a finite string), (S,).
+
+        It is 1 where nothing below the symbol is a dead end: a finite Markov chain comes to its end.
+        """
+        pcfg, n = self.pcfg, len(self.pcfg.symbols)
+        found = self.productive.astype(np.float64)
+        rows = [np.repeat(rules[:, 0], rules.shape[1] - 1) for rules in (pcfg.binary, pcfg.unary)]
+        children = [rules[:, 1:].ravel() for rules in (pcfg.binary, pcfg.unary)]
+        leaks = _leading_to(np.flatnonzero(~self.productive), np.concatenate(rows), np.concatenate(children), n)
+        some = np.flatnonzero(leaks & self.productive)
+        if some.size:
+            rest = np.where(leaks, 0.0, found)
+            found[some] = solve(self._down[some][:, some], (self.lexical_sums + self._down @ rest)[some])
+        return found
+
+    @cached_property
+    def _reached(self) -> Int32Array:
+        """The symbols down the spine from the start."""
+        found: Int32Array = breadth_first_order(self._down, self.pcfg.start, return_predecessors=False)
+        return found
+
+    @cached_property
+    def above(self) -> FloatArray:
+        """Of a left-linear grammar: the weight of all that can stand above and right of each symbol, (S,)."""
+        found = np.zeros(len(self.pcfg.symbols))
+        unit = (self._reached == self.pcfg.start).astype(np.float64)
+        found[self._reached] = solve(self._down[self._reached][:, self._reached].T.tocsr(), unit)
+        return found
+
+    def moves(self) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray]:
+        """The moves of the automaton, one a token: state before, tag that reads the token, state after, nats.
+
+        States and tags are numbered as in `truesource.grammar._kernels.rules.LinearAutomaton`.
+        """
+        n = len(self.pcfg.symbols)
+        symbols = np.arange(n, dtype=np.int32)
+        upper, lower = np.append(self.parent, symbols), np.append(self.spine, np.full(n, n, dtype=np.int32))
+        tag, logp = np.append(self.tag, symbols + n).astype(np.int32), np.append(self.logp, np.zeros(n))
+        return (upper, tag, lower, logp) if self.side == "right" else (lower, tag, upper, logp)
+
+    def length_masses(self, high: int) -> FloatArray:
+        """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
+        found = np.zeros((high + 1, len(self.pcfg.symbols)))
+        found[1] = self.tokens
+        for m in range(2, high + 1):
+            found[m] = self._longer @ found[m - 1]
+        return found
+
+    def possible_lengths(self, high: int) -> BoolArray:
+        """Which numbers of tokens up to ``high`` each symbol can have, however improbable, (high+1, S)."""
+        found = np.zeros((high + 1, len(self.pcfg.symbols)), dtype=np.bool_)
+        found[1] = self.tokens > 0.0
+        step = self._longer.sign()
+        for m in range(2, high + 1):
+            found[m] = step @ found[m - 1] > 0.0
+        return found
+
+
+def _side(pcfg: GrammarRules) -> Literal["right", "left"] | None:
+    """On which side the spine of a linear grammar goes down; right where both do, None where neither does."""
+    above, below = pcfg.unary.T
+    long = _leading_to(np.unique(pcfg.binary[:, 0]), above, below, len(pcfg.symbols))
+    _, left, right = pcfg.binary.T
+    if not long[left].any():
+        return "right"
+    return None if long[right].any() else "left"
+
+
+def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32Array, n: int) -> BoolArray:
+    """Which of n symbols lead to one of ``targets`` by steps from parents to children, these included, (n,)."""
+    rows, columns = np.concatenate([child, np.full(len(targets), n)]), np.concatenate([parent, targets])
+    graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
+    found = np.zeros(n + 1, dtype=np.bool_)
+    found[breadth_first_order(graph, n, return_predecessors=False)] = True
+    return found[:n]
+
+
+def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64] | None:
+    """``(I - Un)^-1`` of the unary rules ``kept`` (Q,), (S, S), by component; None where one under- or overflows."""
+    n = len(pcfg.symbols)
+    above, below = pcfg.unary[kept].T
+    steps = csr_matrix((np.exp(pcfg.unary_logp[kept]), (above, below)), shape=(n, n))
+    _, component = connected_components(steps, connection="weak")
+    touched = np.unique(pcfg.unary[kept])
+    order = touched[np.argsort(component[touched], kind="stable")]
+    rest = np.ones(n)
+    rest[touched] = 0.0
+    found = csr_matrix((rest, (np.arange(n), np.arange(n))), shape=(n, n)).tocoo()
+    parts = [(found.row, found.col, found.data)]
+    for states in np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []:
+        block = steps[states][:, states].toarray()
+        closed = block.copy()
+        if not (star(closed) and ((closed > 0.0) == reachable(block)).all()):
+            return None
+        row, column = np.nonzero(closed)
+        parts.append((states[row], states[column], closed[row, column]))
+    row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    made = csr_matrix((value, (row, column)), shape=(n, n))
+    made.eliminate_zeros()
+    return made
 
 
 class GrammarTables:

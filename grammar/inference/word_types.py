@@ -1,19 +1,264 @@
-"""Exact probability that a word occurs in a sentence, and expected numbers of different words."""
+"""Exact statistics of the words of a sentence: whether they occur, numbers of different words, and pairs of words.
+
+Every pair of preterminal positions, neighbours or any two in order, is split by exactly one binary node ``A -> B C``,
+so that its expectation is ``sum N(A) P(A -> B C) X(B, T) Y(C, T')``: for neighbours X is the weight of T as the last
+preterminal of B and Y that of T' as the first of C; for any two, X and Y are expected numbers. Given a range of lengths
+all are series in length. Counts of word pairs are kept as a product of small matrices, never as a table of all pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
+from truesource.grammar._kernels.rules import LengthTable, LexicalRules
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import expected_counts, length_table, range_table
-from truesource.grammar.inference.occurrence import masses_by_length, tables_by_length, total_masses
-from truesource.grammar.inference.word_pairs import emission_of, pair_weights
+from truesource.grammar.inference._kernels import counts as kernels
+from truesource.grammar.inference.expected import expected_counts, length_table, outside_masses, range_table
+from truesource.grammar.inference.rules import closure, left_corner_matrix, mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+
+Kind = Literal["first", "last", "any"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairWeights:
+    """Expected pairs of preterminals, (T, T'), of one kind, and what the start symbol begins and ends with."""
+
+    tags: IntArray  #: (T,) the symbols that have words
+    weight: FloatArray  #: (T, T) expected number of pairs: left one by row, right one by column
+    first: FloatArray  #: (T,) neighbours: weight of each as the first of the sentence; any two: expected number
+    last: FloatArray  #: (T,) likewise the last
+
+
+def pair_weights(pcfg: PCFG, lengths: LengthRange | None, *, neighbours: bool) -> PairWeights:
+    """Expected number of each ordered pair of preterminals, next to each other or anywhere in a sentence.
+
+    Without ``lengths``: three matrix products. With a range up to N: about ``1.5 N^2`` products of (S, S) matrices,
+    all terms positive.
+
+    Raises:
+        InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
+    """
+    tags = np.flatnonzero(pcfg.exact.lexical_sums > 0.0)
+    kinds: tuple[Kind, Kind] = ("last", "first") if neighbours else ("any", "any")
+    if lengths is None:
+        return _unconditioned(pcfg, tags, kinds)
+    return _conditioned(pcfg, tags, kinds, lengths)
+
+
+def _unconditioned(pcfg: PCFG, tags: IntArray, kinds: tuple[Kind, Kind]) -> PairWeights:
+    exact = pcfg.exact
+    symbols = exact.expected_symbols
+    inner = exact.reached & (exact.mass > 0.0)
+    places = np.flatnonzero(inner)
+    ends = []
+    for kind in kinds:
+        step = {"first": left_corner_matrix, "last": _right_corner_matrix, "any": mean_matrix}[kind](pcfg, exact.mass)
+        full = np.zeros_like(step)
+        full[np.ix_(places, places)] = closure(step[np.ix_(places, places)], f"closure of {kind} children")
+        ends.append(full[:, tags])
+    a, b, c = pcfg.binary.T
+    n = len(pcfg.symbols)
+    uses = csr_matrix((symbols[a] * np.exp(pcfg.binary_logp), (b, c)), shape=(n, n))
+    left, right = ends
+    return PairWeights(tags, left.T @ (uses @ right), right[pcfg.start], left[pcfg.start])
+
+
+def _right_corner_matrix(pcfg: PCFG, left_mass: FloatArray) -> FloatArray:
+    """``P(A -> C) + sum_B P(A -> B C) mass(B)``, dense (S, S)."""
+    ones = mean_matrix(pcfg, left_mass) - left_corner_matrix(pcfg, left_mass)
+    dense = np.maximum(ones, 0.0)
+    np.add.at(dense, (pcfg.unary[:, 0], pcfg.unary[:, 1]), np.exp(pcfg.unary_logp))
+    return dense
+
+
+def _conditioned(pcfg: PCFG, tags: IntArray, kinds: tuple[Kind, Kind], lengths: LengthRange) -> PairWeights:
+    table, z = range_table(pcfg, lengths)
+    outside, _ = outside_masses(pcfg, table, lengths, z)
+    n = len(pcfg.symbols)
+    grown = np.zeros(n, dtype=bool)
+    grown[pcfg.binary[:, 0]] = True
+    grown[pcfg.unary[:, 0]] = True
+    rows = np.flatnonzero(grown)
+    masses = table.masses.T
+    left = _series(pcfg, masses, rows, tags, kinds[0])
+    right = left if kinds[0] == kinds[1] else _series(pcfg, masses, rows, tags, kinds[1])
+
+    pairs = pcfg.exact.pairs
+    of_pair = np.repeat(np.arange(len(pairs.left)), np.diff(pairs.rule_start))
+    by_pair = csr_matrix((pairs.prob, (of_pair, pairs.parent)), shape=(len(pairs.left), n))
+    after = [np.zeros((n if k == 1 else len(rows), len(tags))) for k in range(1, lengths.high)]
+    for m in range(2, lengths.high + 1):
+        uses = np.zeros((n, n))
+        uses[pairs.left, pairs.right] = by_pair @ outside[m]
+        sides = {(whole, True): uses[:, rows] if whole else uses[np.ix_(rows, rows)] for whole in (True, False)}
+        sides |= {(whole, False): uses if whole else uses[rows] for whole in (True, False)}
+        for k in range(1, m):
+            after[k - 1] += sides[k == 1, m - k > 1] @ right[m - k - 1]
+    weight = np.zeros((len(tags), len(tags)))
+    for k in range(1, lengths.high):
+        weight += left[k - 1].T @ after[k - 1]
+    return PairWeights(
+        tags, weight, _at_start(right, rows, pcfg.start, lengths) / z, _at_start(left, rows, pcfg.start, lengths) / z
+    )
+
+
+def _series(pcfg: PCFG, masses: FloatArray, rows: IntArray, tags: IntArray, kind: Kind) -> list[FloatArray]:
+    """Weight of preterminal T in yields of m tokens, m = 1..N: (S, T) for m = 1, then (rows, T), zero elsewhere.
+
+    ``X_1 = U``, ``X_m = U sum_k step_{m-k} X_k`` where ``step_d(A, B)`` is the probability of a child B on the side
+    asked for and d tokens beside it.
+    """
+    n, high = len(pcfg.symbols), len(masses) - 1
+    local = np.full(n, -1)
+    local[rows] = np.arange(len(rows))
+    a, b, c = pcfg.binary.T.astype(np.int64)
+    p = np.exp(pcfg.binary_logp)
+    steps = np.zeros((len(rows) * n, high))
+    for wanted, child, sibling in (("first", b, c), ("last", c, b)):
+        if kind in (wanted, "any"):
+            beside = csr_matrix((p, (local[a] * n + child, sibling)), shape=(len(rows) * n, n))
+            steps += beside @ masses[:high].T
+    step = np.ascontiguousarray(steps.T).reshape(high, len(rows), n)
+    closed = pcfg.exact.unary_closure
+    found = [np.ascontiguousarray(closed[:, tags])]
+    inner = np.ascontiguousarray(step[:, :, rows])
+    chains = closed[np.ix_(rows, rows)]
+    for m in range(2, high + 1):
+        bare = step[m - 1] @ found[0]
+        for k in range(2, m):
+            bare += inner[m - k] @ found[k - 1]
+        found.append(chains @ bare)
+    return found
+
+
+def _at_start(series: list[FloatArray], rows: IntArray, start: int, lengths: LengthRange) -> FloatArray:
+    """Sum of a series over the range, at the start symbol, (T,)."""
+    place = np.flatnonzero(rows == start)
+    total = series[0][start].copy() if lengths.low == 1 else np.zeros(series[0].shape[1])
+    for m in range(max(lengths.low, 2), lengths.high + 1):
+        total += series[m - 1][place].sum(axis=0)
+    return total
+
+
+def emission_of(pcfg: PCFG, tags: IntArray) -> csr_matrix[np.float64]:
+    """P(word | preterminal), sparse (T, V).
+
+    Raises:
+        InputError: the grammar has no words.
+    """
+    if not len(tags):
+        raise InputError("this grammar has no words; give it lexical rules")
+    return pcfg.exact.emission[tags]
+
+
+WIDTH = 32  #: words a batch where lengths are told apart
+POOL = 128  #: words a batch where they are not
+ROUNDS = 500  #: most Newton steps; ten or so is usual
+CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves the total mass with half its digits
+
+
+def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArray:
+    """P(a sentence has m tokens and word w among them) for m = 0..N of ``table``, (W, N+1)."""
+    found = np.zeros((len(ids), table.masses.shape[1]))
+    for at, part in tables_by_length(pcfg, table, ids):
+        found[at : at + part.shape[1]] = part.T
+    return found
+
+
+def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[tuple[int, FloatArray]]:
+    """Batches of `masses_by_length` as they come: place of the first word, and masses (N+1, words of the batch)."""
+    from joblib import Parallel, delayed
+
+    from truesource.grammar.inference.batch import threads
+    from truesource.grammar.support.printable import meter
+
+    exact = pcfg.exact
+    chains, emission = sparse_rows(exact.unary_closure), exact.emission.tocsc()
+
+    def task(some: IntArray) -> FloatArray:
+        words = emission[:, some]
+        lexical = LexicalRules(words.indptr.astype(np.int32), words.indices.astype(np.int32), words.data)
+        found: FloatArray = kernels.occurrence(table, pcfg.start, lexical, exact.pairs, chains)
+        return found
+
+    parts = [ids[at : at + WIDTH] for at in range(0, len(ids), WIDTH)]
+    parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
+    with meter("probability that a sentence has a word, by word", len(ids)) as progress:
+        at = 0
+        for part, found in zip(parts, parallel(delayed(task)(p) for p in parts), strict=True):
+            progress.advance(len(part))
+            yield at, found
+            at += len(part)
+
+
+def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
+    """P(a derivation ends and its sentence has word w), (W,).
+
+    The mass d of what has the word, of the total mass t, solves ``d = e_w + J d - Bi(d, d)`` with J the Jacobian of
+    the mass equations at t. Newton's steps for the mass ``t - d`` without the word rise monotonically to it from any
+    start below that rises, with the Jacobian at any lower bound (Etessami & Yannakakis 2009). The start is Markov's
+    bound ``d <= E c``; the Jacobian is that of the least mass in the batch, taken anew while words are left.
+
+    Raises:
+        InputError: no derivation ends, or the spectral radius is 1.
+    """
+    from truesource.grammar.support.printable import meter
+
+    exact = pcfg.exact
+    if not exact.total_mass > 0.0:
+        raise InputError("no derivation of this grammar ends; mend it")
+    if abs(exact.spectral_radius - 1.0) < CRITICAL:
+        raise InputError("the spectral radius is 1: masses are not known precisely; condition on a range of lengths")
+    inner = np.flatnonzero(exact.reached & (exact.mass > 0.0))
+    mass = exact.mass[inner][:, None]
+    jacobian = mean_matrix(pcfg, exact.mass)[np.ix_(inner, inner)]
+    counts = closure(jacobian, "mean matrix")
+    found = np.zeros(len(ids))
+    emission = exact.emission[inner].tocsc()[:, ids]
+    rarest_last = np.argsort(-(emission.T @ counts[np.searchsorted(inner, pcfg.start)]))
+    with meter("probability that a sentence has a word, by word", len(ids)) as progress:
+        for at in range(0, len(ids), POOL):
+            some = rarest_last[at : at + POOL]
+            direct = emission[:, some].toarray()
+            found[some] = _solve(pcfg, inner, mass, jacobian, counts, direct)
+            progress.advance(len(some))
+    return found
+
+
+def _solve(
+    pcfg: PCFG, inner: IntArray, mass: FloatArray, jacobian: FloatArray, counts: FloatArray, direct: FloatArray
+) -> FloatArray:
+    """Mass of the start symbol with each word of ``direct`` (S', W), (W,)."""
+    n = len(pcfg.symbols)
+    start = int(np.searchsorted(inner, pcfg.start))
+    value = np.minimum(counts @ direct, mass)
+    result = np.zeros(direct.shape[1])
+    active = np.arange(direct.shape[1])
+    inverse = counts
+    for turn in range(ROUNDS):
+        if turn % 6 == 0 and len(active):
+            full = np.zeros(n)
+            full[inner] = mass[:, 0] - value.max(axis=1)
+            inverse = closure(mean_matrix(pcfg, full)[np.ix_(inner, inner)], "mean matrix")
+        square = np.zeros((n, len(active)))
+        square[inner] = value
+        residual = value - direct[:, active] - jacobian @ value + kernels.products(square, pcfg.exact.pairs)[inner]
+        step = inverse @ residual
+        value = np.clip(value - step, 0.0, mass)
+        settled = (np.abs(step) <= 1e-13 * value + 1e-300).all(axis=0) | (turn == ROUNDS - 1)
+        result[active] = value[start]
+        active, value = active[~settled], value[:, ~settled]
+        if not len(active):
+            break
+    return result
 
 
 def occurrence_by_length(pcfg: PCFG, high: int, words: Sequence[str] | None = None) -> FloatArray:
@@ -113,3 +358,87 @@ def types_per_length(pcfg: PCFG, high: int) -> FloatArray:
 
 def _ids(pcfg: PCFG, words: Sequence[str] | None) -> IntArray:
     return np.arange(len(pcfg.terminals)) if words is None else pcfg.encode(words).astype(np.int64)
+
+
+LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
+CHUNK = 4096  #: pairs looked up at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Bigrams:
+    """Expected number of times one word stands right before another in a sentence: ``emission^T weight emission``.
+
+    The rank is at most the number T of preterminals. What a sentence begins and ends with is kept beside it, so that
+    ``row(v).sum() + ends[v]`` is the expected number of v.
+    """
+
+    words: tuple[str, ...]  #: (V,)
+    weight: FloatArray  #: (T, T) expected number of neighbouring preterminals
+    emission: csr_matrix[np.float64]  #: (T, V) P(word | preterminal)
+    starts: FloatArray  #: (V,) probability that a sentence begins with each word
+    ends: FloatArray  #: (V,) probability that it ends with it
+
+    def counts(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """Expected number of each (word, next word) in a sentence, (N,); 0 for words the grammar does not have."""
+        ids = {word: i for i, word in enumerate(self.words)}
+        table = np.array([[ids.get(v, -1), ids.get(w, -1)] for v, w in pairs], dtype=np.int64).reshape(-1, 2)
+        found = np.zeros(len(table))
+        known = np.flatnonzero((table >= 0).all(axis=1))
+        by_word = self.emission.T.tocsr()
+        for at in range(0, len(known), CHUNK):
+            some = known[at : at + CHUNK]
+            before = by_word[table[some, 0]] @ self.weight
+            found[some] = np.asarray(by_word[table[some, 1]].multiply(before).sum(axis=1)).ravel()
+        return found
+
+    def row(self, word: str) -> FloatArray:
+        """Expected number of each word right after ``word`` in a sentence, (V,).
+
+        Raises:
+            InputError: the grammar does not have the word.
+        """
+        before = self.emission[:, [self._id(word)]].toarray().ravel()
+        return np.asarray((before @ self.weight) @ self.emission)
+
+    def next_word(self, word: str) -> tuple[FloatArray, float]:
+        """What a bigram model that knows the truth says after ``word``: each word's probability (V,), and the end's.
+
+        Raises:
+            InputError: the grammar does not have the word, or no sentence has it.
+        """
+        row, end = self.row(word), float(self.ends[self._id(word)])
+        total = float(row.sum()) + end
+        if not total > 0.0:
+            raise InputError(f"no sentence has the word {word!r}; choose another")
+        return row / total, end / total
+
+    def table(self) -> FloatArray:
+        """All pairs, (V, V).
+
+        Raises:
+            InputError: there are more than 5000 words.
+        """
+        if len(self.words) > LARGEST_TABLE:
+            raise InputError(
+                f"a table of all pairs of {len(self.words)} words is too large (at most {LARGEST_TABLE});"
+                " ask for the pairs or rows you need"
+            )
+        return np.asarray((self.emission.T @ self.weight) @ self.emission)
+
+    def _id(self, word: str) -> int:
+        try:
+            return self.words.index(word)
+        except ValueError:
+            raise InputError(f"the grammar does not have the word {word!r}") from None
+
+
+def bigrams(pcfg: PCFG, lengths: LengthRange | None = None) -> Bigrams:
+    """Expected counts of neighbouring words, exact, given a range of lengths or not.
+
+    Raises:
+        InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
+    """
+    found = pair_weights(pcfg, lengths, neighbours=True)
+    emission = emission_of(pcfg, found.tags)
+    ends = (np.asarray(found.first @ emission), np.asarray(found.last @ emission))
+    return Bigrams(pcfg.terminals, found.weight, emission, *ends)

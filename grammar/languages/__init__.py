@@ -1,7 +1,7 @@
-"""Languages of known truth: one module a language, found by walking this folder.
+"""Languages of known truth: what a language is, one module each, found by walking this folder; and their references.
 
-A module has ``LANGUAGE``, a `truesource.grammar.languages.shared.language.Language`; its name, with hyphens, is that
-of the language. A *reference* names one language and its settings: ``dyck``, ``dyck:k=2,depth=4``.
+A module has ``LANGUAGE``, a `truesource.grammar.languages.Language`; its name, with hyphens, is that of the language. A
+*reference* names one language and its settings: ``dyck``, ``dyck:k=2,depth=4``.
 """
 
 from __future__ import annotations
@@ -10,22 +10,71 @@ import importlib
 import os
 import pkgutil
 import re
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import ValidationError
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer, ValidationError, WithJsonSchema
+from pydantic.fields import FieldInfo
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import join_reference, split_reference
+from truesource.grammar.support.records import explain, plain_number
+from truesource.grammar.support.settings import Settings, join_reference, split_reference, written
 
 if TYPE_CHECKING:
-    from truesource.grammar.languages.shared.language import Language, LanguageSettings
     from truesource.grammar.rules import GrammarRules
 
 LICENCE = "apache-2.0"  #: of all these grammars, as the hub writes it; corpora of them are under it too
+
+
+LARGEST = 2_000_000  #: rules of a language; one of so many takes up to 3 GiB while it is built
+
+
+def _split(value: Any) -> Any:
+    return value.split("+") if isinstance(value, str) else (value,) if isinstance(value, int) else value
+
+
+def _joined(value: tuple[Any, ...]) -> str:
+    return "+".join(map(str, value))
+
+
+_WRITTEN: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer"},
+        {"type": "string", "pattern": r"^\d+(\+\d+)*$"},
+        {"type": "array", "items": {"type": "integer"}},
+    ]
+}
+
+#: whole numbers, in text joined by ``+``, such as ``2+3``; a number alone is one of them
+Numbers = Annotated[tuple[int, ...], BeforeValidator(_split), PlainSerializer(_joined), WithJsonSchema(_WRITTEN)]
+
+
+class LanguageSettings(Settings):
+    """Parameters of a language. Every one has a default, a range and a description."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+    @abstractmethod
+    def n_rules(self) -> int:
+        """Number of rules of the grammar, or more; computed before any memory is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A family of languages, one for each choice of its settings."""
+
+    title: str  #: what it is, in one line without a full stop
+    tests: str  #: what people study with it, in one line
+    citation: str  #: publication that it is from
+    settings: type[LanguageSettings]
+    build: Callable[[Any], GrammarRules]  #: the grammar of settings; symbols and probabilities are all its own
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: names for some settings, such as cfg3b
 
 
 @cache
@@ -64,8 +113,6 @@ def _unknown(name: str) -> str:
 
 def load_language(name: str, settings: Mapping[str, Any] | None = None) -> GrammarRules:
     """The rules of a language; arguments and errors are those of `truesource.grammar.pcfg.language`."""
-    from truesource.grammar.languages.shared.language import LARGEST
-
     title, chosen = parse(name, settings)
     rules = chosen.n_rules()
     if rules > LARGEST:
@@ -86,8 +133,6 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
     Raises:
         InputError: there is no such language or setting, or a value is outside its range.
     """
-    from truesource.grammar.support.records import explain
-
     title, given = split_reference(name)
     values: dict[str, Any] = {}
     if title in presets():
@@ -105,3 +150,55 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
 def reference(name: str, settings: LanguageSettings) -> str:
     """The language and all its settings, in a form that `parse` reads."""
     return join_reference(name, settings.model_dump())
+
+
+_AUTHORS = re.compile(r"(?P<authors>[^()]+) \((?P<year>\d{4})\)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting of a language."""
+
+    key: str
+    value: str  #: as a reference has it; empty for none
+    values: str  #: those it may have
+    meaning: str
+
+
+def parameters(settings: LanguageSettings) -> list[Parameter]:
+    """The settings, one by one; those that have no meaning beside another are left out."""
+    values = settings.model_dump()
+    return [
+        Parameter(key, "" if values[key] is None else written(values[key]), _values(field), field.description or "")
+        for key, field in type(settings).model_fields.items()
+        if key in values
+    ]
+
+
+def short_citation(citation: str) -> str:
+    """Authors and year of a publication, such as ``Hewitt et al. (2020)``; else what stands before the first comma."""
+    found = _AUTHORS.match(citation)
+    if found is None:
+        return citation.partition(",")[0]
+    names = re.split(r", | and ", found["authors"])
+    authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+    return f"{authors} ({found['year']})"
+
+
+def _values(field: FieldInfo) -> str:
+    """The values that a setting may have, such as ``1 to 10``."""
+    kinds = [kind for kind in get_args(field.annotation) if get_origin(kind) is Literal]  # of one that may be None
+    kind = kinds[0] if kinds else field.annotation
+    if get_origin(kind) is Literal:
+        return ", ".join(map(str, get_args(kind)))
+    if get_origin(kind) is tuple:
+        return "numbers joined by +"
+    if kind is bool:
+        return "true, false"
+    low = high = ""
+    for limit in field.metadata:
+        if isinstance(limit, Ge | Gt):
+            low = f"above {plain_number(limit.gt)}" if isinstance(limit, Gt) else plain_number(limit.ge)
+        elif isinstance(limit, Le | Lt):
+            high = f"below {plain_number(limit.lt)}" if isinstance(limit, Lt) else plain_number(limit.le)
+    return " to ".join(part for part in (low, high) if part)

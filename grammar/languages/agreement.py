@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.lexicon import NUMBERS, Rule, nouns_and_verbs, words, zipf
+from truesource.grammar.building import NUMBERS, Rule, grammar_of, nouns_and_verbs, words, zipf
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 

@@ -7,8 +7,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.building import grammar_of
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 LARGEST_MEAN = 1_000_000  #: tokens of a string

@@ -6,8 +6,8 @@ import math
 
 from pydantic import Field
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.building import grammar_of
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 

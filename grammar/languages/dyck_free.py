@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.building import grammar_of
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 LARGEST_P = 0.499999  #: the mean length is then a million tokens

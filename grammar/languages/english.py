@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class EnglishSettings(LanguageSettings):
 
 @cache
 def _full() -> PCFG:
-    from truesource.grammar.embedded import data_folder
-    from truesource.grammar.template.compiler import compile_template
+    from truesource.grammar.support.files import data_folder
+    from truesource.grammar.template import compile_template
 
     return compile_template(data_folder() / "english")
 

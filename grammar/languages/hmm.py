@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
+from truesource.grammar.building import LARGEST_SEED, dirichlet, generator
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class HmmSettings(LanguageSettings):

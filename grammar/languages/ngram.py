@@ -7,12 +7,11 @@ import itertools
 import numpy as np
 from pydantic import Field
 
-from truesource.grammar.automaton import Automaton
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
+from truesource.grammar.building import LARGEST_SEED, Automaton, dirichlet, generator
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class RandomNgramSettings(LanguageSettings):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.building import grammar_of
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 

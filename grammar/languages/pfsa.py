@@ -7,12 +7,11 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from truesource.grammar.automaton import Automaton
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.random import LARGEST_SEED, generator, softmax
+from truesource.grammar.building import LARGEST_SEED, Automaton, generator, softmax
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class PfsaSettings(LanguageSettings):

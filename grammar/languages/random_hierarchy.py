@@ -7,11 +7,10 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.random import LARGEST_SEED, generator
+from truesource.grammar.building import LARGEST_SEED, generator, grammar_of
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of a string
 

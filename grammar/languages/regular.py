@@ -9,8 +9,8 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from truesource.grammar.automaton import Automaton
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.building import Automaton
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from truesource.grammar.languages.shared.build import grammar_of
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.lexicon import NUMBERS, Rule, zipf
+from truesource.grammar.building import NUMBERS, Rule, grammar_of, zipf
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
 TENSES = ("past", "pres")

@@ -8,11 +8,10 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from truesource.grammar.languages.shared.language import Language, LanguageSettings
-from truesource.grammar.languages.shared.lexicon import Rule, zipf
-from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
+from truesource.grammar.building import LARGEST_SEED, Rule, dirichlet, generator, zipf
+from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class ZipfPcfgSettings(LanguageSettings):

@@ -1,22 +1,37 @@
-"""The k best trees of a sentence: by the product of posterior rule probabilities, or by their best derivation."""
+"""The k best trees of a sentence, by the product of posterior rule probabilities or by their best derivation.
+
+The k best distinct treebank trees are found lazily, by Huang & Chiang (2005), "Better k-best parsing", algorithm 3,
+with two additions.
+
+*Distinct trees.* Symbols of one label, and nodes that binarisation made, are not seen in a treebank tree. Each vertex
+(a symbol over a span) therefore lists the distinct *yields* of its derivations, best first: its treebank tree, or the
+trees that an ``@`` node leaves behind. No more than k yields of a vertex are ever needed: if the best derivation of a
+tree has the yield of rank r below some edge, the r - 1 better yields in its place make r - 1 other trees, none of them
+worse. So the work is bounded by k squared a vertex and edge, however many derivations a tree has.
+
+*Unary chains.* No symbol stands twice on one unary chain: chains that go round would make infinitely many trees. A
+vertex below a unary step remembers the symbols above it to which its own chain could come back, and its candidates are
+bounded by the best chain that avoids them, as in Yen (1971), "Finding the k shortest loopless paths in a network".
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from truesource.grammar.inference.closure import reachable
-from truesource.grammar.inference.max_rule import RuleCharts, coarse_rules, max_rule_charts
-from truesource.grammar.inference.posterior import Posterior, tables
-from truesource.grammar.inference.rules import child_rules, unary_matrix
-from truesource.grammar.inference.viterbi import ViterbiCharts, viterbi_charts
-from truesource.grammar.parsing.lazy_forest import EdgeList, Place, k_best
+from truesource.grammar.inference.exact import ViterbiCharts, viterbi_charts
+from truesource.grammar.inference.posterior import Posterior, RuleCharts, coarse_rules, max_rule_charts, tables
+from truesource.grammar.inference.rules import child_rules, reachable, unary_matrix
+from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.binarise import INTERMEDIATE
 
 if TYPE_CHECKING:
     from truesource.grammar._kernels.rules import ChildRules
@@ -24,10 +39,267 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
 
 
+WINDOW = 12.0  #: nats below the best tree in which the k best are looked for first
+WIDEST = 100.0  #: nats from which on all trees are
+SLACK = 1e-9  #: nats by which scores of one tree may differ through rounding
+ROUNDING = 1e-12  #: nats by which the same sum may differ when it is added up in another order
+
+Place = tuple[int, int, int]  #: first token, token after the last, symbol
+
+
+class EdgeList(NamedTuple):
+    """The ways in which one symbol can be rewritten over one span, best first."""
+
+    split: list[int]  #: -1 without a right child
+    left: list[int]  #: -1 above a word
+    right: list[int]  #: -1 of unary rules and above a word
+    weight: list[float]  #: factor of the edge itself, nats
+    score: list[float]  #: of the best tree with the edge on top, nats; chains that go round included
+
+
+class Rewrites(Protocol):
+    """Weighted trees over one sentence, as `LazyForest` searches them."""
+
+    words: tuple[str, ...]  #: (n,)
+    labels: tuple[str, ...]  #: of the symbols; those that start with ``@`` are not seen
+    start: int
+    floor: float  #: nats; trees of this score or more are all there
+
+    def best(self, place: Place) -> float:
+        """Score of the best tree, nats."""
+
+    def edges(self, place: Place, least: float) -> EdgeList:
+        """The edges whose score is at least ``least``."""
+
+    def below(self, symbol: int) -> frozenset[int]:
+        """Symbols that unary chains from a symbol come to, itself included."""
+
+
+class RankedEdge(NamedTuple):
+    """An edge over yields of certain ranks; in a heap the best one comes first, ties in the order of the edges."""
+
+    cost: float  #: negative score; that of the next better candidate until both yields are known
+    edge: int
+    left_rank: int
+    right_rank: int
+    known: bool  #: whether the cost is its own
+
+
+class _Vertex:
+    """One place under certain symbols, and what has been found there."""
+
+    __slots__ = ("above", "bound", "edges", "found", "heap", "most", "next", "over", "place", "seen")
+
+    def __init__(self, place: Place, above: frozenset[int], edges: EdgeList, most: float, bound: float) -> None:
+        self.place, self.above, self.edges = place, above, edges
+        self.most = most  #: score of the best tree of the place
+        self.bound = bound  #: of the best without the symbols above, or a little more
+        self.next = 0  #: first edge that is not in the heap yet
+        self.heap: list[RankedEdge] = []
+        self.found: list[tuple[float, tuple[int, ...]]] = []  #: score and yield, best first
+        self.seen: set[tuple[int, ...]] = set()
+        self.over = False  #: whether there are no more
+
+
+class TreeTable:
+    """Trees over one sentence, each kept once under a number above those of its children."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self._numbers: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._parts: list[tuple[str, tuple[int, ...]]] = []
+        self._made: dict[int, Tree] = {}
+
+    def number(self, label: str, children: tuple[int, ...]) -> int:
+        """Of the tree with these children; word i is child -1 - i."""
+        key = (label, children)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._parts)
+            self._parts.append(key)
+        return self._numbers[key]
+
+    def tree(self, number: int) -> Tree:
+        """The tree of a number."""
+        wanted: set[int] = set()
+        stack = [number]
+        while stack:
+            at = stack.pop()
+            if at >= 0 and at not in wanted and at not in self._made:
+                wanted.add(at)
+                stack += self._parts[at][1]
+        for at in sorted(wanted):
+            label, children = self._parts[at]
+            self._made[at] = Tree(label, tuple(self.words[-1 - c] if c < 0 else self._made[c] for c in children))
+        return self._made[number]
+
+
+class LazyForest:
+    """Trees of one sentence that are at most ``window`` nats worse than the best, best first."""
+
+    def __init__(self, rewrites: Rewrites, window: float) -> None:
+        self._rewrites, self._window = rewrites, window
+        self._table = TreeTable(rewrites.words)
+        self._vertices: dict[tuple[Place, frozenset[int]], _Vertex] = {}
+        self._edges: dict[Place, EdgeList] = {}
+        #: score of the best edge that is no unary rule, and unary rules: child and weight
+        self._steps: dict[Place, tuple[float, list[tuple[int, float]]]] = {}
+        self._root: Place = (0, len(rewrites.words), rewrites.start)
+
+    def trees(self, k: int) -> list[tuple[Tree, float]]:
+        """The k best distinct treebank trees and their scores; fewer where the window has no more."""
+        root = self._vertex(self._root, frozenset())
+        self._search(root, k)
+        return [(self._table.tree(number), score) for score, (number,) in root.found[:k]]
+
+    def _vertex(self, place: Place, above: frozenset[int]) -> _Vertex:
+        key = place, above
+        if key not in self._vertices:
+            most = self._rewrites.best(place)
+            bound = self._bound(place, above) if above else most
+            self._vertices[key] = _Vertex(place, above, self._listed(place), most, bound)
+        return self._vertices[key]
+
+    def _listed(self, place: Place) -> EdgeList:
+        if place not in self._edges:
+            least = self._rewrites.best(place) - self._window - SLACK
+            self._edges[place] = self._rewrites.edges(place, least)
+        return self._edges[place]
+
+    def _bound(self, place: Place, above: frozenset[int]) -> float:
+        """Score of the best tree whose chain does not come to symbols above: the best path down to a word or a pair.
+
+        Without it, the search would follow every chain that has no other way out, and there may be factorially many.
+        """
+        i, j, symbol = place
+        heap, done, best = [(0.0, symbol)], set[int](), -math.inf
+        while heap and -heap[0][0] > best:
+            cost, at = heapq.heappop(heap)
+            if at in done:
+                continue
+            done.add(at)
+            if (i, j, at) not in self._steps:
+                edges = self._listed((i, j, at))
+                columns = list(zip(edges.left, edges.right, edges.weight, edges.score, strict=True))
+                bare = max((score for left, right, _, score in columns if left < 0 or right >= 0), default=-math.inf)
+                chain = [(left, weight) for left, right, weight, _ in columns if left >= 0 and right < 0]
+                self._steps[i, j, at] = bare, chain
+            bare, chain = self._steps[i, j, at]
+            best = max(best, bare - cost)
+            for child, weight in chain:
+                if child not in above and child not in done:
+                    heapq.heappush(heap, (cost - weight, child))
+        return best + ROUNDING
+
+    def _children(self, vertex: _Vertex, edge: int) -> tuple[_Vertex, ...] | None:
+        """The vertices below an edge; None where its chain would go round."""
+        i, j, symbol = vertex.place
+        edges = vertex.edges
+        left = edges.left[edge]
+        if left < 0:
+            return ()
+        if edges.right[edge] < 0:
+            above = vertex.above | {symbol}
+            return None if left in above else (self._vertex((i, j, left), above & self._rewrites.below(left)),)
+        split, none = edges.split[edge], frozenset[int]()
+        return self._vertex((i, split, left), none), self._vertex((split, j, edges.right[edge]), none)
+
+    def _search(self, root: _Vertex, k: int) -> None:
+        """Find the first k yields of the root, and of what is below as many as that takes."""
+        stack = [(root, k)]
+        while stack:
+            vertex, wanted = stack[-1]
+            if len(vertex.found) >= wanted or vertex.over:
+                stack.pop()
+                continue
+            edges, heap = vertex.edges, vertex.heap
+            while vertex.next < len(edges.score) and (not heap or -edges.score[vertex.next] <= heap[0].cost):
+                heapq.heappush(heap, RankedEdge(-edges.score[vertex.next], vertex.next, 0, 0, False))
+                vertex.next += 1
+            least = vertex.most - self._window - SLACK
+            if not heap or heap[0].cost == math.inf or -heap[0].cost < least:
+                vertex.over = True
+                continue
+            top = heap[0]
+            children = self._children(vertex, top.edge)
+            if children is None:
+                heapq.heappop(heap)
+                continue
+            if len(children) == 1 and -(edges.weight[top.edge] + children[0].bound) > top.cost:
+                heapq.heapreplace(heap, top._replace(cost=-(edges.weight[top.edge] + children[0].bound)))
+                continue
+            ranks = (top.left_rank, top.right_rank)[: len(children)]
+            missing = [
+                (child, rank + 1) for child, rank in zip(children, ranks, strict=True) if len(child.found) <= rank
+            ]
+            if any(child.over for child, _ in missing):
+                heapq.heappop(heap)
+            elif missing:
+                stack.append(missing[0])
+            elif top.known:
+                heapq.heappop(heap)
+                self._take(vertex, top, children)
+            else:
+                score = sum(child.found[rank][0] for child, rank in zip(children, ranks, strict=True))
+                heapq.heapreplace(heap, top._replace(cost=-(score + edges.weight[top.edge]), known=True))
+
+    def _take(self, vertex: _Vertex, top: RankedEdge, children: tuple[_Vertex, ...]) -> None:
+        """Note the yield of a candidate, unless it is known, and make the candidates after it."""
+        if children:
+            if len(children) == 2:
+                heapq.heappush(vertex.heap, top._replace(right_rank=top.right_rank + 1, known=False))
+            if top.right_rank == 0:
+                heapq.heappush(vertex.heap, top._replace(left_rank=top.left_rank + 1, known=False))
+        inside: tuple[int, ...] = ()
+        for child, rank in zip(children, (top.left_rank, top.right_rank), strict=False):
+            inside += child.found[rank][1]
+        i, _, symbol = vertex.place
+        label = self._rewrites.labels[symbol]
+        made: tuple[int, ...]
+        if not children:
+            made = (self._table.number(label, (-1 - i,)),)
+        elif label.startswith(INTERMEDIATE):
+            made = inside
+        else:
+            made = (self._table.number(label, inside),)
+        if made not in vertex.seen:
+            vertex.seen.add(made)
+            vertex.found.append((-top.cost, made))
+
+
+def k_best(rewrites: Callable[[float], Rewrites], k: int) -> list[tuple[Tree, float]]:
+    """The k best distinct treebank trees of one sentence, best first, and their scores in nats.
+
+    Args:
+        rewrites: makes the weighted trees: the best, and all those of the given score or more.
+        k: how many; there may be fewer.
+
+    Raises:
+        InputError: k is below 1, or the start symbol is one that binarisation made.
+    """
+    if k < 1:
+        raise InputError(f"the number of trees is 1 or more, not {k}")
+    known = rewrites(math.inf)
+    label = known.labels[known.start]
+    if label.startswith(INTERMEDIATE):
+        raise InputError(f"a whole tree cannot be labelled {label!r}: @ marks parts made by binarisation")
+    best = known.best((0, len(known.words), known.start))
+    window = WINDOW if k > 1 else 0.0
+    while True:
+        found = LazyForest(known, window).trees(k)
+        floor = max(best - window, known.floor)
+        if floor == -math.inf or (len(found) == k and found[-1][1] >= floor):
+            return found
+        wider = 2.0 * window + 1.0 if window < WIDEST else math.inf
+        # where there are k, the k best are no worse than these
+        window = best - found[-1][1] + SLACK if len(found) == k else wider
+        if known.floor > best - window:
+            known = rewrites(best - window)
+
+
 def k_best_max_rule(found: Posterior, k: int) -> list[tuple[Tree, float]]:
     """The k treebank trees with the greatest product of posterior rule probabilities, best first.
 
-    The product is that of `truesource.grammar.inference.max_rule.max_rule_tree`, whose tree comes first. It is one of
+    The product is that of `truesource.grammar.inference.posterior.max_rule_tree`, whose tree comes first. It is one of
     binarised trees: of those that show the same treebank tree the best counts. No label stands twice on one unary
     chain of a binarised tree. As no factor exceeds 1, going round makes no tree better, and there would be no end of
     such trees.
@@ -100,8 +372,6 @@ class _CoarseRewrites:
         return self._below[symbol]
 
     def edges(self, place: Place, least: float) -> EdgeList:
-        from truesource.grammar.parsing._kernels import edges as kernels
-
         best, below = self.charts.best, self.charts.below
         chart, closed = self.found.chart, self.found.closed
         return _sorted(
@@ -135,8 +405,6 @@ class _DerivationRewrites:
         return self._below[symbol]
 
     def edges(self, place: Place, least: float) -> EdgeList:
-        from truesource.grammar.parsing._kernels import edges as kernels
-
         return _sorted(
             *kernels.derivation_edges(
                 place, least, self.charts.best, self.charts.words, self.binary, self.unary, self.lexicon

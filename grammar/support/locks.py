@@ -1,13 +1,18 @@
-"""The one lock of whatever a call writes: of two calls with the same target, one works and the other is refused."""
+"""The outputs of one call: locked while it works, all there when it ends, its own to make again after a kill.
+
+Whatever a call writes has one lock: of two calls with the same target, one works and the other is refused.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import all_at_once, refuse_existing, remove_leftovers, remove_leftovers_in
 
 
 class BusyError(InputError):
@@ -99,3 +104,108 @@ def _make_folders(folder: Path) -> list[Path]:
 
 def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot write here: {error.strerror or error}; choose another place", path, code="unwritable")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a call has claimed; see `claimed`."""
+
+    targets: tuple[Path, ...]
+    resumed: bool  #: whether an earlier process of the same call was stopped before its end
+
+    def together(self, *more: Path) -> AbstractContextManager[None]:
+        """The files that the block writes appear when it ends, all or none.
+
+        See `truesource.grammar.support.files.all_at_once`.
+
+        Args:
+            more: files besides the targets, such as those in a folder that is one.
+        """
+        return all_at_once((*more, *self.targets))
+
+
+@contextmanager
+def claimed(targets: Sequence[str | Path], call: str, *, force: bool) -> Iterator[Outputs]:
+    """Hold the locks of all that a call writes; refuse what is there and is not the call's own.
+
+    Beside each target stands ``.NAME.unfinished`` while the call works, with its ``call``. It stays where the call was
+    stopped: the same call may then write over what it has made so far. Other calls find results as usual.
+
+    Args:
+        targets: files or folders.
+        call: digest of what is asked for.
+        force: overwrite what exists.
+
+    Raises:
+        InputError: a target exists and is not the call's own, another process is at work on one, or a folder cannot
+            be written to.
+    """
+    named = {place_of(target): Path(target) for target in targets}
+    with ExitStack() as stack:
+        for place in sorted(named):  # in one order, so that of two calls one gets the first
+            stack.enter_context(exclusive(named[place]))
+        own = {place for place in named if _call_of(place) == call}
+        _clear(named, own, force)
+        before = {place: _identity(place) for place in named}
+        finished = False
+        try:
+            _note_down(named, call)
+            yield Outputs(tuple(named), bool(own))
+            finished = True
+        except SystemExit as stop:
+            finished = not stop.code
+            raise
+        finally:
+            _forget(
+                place for place in named if finished or (place not in own and _identity(place) in (None, before[place]))
+            )
+
+
+def _clear(named: Mapping[Path, Path], own: Collection[Path], force: bool) -> None:
+    """Remove what kills have left, and refuse what is there and is no part of ``own``."""
+    for place in named:
+        remove_leftovers(place)
+        remove_leftovers_in(place, deep=True)
+    try:
+        for place in named:
+            if place not in own:
+                refuse_existing(named[place], force)
+    except InputError:
+        if all(place.exists() for place in named):  # the call was killed after it had made everything
+            _forget(own)
+        raise
+
+
+def _note_down(places: Iterable[Path], call: str) -> None:
+    for place in places:
+        try:
+            _note(place).write_text(call, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write here: {error.strerror or error}", place.parent) from error
+
+
+def _forget(places: Iterable[Path]) -> None:
+    with suppress(OSError):  # the disk cannot be written any more: what the notes say is true
+        for place in places:
+            _note(place).unlink(missing_ok=True)
+
+
+def _note(place: Path) -> Path:
+    return place.with_name(f".{place.name}.unfinished")
+
+
+def _call_of(place: Path) -> str | None:
+    """The call that was stopped while it made this; None: there is none."""
+    try:
+        return _note(place).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _identity(place: Path) -> tuple[int, int, int] | None:
+    """Changes when the file, or what a folder lists, is written."""
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,14 +1,30 @@
-"""Data made safe to print: words, labels, names and notes, for each place that they are printed to.
+"""What people see while and after a call: data made safe to print, the one line of a result, progress.
 
 Words and names come from files that anybody may have written. A word may hold a terminal's escape sequence, markup, or
-a line break. Each function here is for one target and returns text that the target shows and does not obey. None of
-them can be undone.
+a line break. Each function for such data is for one target and returns text that the target shows and does not obey.
+None of them can be undone.
+
+Progress of long work is a bar on a terminal, and lines in the log elsewhere. Lines go to the logger
+``truesource.progress``: when work has begun, at every milestone (a checkpoint that is evaluated, a shard), once a
+minute, and at the end. On a terminal, where there is a bar, they are debug messages.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Sequence
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.progress import Progress
+
 
 LONGEST_RUN = 60  #: characters without a blank that `shortened` leaves as they are
 LONGEST_QUOTE = 400  #: characters without a blank in a message
@@ -74,3 +90,291 @@ def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> 
     """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names what is numbered."""
     listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
     return f"{what}{'s' if len(numbers) > 1 else ''} {listed}"
+
+
+FEWEST = 10  #: independent units, such as sentences, that an interval needs; fewer say little of others
+_FEW = f"fewer-than-{FEWEST}-"
+_REASONS = {
+    "no-power-law": "frequencies fall faster than a power law",
+    "beta-at-bound": "beta is at its bound",
+    "not-identified": "the sample does not determine the law",
+    "one-seed": "this is a single seed of several",
+    "last-step-only": "only the last step has one",
+}
+
+
+def too_few(units: int) -> bool:
+    """Whether so many independent units have no interval."""
+    return units < FEWEST
+
+
+def few_code(unit: str = "sentence") -> str:
+    """Why there is no interval of too few units, such as ``fewer-than-10-sentences``."""
+    return f"{_FEW}{unit}s"
+
+
+def reason_text(code: str) -> str:
+    """The same in words; an unknown code as it is."""
+    if code.startswith(_FEW):
+        return f"fewer than {FEWEST} {code.removeprefix(_FEW).replace('-', ' ')}"
+    return _REASONS.get(code, code)
+
+
+def no_interval_text(codes: list[str]) -> str:
+    """A sentence on values without an interval; empty for no codes."""
+    return f"Without interval: {'; '.join(map(reason_text, dict.fromkeys(codes)))}." if codes else ""
+
+
+SHOWN = 3  #: numbers in the one line
+ROWS = 20  #: of the table in a notebook
+_LONGEST = 40  #: characters of a name in the one line
+_NAMED = ("model", "source", "sample", "objective")  #: what says whose the numbers are
+
+
+class ResultRecords:
+    """A result whose numbers are records; a class that has this base is a dataclass with ``repr=False``."""
+
+    def records(self) -> Sequence[Mapping[str, Any]]:
+        """One record a number: ``name``, ``value``, ``low`` and ``high`` in nats unless its name says otherwise."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The records as a data frame: a row a number, a column a key; missing where a record has no such key."""
+        import pandas as pd
+
+        return pd.DataFrame([dict(record) for record in self.records()])
+
+    def __repr__(self) -> str:
+        return line_of(type(self).__name__, self.records())
+
+    def _repr_html_(self) -> str:
+        frame = self.to_pandas()
+        columns = [name for name in frame.columns if name != "signature" and not frame[name].isna().all()]
+        how: dict[str, Any] = {"index": False, "border": 0, "na_rep": "", "float_format": "{:.4f}".format}
+        html: str = frame[columns].to_html(max_rows=ROWS, **how)
+        return html
+
+
+def line_of(kind: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """What a result is, its first numbers with their intervals, and how many more there are, in one line."""
+    head = next(iter(records), {})
+    names = [_short(head[key]) for key in _NAMED if isinstance(head.get(key), str)]
+    numbers = [record for record in records if isinstance(record.get("value"), int | float)]
+    shown = [_number(record) for record in numbers[:SHOWN]]
+    more = [f"{len(records) - len(shown):,} more"] if len(records) > len(shown) else []
+    said = ": ".join(part for part in (", ".join(names), ", ".join([*shown, *more])) if part)
+    return f"{kind}({said})"
+
+
+def _number(record: Mapping[str, Any]) -> str:
+    low, high = record.get("low"), record.get("high")
+    ends = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
+    return f"{_short(str(record.get('name', '')))} {record['value']:.4g}{ends}"
+
+
+def _short(text: str) -> str:
+    return shortened(one_line(text), _LONGEST)
+
+
+T = TypeVar("T")
+
+LONG = 0.5  #: seconds; shorter work is not worth a line
+EVERY = 60.0  #: seconds between lines where no milestone comes
+APART = 1.0  #: minimum number of seconds between lines of milestones
+FEWEST_STEPS, FEWEST_SECONDS = 5, 5.0  #: that say how long the others will take: the first are slow, or are a fluke
+
+log = logging.getLogger("truesource.progress")
+_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether something is shown already
+
+
+def _bar(*, shown: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TextColumn("{task.fields[note]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        console=Console(stderr=True),
+        disable=not shown,
+    )
+
+
+def seconds_left(steps: int, seconds: float, done: float, left: float) -> float | None:
+    """How long the rest of some work will take; None: too little is done to say.
+
+    Args:
+        steps: done since ``seconds``.
+        seconds: since the work has begun.
+        done: amount of work that these steps did.
+        left: amount of work.
+    """
+    known = steps >= FEWEST_STEPS and seconds >= FEWEST_SECONDS and done > 0
+    return seconds / done * left if known else None
+
+
+class Meter:
+    """One running task; `advance` it, and `note` what a reader wants to see beside it."""
+
+    def __init__(self, progress: Progress, description: str, total: float | None, level: int | None) -> None:
+        self._progress, self._level = progress, level
+        self._description, self._total = one_line(description), total
+        self._task = progress.add_task(self._description, total=total, note="", rate="", left="")
+        self._done, self._before, self._note, self._steps = 0.0, 0.0, "", 0
+        self.stopped = False  #: whether the work ends, in order, before it is done
+        self._start = self._last = monotonic()
+        self._begun = False
+
+    def advance(self, step: float = 1, note: str | None = None) -> None:
+        """Move by ``step``; a ``note`` that is new marks a milestone, and stands beside the rate from then on."""
+        self._done += step
+        self._steps += step > 0
+        milestone = note is not None and one_line(note) != self._note
+        if milestone:
+            self._note = one_line(note or "")
+        rate, left = self._rate_text(), self._left_text()
+        self._progress.update(self._task, advance=step, note=self._note, rate=rate, left=left)
+        now = monotonic()
+        if now - self._last >= (APART if milestone else EVERY):
+            self._line(self.state())
+
+    def skip(self, step: float) -> None:
+        """Move by what an earlier call has done, which says nothing of the rate; the work itself begins now."""
+        self._before += step
+        self.advance(step)
+        self._start, self._steps = monotonic(), 0
+
+    def state(self) -> str:
+        """How far it is, such as ``300 of 3,000 (10%), 41.2/s, 0:01:05 left; loss 3.2``."""
+        text = _amount(self._done)
+        if self._total:
+            text += f" of {_amount(self._total)} ({self._done / self._total:.0%})"
+        parts = filter(None, [text, self._rate_text(), self._left_text()])
+        return ", ".join(parts) + (f"; {self._note}" if self._note else "")
+
+    def begin(self) -> None:
+        """Say that the work has begun."""
+        total = "" if not self._total else f": {_amount(self._total)} to do"
+        already = f", {_amount(self._before)} done before" if self._before else ""
+        self._begun = True
+        self._write(f"{self._description}{total}{already}")
+
+    def beat(self) -> None:
+        """Say how far it is where no line came for long."""
+        if monotonic() - self._last >= EVERY:
+            self._line(self.state())
+
+    def end(self, *, finished: bool) -> None:
+        """Say that the work has ended; of short work only for debugging."""
+        seconds = monotonic() - self._start
+        whole = finished and not self.stopped
+        what = "done" if whole else "stopped"
+        of = f" of {_amount(self._total)}" if self._total and not whole else ""
+        rate = self._rate_text()
+        note = f"; {self._note}" if self._note else ""
+        text = (
+            f"{self._description}: {what}, {_amount(self._done)}{of} in {_clock(seconds)}{rate and f', {rate}'}{note}"
+        )
+        self._write(text, self._level if self._begun else logging.DEBUG)
+
+    def _line(self, text: str) -> None:
+        self._last = monotonic()
+        self._begun = True
+        self._write(f"{self._description}: {text}")
+
+    def _write(self, text: str, level: int | None = None) -> None:
+        if self._level is not None:
+            log.log(self._level if level is None else level, "%s", text)
+
+    def _rate(self) -> float:
+        return (self._done - self._before) / max(monotonic() - self._start, 1e-9)
+
+    def _left_text(self) -> str:
+        done, left = self._done - self._before, (self._total or 0.0) - self._done
+        seconds = seconds_left(self._steps, monotonic() - self._start, done, left) if left > 0 else None
+        return "" if seconds is None else f"{_clock(seconds)} left"
+
+    def _rate_text(self) -> str:
+        rate = self._rate()
+        return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s" if rate > 0 else ""
+
+
+@contextmanager
+def meter(description: str, total: float | None = None) -> Iterator[Meter]:
+    """Show one task while the block runs; what it consists of, metered within, stays silent."""
+    hidden, terminal = _SHOWN.get(), sys.stderr.isatty()
+    level = None if hidden else logging.DEBUG if terminal else logging.INFO
+    with _bar(shown=terminal and not hidden) as progress:
+        outer = _SHOWN.set(True)
+        task = Meter(progress, description, total, level)
+        finished = False
+        try:
+            with _heart(task, level):
+                yield task
+            finished = True
+        finally:
+            _SHOWN.reset(outer)
+            task.end(finished=finished)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Show no progress while the block runs, as in all processes but the first of a distributed training."""
+    outer = _SHOWN.set(True)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(outer)
+
+
+def track(items: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
+    """Yield from ``items`` and show how far it is."""
+    with meter(description, total) as task:
+        for item in items:
+            yield item
+            task.advance()
+
+
+@contextmanager
+def _heart(task: Meter, level: int | None) -> Iterator[None]:
+    """Lines that come although no step ends: soon after the begin, and once a minute."""
+    if level is None or not log.isEnabledFor(level):
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        if over.wait(LONG):
+            return
+        task.begin()
+        while not over.wait(EVERY / 4):
+            task.beat()
+
+    thread = threading.Thread(target=watch, name="progress", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:  # no more threads can be started: the work goes on, with lines of its steps only
+        log.debug("no thread for the lines of progress: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+
+
+def _clock(seconds: float) -> str:
+    """``0:01:05``; of less than ten seconds ``1.2 s``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -1,7 +1,8 @@
 """Reading records from disk: JSON, lines of JSON and YAML, checked against a model before anything uses them.
 
 A model is a `TypedDict` (the record stays a dict) or a pydantic model, with `STRICT` as its configuration; it is
-defined beside what writes the record. Unknown keys are kept, so records of later versions can be read.
+defined beside what writes the record. Unknown keys are kept, so records of later versions can be read. Types and bounds
+of a dataclass are said once, in the annotations of its fields. What a YAML document may expand to is bounded.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from dataclasses import fields
+from functools import cache, lru_cache, partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import pydantic_core
+import yaml
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import did_you_mean, keys_at
-from truesource.grammar.support.unpacking import read_bytes, read_lines
+from truesource.grammar.support.files import read_bytes, read_lines
+from truesource.grammar.support.settings import did_you_mean, keys_at
 
 RECORD_LIMIT = 256 * 2**20  #: bytes of a JSON or YAML file
 #: configuration of all models: no number for a text, no text for a number, no infinite numbers; unknown keys are kept
@@ -182,8 +185,6 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
         InputError: it is not YAML, is nested too deeply, repeats a key, expands to too many values, or has a value that
             cannot be converted, such as an integer of thousands of digits.
     """
-    from truesource.grammar.support.yaml_nodes import construct
-
     try:
         return construct(text)
     except InputError as error:
@@ -280,3 +281,125 @@ def _finite(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_finite, value))
     return not isinstance(value, float) or math.isfinite(value)
+
+
+def check_fields(settings: Any, what: str) -> None:
+    """Refuse a dataclass with a value that its annotations, with the bounds of `pydantic.Field`, do not allow.
+
+    Args:
+        settings: a dataclass.
+        what: they are of, for the message.
+
+    Raises:
+        InputError: a value is of another type, or out of its range (code ``bad-setting``).
+    """
+    kind: Any = type(settings)
+    for name, adapter in _adapters(kind).items():
+        try:
+            adapter.validate_python(getattr(settings, name), strict=True)
+        except ValidationError as error:
+            raise InputError(f"{what}: {explain(error, name)}", code="bad-setting") from error
+
+
+@cache
+def _adapters(kind: Any) -> dict[str, TypeAdapter[Any]]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: TypeAdapter(hints[field.name]) for field in fields(kind)}
+
+
+MOST_VALUES = 1_000_000  #: in a document, where each alias counts for all that it repeats
+DEEPEST = 100  #: levels
+#: what `yaml` raises on values that contradict their tag, such as ``!!timestamp x``
+_UNCONVERTIBLE = (ValueError, OverflowError, AttributeError, LookupError, TypeError)
+
+
+class _Loader(yaml.SafeLoader):
+    """Stops at a depth where Python still can."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Compose a node one level below its parent."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise _too_deep(self.peek_event())  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _too_deep(at: Any) -> InputError:
+    return InputError(f"it is nested more than {DEEPEST} levels deep", line=at.start_mark.line + 1)
+
+
+def construct(text: str) -> Any:
+    """The value of a document.
+
+    Raises:
+        InputError: what is wrong, in a few words, with the line: not YAML, nested too deeply, too many values, a key
+            that occurs twice, a value that contains itself, a text that is not Unicode, a value that Python cannot
+            hold.
+    """
+    loader = _Loader("")
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check(node, {})
+        return _construct(loader, node)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or "it has a character that YAML does not allow"
+        raise InputError(reason, line=None if mark is None else mark.line + 1) from error
+    finally:
+        loader.dispose()
+
+
+def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    try:
+        return loader.construct_document(node)
+    except _UNCONVERTIBLE as error:
+        raise InputError("a value cannot be converted, such as a number of thousands of digits") from error
+
+
+def _check(node: yaml.Node, seen: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+    """How many values a node expands to, and how many levels; a node that occurs twice is an alias.
+
+    Args:
+        node: to count.
+        seen: the counts of earlier nodes, by identity; None for those that ``node`` is inside of.
+    """
+    line = node.start_mark.line + 1
+    if id(node) in seen:
+        known = seen[id(node)]
+        if known is None:
+            raise InputError("a value contains itself", line=line)
+        return known
+    seen[id(node)] = None
+    size, levels = 1, 0
+    for child in _children(node):
+        more, below = _check(child, seen)
+        size, levels = size + more, max(levels, below)
+        if size > MOST_VALUES:
+            raise InputError(f"it expands to more than {MOST_VALUES:,} values", line=line)
+    if levels >= DEEPEST:
+        raise _too_deep(node)
+    seen[id(node)] = size, levels + 1
+    return size, levels + 1
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in keys:
+                    raise InputError(f"the key {key.value!r} occurs twice", line=key.start_mark.line + 1)
+                keys.add(key.value)
+        return [child for pair in node.value for child in pair]
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    if any("\ud800" <= c <= "\udfff" for c in node.value):
+        raise InputError("a text is not Unicode", line=node.start_mark.line + 1)
+    return []

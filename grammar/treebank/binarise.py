@@ -1,4 +1,14 @@
-"""Binarise trees, with horizontal and vertical Markov orders, so that it can be undone exactly."""
+"""Binarise trees, with horizontal and vertical Markov orders, so that it can be undone exactly; and heads of nodes.
+
+A rule for heads is a list of steps, tried in order: a step names the side the search starts from and the labels it
+accepts, and the first child it accepts is the head. The table is ours; what it encodes are the usual choices for the
+Penn annotation (finite verb or its phrase heads a clause, rightmost noun a noun phrase, preposition a prepositional
+phrase). ``V``, ``N``, ``P``, ``D`` and their like (``Vt``, ``Det``, ``Prep``) count as the tags they stand for.
+
+`known_head` answers only for labels that the table knows: where no step applies, the head is the first child, from
+the left, labelled as its parent, and of Penn's own labels else the outermost child that is not punctuation (the last
+one of noun phrases, else the first one), as in published tables. `head_index` does so for any labels, as a guess.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +21,112 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from truesource.grammar.bracketing import is_word_label
-from truesource.grammar.support.checked_fields import check_fields
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.heads import head_index
-from truesource.grammar.treebank.traverse import fold
+from truesource.grammar.support.records import check_fields
+from truesource.grammar.tree import Tree, fold, is_word_label
+
+Step = tuple[Literal["left", "right"], str]
+
+_NOUNS = "NN NNS NNP NNPS NX NML N PropN Noun"
+_VERBS = "VBD VBZ VBP VBN VBG VB MD TO V Vi Vt IV TV Verb Aux"
+_ADPOSITIONS = "IN TO P Prep"
+_DETERMINERS = "DT D Det"
+
+_RULES: dict[str, tuple[Step, ...]] = {
+    "ROOT": (("left", "S SINV SQ SBARQ SBAR FRAG NP VP"),),
+    "S": (("left", "VP"), ("left", _VERBS), ("right", "S SINV SQ"), ("left", "SBAR ADJP UCP NP PP ADVP")),
+    "SINV": (("left", "VP"), ("left", _VERBS), ("left", "S SINV NP ADJP PP")),
+    "SQ": (("left", "VP"), ("left", _VERBS), ("left", "SQ S NP")),
+    "SBARQ": (("left", "SQ S SINV SBARQ FRAG"),),
+    "SBAR": (("left", "WHNP WHPP WHADVP WHADJP WDT WP WP$ WRB IN DT TO Comp"), ("left", "S SQ SINV SBAR FRAG")),
+    "VP": (("left", _VERBS), ("left", "VP"), ("left", "AUX ADJP NN NNS NP S")),
+    "NP": (("right", _NOUNS + " POS"), ("left", "NP"), ("right", "$ ADJP PRN CD JJ JJS RB QP DT PRP EX Pron")),
+    "DP": (("left", _DETERMINERS), ("left", "DP")),
+    "NX": (("right", _NOUNS), ("left", "NP")),
+    "NML": (("right", _NOUNS), ("left", "NP")),
+    "NAC": (("right", _NOUNS), ("left", "NP NAC")),
+    "QP": (("left", "$"), ("right", "CD NN NNS JJ RB QP DT")),
+    "WHNP": (("right", _NOUNS), ("left", "WDT WP WP$ WHNP WHADJP WHPP")),
+    "PP": (("left", _ADPOSITIONS + " VBG VBN RP FW PP"),),
+    "WHPP": (("left", "IN TO FW"),),
+    "AdjP": (("right", "Adj AdjP"),),
+    "AP": (("right", "Adj AP"),),
+    "AdvP": (("right", "Adv AdvP"),),
+    "ADJP": (("right", "JJ JJR JJS VBN VBG Adj"), ("right", "ADJP NN NNS QP CD $ RB")),
+    "WHADJP": (("right", "JJ ADJP"), ("left", "WRB CC")),
+    "ADVP": (("right", "RB RBR RBS Adv ADVP"), ("left", "FW IN TO CD JJ NP NN")),
+    "WHADVP": (("left", "WRB"), ("right", "RB IN CC")),
+    "CONJP": (("right", "CC RB IN"),),
+    "PRT": (("right", "RP"),),
+    "INTJ": (("left", "UH INTJ"),),
+    "LST": (("right", "LS CD"),),
+    "FRAG": (("left", "NP VP PP SBAR ADJP ADVP S FRAG"),),
+    "PRN": (("left", "S SBAR SINV SQ NP PP VP ADJP ADVP"),),
+    "RRC": (("left", "VP NP ADVP ADJP PP RRC"),),
+}
+
+_STEPS = {label: tuple((side, frozenset(names.split())) for side, names in steps) for label, steps in _RULES.items()}
+_PUNCTUATION = frozenset([",", ":", ".", "?", "!", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", "PUNCT"])
+#: labels that the table knows and Penn does not have
+_SHORT = "N PropN Noun V Vi Vt IV TV Verb Aux P Prep D Det Adj Adv Conj Comp Pron DP AdjP AP AdvP"
+_BY_HAND = frozenset(_SHORT.split())
+#: labels of the Penn treebanks, and of those annotated alike, that no rule names
+_OTHERS = "TOP S1 X UCP META CC EX FW JJR LS PDT PRP$ RBS RP SYM UH WDT WP WP$ WRB # $ ADD AFX GW XX"
+_NAMED = frozenset(name for label, steps in _RULES.items() for _, names in steps for name in (label, *names.split()))
+_PENN = (_NAMED | _PUNCTUATION | frozenset(_OTHERS.split())) - _BY_HAND
+_BARE = re.compile(r"(.[^-=|]*)", re.DOTALL)
+
+
+def known_head(label: str, children: Sequence[str]) -> int | None:
+    """Position of the head among ``children``, counted from 0; None where the table does not know.
+
+    Words among other children, labelled in quotes, are unknown unless they are punctuation.
+    """
+    own, names = _bare(label), [_bare(child) for child in children]
+    known = [name in _PENN or name in _BY_HAND or _is_punctuation(name) for name in (own, *names)]
+    if not all(known):
+        return None
+    found = _by_steps(own, names)
+    if found is None and own in names:
+        return names.index(own)
+    by_hand = own in _BY_HAND or any(name in _BY_HAND for name in names)
+    return head_index(label, children) if found is None and not by_hand else found
+
+
+def head_index(label: str, children: Sequence[str]) -> int:
+    """Position of the head among ``children`` (their labels, at least one), counted from 0.
+
+    Function tags and the second half of ``ADVP|PRT`` are ignored.
+    """
+    own, names = _bare(label), [_bare(child) for child in children]
+    found = _by_steps(own, names)
+    if found is not None:
+        return found
+    if own in names:
+        return names.index(own)
+    order = range(len(names) - 1, -1, -1) if own.startswith("N") else range(len(names))
+    return next((i for i in order if not _is_punctuation(names[i])), order[0])
+
+
+def _by_steps(own: str, names: Sequence[str]) -> int | None:
+    forward = range(len(names))
+    for side, accepted in _STEPS.get(own, ()):
+        for i in forward if side == "left" else reversed(forward):
+            if names[i] in accepted:
+                return i
+    return None
+
+
+def _is_punctuation(name: str) -> bool:
+    return name in _PUNCTUATION or (is_word_label(name) and not any(map(str.isalnum, name)))
+
+
+@lru_cache(maxsize=100_000)
+def _bare(label: str) -> str:
+    match = None if label.startswith("-") or is_word_label(label) else _BARE.match(label)
+    return label if match is None else match[0]
+
 
 INTERMEDIATE = "@"  #: first character of every label that binarisation makes
 
@@ -36,16 +146,15 @@ class Binarisation:
     * ``"left"`` splits off the first child first: ``X -> A @X``, ``@X -> B @X``, ``@X -> C D``, a
       right-branching chain (what NLTK calls ``factor="right"``).
     * ``"head"`` splits off the children right of the head, last one first, then those left of it, first
-      one first, so that every intermediate node contains the head (`truesource.grammar.treebank.heads`). With B as
+      one first, so that every intermediate node contains the head (`truesource.grammar.treebank.binarise`). With B as
       head: ``X -> @X D``, ``@X -> @X C``, ``@X -> A B``.
 
     Nodes of one or two children keep their shape: unary chains and preterminals are untouched.
 
-    An intermediate node of ``X`` is named ``@X``, followed by one ``[C]`` for each of the ``horizontal``
-    siblings that were split off last (in text order); order 0 gives one ``@X`` for each ``X``, order
-    None (no limit) makes the relative-frequency grammar equal to that of the unbinarised trees. In
-    direction ``head``, orders other than 0 also name the head, ``[=H]``, and mark the side of each
-    sibling, ``[<C]`` or ``[>C]`` (in the order of splitting).
+    An intermediate node of ``X`` is named ``@X``, followed by one ``[C]`` for each of the ``horizontal`` siblings that
+    were split off last (in text order); order 0 gives one ``@X`` for each ``X``, order None (no limit) makes the
+    relative-frequency grammar equal to that of the unbinarised trees. In direction ``head``, orders other than 0 also
+    name the head, ``[=H]``, and mark the side of each sibling, ``[<C]`` or ``[>C]`` (in the order of splitting).
 
     A ``vertical`` order of 2 appends ``^P`` to every phrasal label but the top one, with P the parent's label
     in the original tree; order 3 the grandparent too, and so on. Preterminals are not annotated, and
@@ -225,3 +334,20 @@ def _without_intermediates(node: Tree) -> list[Tree]:
         else:
             children.append(child)
     return children
+
+
+def surface(tree: Tree, pcfg: GrammarRules, *, binarised: bool = False) -> Tree:
+    """Project symbols to treebank labels and splice out the nodes that binarisation made.
+
+    Args:
+        tree: a derivation, nodes named by the grammar's symbols.
+        pcfg: the grammar, for its labels.
+        binarised: keep the ``@`` nodes.
+    """
+    labels, ids = pcfg.labels, pcfg.symbol_ids
+
+    def relabel(node: Tree, children: list[Tree]) -> Tree:
+        return Tree(labels[ids[node.label]], tuple(children) or node.children)
+
+    projected = fold(tree, relabel)
+    return projected if binarised else splice(projected)

@@ -8,7 +8,7 @@ One line a head, in grammar text after ``%head``, or in a file of its own (with 
 
 Names are treebank labels, without what binarisation and annotation add; angle brackets (``<A B>``) make a label of
 anything, and a quoted word (``'is'``) is the word itself among other children. Rules come before lists, and the table
-of `truesource.grammar.treebank.heads` answers the rest.
+of `truesource.grammar.treebank.binarise` answers the rest.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truesource.grammar.bracketing import is_word_label, word_label
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.treebank.binarise import category
-from truesource.grammar.treebank.heads import known_head
+from truesource.grammar.tree import is_word_label, word_label
+from truesource.grammar.treebank.binarise import category, known_head
 
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
@@ -48,7 +47,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadRules:
-    """Given heads, before the table of `truesource.grammar.treebank.heads`."""
+    """Given heads, before the table of `truesource.grammar.treebank.binarise`."""
 
     lines: tuple[str, ...] = ()  #: as text that `parse` reads
     by_rule: Mapping[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)  #: head of label and children

@@ -11,36 +11,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from truesource.grammar.bracketing import is_word_label
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, generalised
-from truesource.grammar.support.checked_fields import check_fields
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.traverse import fold
+from truesource.grammar.support.records import check_fields
+from truesource.grammar.tree import Tree, fold, is_word_label
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
 
 #: Endings that a signature names where three letters or more stand before; the first that fits.
-_ENDINGS = (
-    "ness",
-    "ment",
-    "ing",
-    "ion",
-    "ity",
-    "est",
-    "ous",
-    "ive",
-    "ful",
-    "ble",
-    "ed",
-    "er",
-    "al",
-    "ly",
-    "y",
-    "s",
-)
+_ENDINGS = ("ness", "ment", "ing", "ion", "ity", "est", "ous", "ive", "ful", "ble", "ed", "er", "al", "ly", "y", "s")
 _OTHER_SPACE = re.compile(r"\s")
 
 
@@ -60,8 +41,7 @@ class Normalisation:
     """
 
     strip_empty: Annotated[
-        bool,
-        Field(description="Remove traces (-NONE-) and the like, and nodes that become empty."),
+        bool, Field(description="Remove traces (-NONE-) and the like, and nodes that become empty.")
     ] = True
     strip_functions: Annotated[
         bool, Field(description="Cut labels to the category, as the convention says: NP-SBJ=2 becomes NP.")

@@ -1,19 +1,252 @@
-"""A change of a grammar, what it makes, and several in a row."""
+"""A change of a grammar, what it makes of each rule, several in a row, and the exact divergence between derivations."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import MASS_TOLERANCE, diagnose
+from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.variants.divergence import STRINGS, DerivationDivergence, divergence
-from truesource.grammar.variants.measures import GrammarMeasures, measure
-from truesource.grammar.variants.rule_map import RuleMap
+
+#: what the divergence of derivations says about sentences
+STRINGS = (
+    "The divergence of sentences is at most that of their derivations (data processing). The two are equal exactly"
+    " when every sentence has the same posterior over its derivations under both grammars, as where no sentence has"
+    " two derivations; that only the lexicon differs is not enough."
+)
+
+
+@dataclass(frozen=True)
+class DerivationDivergence:
+    """KL of derivations both ways, nats; None where it is infinite or a count is, with the reason.
+
+    ``KL(P || Q) = sum_r E_P[count of r] ln(p_r / q_r)``. Given a length range, derivations have the probabilities
+    ``p(d) / Z_P`` and ``q(d) / Z_Q``, hence the counts are given the range, and ``ln Z_Q - ln Z_P`` is added.
+    """
+
+    forward_per_sentence: float | None  #: KL(P || Q)
+    forward_per_token: float | None  #: the same over the mean length under P
+    forward_reason: str | None  #: why it is None
+    backward_per_sentence: float | None  #: KL(Q || P)
+    backward_per_token: float | None  #: the same over the mean length under Q
+    backward_reason: str | None  #: why it is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def divergence(
+    p: PCFG,
+    q: PCFG,
+    rule_map: RuleMap,
+    *,
+    original: GrammarMeasures | None = None,
+    variant: GrammarMeasures | None = None,
+) -> DerivationDivergence:
+    """Divergence of what ``rule_map`` makes of derivations of P, and derivations of Q.
+
+    With `RuleMap.by_name` that is the divergence of derivations as they stand. With the map that a change of the
+    grammar made, derivations correspond: where rules were merged, P stands for the grammar with the sums of their
+    probabilities, whose derivations are the images of those of P.
+
+    Args:
+        p: the original.
+        q: the variant.
+        rule_map: from the rules of P to those of Q.
+        original: `measure` of P, under the lengths to condition on; without a condition by default.
+        variant: the same of Q, under the same lengths.
+
+    Raises:
+        ValueError: the two were measured under different lengths.
+    """
+    left, right = original or measure(p), variant or measure(q)
+    if left.lengths != right.lengths:
+        raise ValueError(f"one grammar is measured given {left.lengths}, the other given {right.lengths}")
+    target = rule_map.target
+    mapped = np.flatnonzero(target >= 0)
+    image = np.full(rule_map.n_target, -np.inf)
+    np.logaddexp.at(image, target[mapped], left.logp[mapped])
+    made = np.isfinite(image)
+    shift = right.log_mass - left.log_mass
+    ratio = np.subtract(image, right.logp, where=made, out=np.zeros(len(image)))
+
+    forward = backward = None
+    forward_reason = _infinite(left, "original")
+    backward_reason = _infinite(right, "variant")
+    if left.uses is not None and forward_reason is None:
+        forward_reason = _missing(p, left.uses, target < 0, "the original", "the variant")
+        pushed = np.bincount(target[mapped], weights=left.uses[mapped], minlength=rule_map.n_target)
+        forward = float(pushed @ ratio) + shift
+    if right.uses is not None and backward_reason is None:
+        backward_reason = _missing(q, right.uses, ~made, "the variant", "the original")
+        backward = -float(right.uses @ ratio) - shift
+    return DerivationDivergence(
+        *_rates(forward, left.mean_length, forward_reason), *_rates(backward, right.mean_length, backward_reason)
+    )
+
+
+def _rates(
+    value: float | None, length: float | None, reason: str | None
+) -> tuple[float | None, float | None, str | None]:
+    if value is None or length is None or reason is not None:
+        return None, None, reason
+    value = max(0.0, value)  # rounding; and no -0.0
+    return value, value / length, None
+
+
+def _infinite(measures: GrammarMeasures, which: str) -> str | None:
+    if measures.uses is not None:
+        return None
+    return f"the {which} has a spectral radius of 1 or more, so expected counts are infinite; give a length range"
+
+
+def _missing(pcfg: PCFG, uses: FloatArray, absent: BoolArray, one: str, other: str) -> str | None:
+    """Why a divergence is infinite: the most used rule that the other grammar does not have."""
+    lost = np.flatnonzero(absent & (uses > 0.0))
+    if not len(lost):
+        return None
+    worst = int(lost[np.argmax(uses[lost])])
+    more = f" ({len(lost):,} such rules)" if len(lost) > 1 else ""
+    return f"{one} uses {rule_name(pcfg, worst)}, which {other} does not have{more}"
+
+
+def rule_name(pcfg: PCFG, number: int) -> str:
+    """A rule in text, such as ``NP -> NP PP`` or ``NN -> 'dog'``; numbers as in `RuleMap`."""
+    for kind, (rules, _) in enumerate(pcfg.tables()):
+        if number < len(rules):
+            parent, *children = rules[number].tolist()
+            names = [repr(pcfg.terminals[children[0]])] if kind == 2 else [pcfg.symbols[c] for c in children]
+            return f"{pcfg.symbols[parent]} -> {' '.join(names)}"
+        number -= len(rules)
+    raise IndexError("the grammar has no rule of this number")
+
+
+@dataclass(frozen=True, eq=False)
+class GrammarMeasures:
+    """Exact figures of one grammar; None where the spectral radius is 1 or more and no length range is given."""
+
+    rules: int
+    words: int
+    lengths: LengthRange | None  #: what the rest is conditioned on
+    mean_length: float | None  #: tokens
+    entropy_per_sentence: float | None  #: of derivations, nats
+    entropy_per_token: float | None  #: the same over the mean length
+    log_mass: float  #: ln P(length in the range), nats; 0 without a range
+    uses: FloatArray | None  #: (rules,) expected number in a derivation: binary, unary, lexical
+    logp: FloatArray  #: (rules,) nats, in the same order
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """The scalar figures, for JSON."""
+        return {
+            "rules": self.rules,
+            "words": self.words,
+            "mean_length": self.mean_length,
+            "entropy_per_sentence": self.entropy_per_sentence,
+            "entropy_per_token": self.entropy_per_token,
+            "log_mass": self.log_mass,
+        }
+
+
+def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> GrammarMeasures:
+    """Expected rule counts and derivational entropy (see `grammar.inference.expected`), given ``lengths`` or not.
+
+    Raises:
+        InputError: no sentence has a length in the range.
+    """
+    logp = np.concatenate([pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp])
+    sizes = pcfg.n_rules, len(pcfg.terminals), lengths
+    if lengths is None and pcfg.exact.spectral_radius >= 1.0:
+        return GrammarMeasures(*sizes, None, None, None, 0.0, None, logp)
+    counts = expected_counts(pcfg, lengths)
+    uses = np.concatenate([counts.binary, counts.unary, counts.lexical])
+    entropy = max(math.log(counts.mass) - float(uses @ logp), 0.0)
+    return GrammarMeasures(
+        *sizes, counts.length, entropy, entropy / counts.length, math.log(counts.mass), np.maximum(uses, 0.0), logp
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RuleMap:
+    """Rules are numbered as derivations are written: binary, unary, lexical, each in the order of its array.
+
+    A derivation of P in preorder becomes one of Q: every rule by ``target``, and where ``swapped`` the right
+    subtree before the left one.
+    """
+
+    target: IntArray  #: (n,) rule of Q for each rule of P; -1 for a dropped one
+    swapped: BoolArray  #: (R,) binary rules of P whose two children stand in the other order in Q
+    n_target: int  #: number of rules of Q
+
+    @classmethod
+    def identity(cls, pcfg: PCFG) -> RuleMap:
+        """Every rule is itself."""
+        return cls(np.arange(pcfg.n_rules), np.zeros(len(pcfg.binary), dtype=bool), pcfg.n_rules)
+
+    @classmethod
+    def by_name(cls, p: PCFG, q: PCFG) -> RuleMap:
+        """Every rule of P is the rule of Q with the same parent and children by name, if there is one."""
+        symbol = _numbers(p.symbols, q.symbol_ids)
+        word = _numbers(p.terminals, q.word_ids)
+        lexical = np.column_stack([symbol[p.lexical[:, 0]], word[p.lexical[:, 1]]])
+        target = locate(q, symbol[p.binary], symbol[p.unary], lexical)
+        return cls(target, np.zeros(len(p.binary), dtype=bool), q.n_rules)
+
+    @property
+    def bijective(self) -> bool:
+        """Whether every rule of Q comes from exactly one of P and none is dropped: so it is with derivations, too."""
+        return self.n_target == len(self.target) and np.array_equal(np.unique(self.target), np.arange(self.n_target))
+
+    def then(self, after: RuleMap) -> RuleMap:
+        """This map, then ``after``."""
+        swapped = self.swapped.copy()
+        kept = np.flatnonzero(self.target[: len(swapped)] >= 0)
+        swapped[kept] ^= after.swapped[self.target[kept]]
+        target = np.where(self.target >= 0, after.target[self.target], -1)
+        swapped[target[: len(swapped)] < 0] = False
+        return RuleMap(target, swapped, after.n_target)
+
+
+def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> IntArray:
+    """Numbers of the given rules in a grammar, -1 where it has none such.
+
+    Args:
+        pcfg: the grammar.
+        binary: (n, 3) parent, left child, right child, in its own numbers; -1 for a symbol it does not have.
+        unary: (n, 2) parent, child.
+        lexical: (n, 2) parent, word.
+    """
+    found: list[IntArray] = []
+    first = 0
+    base = max(len(pcfg.symbols), len(pcfg.terminals))
+    for (rules, _), wanted in zip(pcfg.tables(), (binary, unary, lexical), strict=True):
+        keys, sought = _keys(rules, base), _keys(wanted, base)
+        place = np.minimum(np.searchsorted(keys, sought), max(len(keys) - 1, 0))
+        here = (wanted >= 0).all(axis=1) & (keys[place] == sought if len(keys) else False)
+        found.append(np.where(here, first + place, -1))
+        first += len(rules)
+    return np.concatenate(found)
+
+
+def _keys(rules: Int32Array | IntArray, base: int) -> IntArray:
+    """One number a rule, rising in the order of a grammar's arrays: by children, then parent."""
+    key = np.zeros(len(rules), dtype=np.int64)
+    for column in (*range(1, rules.shape[1]), 0):
+        key = key * base + rules[:, column]
+    return key
+
+
+def _numbers(names: Sequence[str], ids: Mapping[str, int]) -> IntArray:
+    return np.array([ids.get(name, -1) for name in names], dtype=np.int64)
 
 
 class Changed(NamedTuple):

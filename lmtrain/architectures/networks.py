@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.adaptive import SHRINK, AdaptiveConfig, AdaptiveForCausalLM
 from truesource.lmtrain.architectures.gated_cnn import GatedCNNConfig, GatedCNNForCausalLM

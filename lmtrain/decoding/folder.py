@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.shards import read_columns, verify_shards
+from truesource.generator.columns import read_columns, verify_shards
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import dataset_card

@@ -10,13 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.generator.interface.abilities import require
-from truesource.generator.interface.computing import current
-from truesource.generator.interface.foreign_code import code_errors, file_of, is_foreign
-from truesource.generator.interface.model_checks import ROUNDING, require_log_probability
+from truesource.generator.abilities import (
+    ROUNDING,
+    code_errors,
+    current,
+    file_of,
+    is_foreign,
+    require,
+    require_log_probability,
+)
+from truesource.generator.corpus_builder import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
 from truesource.generator.plan import Shard, plan_shards
-from truesource.generator.random_streams import random_state
-from truesource.generator.resumable import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json, write_text
 from truesource.grammar.support.hub_card import checked_license
@@ -148,7 +153,7 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class _Drawing:
-    """What every shard is drawn with; a `truesource.generator.resumable.Writer`."""
+    """What every shard is drawn with; a `truesource.generator.corpus_builder.Writer`."""
 
     model: ModelReference
     digest: str  #: of the model

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.own.shared import OURS, changed_settings, is_plain, plain

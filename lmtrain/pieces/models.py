@@ -18,9 +18,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import Objective, TokenScores
-from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.generator.language_model import Objective, PieceTokenizer, ScoringFrame, TokenScores
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch
@@ -55,7 +53,7 @@ class _PieceModel(OpenVocabulary):
     """What both kinds share."""
 
     objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.interface.abilities`
+    has_hidden_states = True  #: see `truesource.generator.abilities`
 
     def __init__(
         self,

@@ -28,11 +28,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import Batch, by_length, pack, to_device
 from truesource.lmtrain.pieces.words import (
     Marks,

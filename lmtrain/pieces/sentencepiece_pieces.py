@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator.interface.piece_model import PieceInventory, PieceText
+from truesource.generator.language_model import PieceInventory, PieceText
 from truesource.grammar.support.arrays import IntArray
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.extras import extras_for
+from truesource.grammar.support.errors import InputError, extras_for
 from truesource.lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
 
 _PIECES, _TRAINER = 1, 2  # of the file

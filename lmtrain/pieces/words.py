@@ -23,8 +23,7 @@ from tokenizers.decoders import WordPiece
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores, assemble_scores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER

@@ -20,12 +20,17 @@ from truesource import FunctionModel
 from truesource.evaluation.core.comparison import Comparison, compare, oracle_for
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import read_token_table, write_token_table
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import Objective, TokenScores, assemble_scores
+from truesource.generator.language_model import (
+    Objective,
+    ScoringFrame,
+    TokenScores,
+    assemble_scores,
+    preset_frame,
+)
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 SHORT = LengthRange(1, 3)

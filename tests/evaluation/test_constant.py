@@ -14,8 +14,7 @@ from truesource.evaluation.core.oracle import (
     equal_frequencies,
     true_frequencies,
 )
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray

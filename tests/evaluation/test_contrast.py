@@ -12,7 +12,7 @@ from scipy import stats
 
 from truesource.evaluation.measures.bootstrap import resampled_ratio
 from truesource.evaluation.measures.contrast import SeedSums, difference, mean_over_seeds, seed_part
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 
 
 def drawn(seed: int, k: int, n: int, *, seeds: float = 0.3, skew: bool = False) -> SeedSums:

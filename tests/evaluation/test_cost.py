@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from truesource.evaluation.core.oracle import LongSentences, long_sentences
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import random_state
 
 GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 

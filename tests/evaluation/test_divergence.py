@@ -23,8 +23,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence import blocks
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions, variance_ratio
 from truesource.evaluation.divergence.settings import BY
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective
+from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

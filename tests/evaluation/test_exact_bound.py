@@ -15,7 +15,7 @@ from truesource.evaluation.core.exact_bound import bound_records, sentence_recor
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 
 PRODUCT = PCFG.from_text("S -> A B 1.0\nA -> a 0.25 | b 0.75\nB -> c 0.5 | d 0.5")
 

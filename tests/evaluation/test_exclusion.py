@@ -22,8 +22,7 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
 from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.corpus import Corpus
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import Objective, TokenScores
+from truesource.generator.language_model import Objective, ScoringFrame, TokenScores, preset_frame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

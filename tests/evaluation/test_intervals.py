@@ -32,7 +32,7 @@ from truesource.evaluation.measures.correlation import (
     spearman_ends,
 )
 from truesource.evaluation.measures.paired import Paired
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 
 
 def drawn_sums(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:

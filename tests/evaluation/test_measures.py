@@ -15,8 +15,7 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import perplexities, perplexity
 from truesource.evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired, pair
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores, preset_frame
 from truesource.grammar.support.errors import InputError
 
 FRAME = ScoringFrame()

@@ -10,7 +10,7 @@ import pytest
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.next_words import next_words, read_next_words, write_next_words
-from truesource.generator.interface.frame import END
+from truesource.generator.language_model import END
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

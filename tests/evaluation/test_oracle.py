@@ -14,8 +14,7 @@ from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective, ScoringFrame, preset_frame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

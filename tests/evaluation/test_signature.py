@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from truesource.evaluation.core.signature import KEYS, SignatureKey, frame_parts, parts_of, signature
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 
 PACKAGES = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from truesource.generator.interface.abilities import ABILITIES, Name, offers, require
+from truesource.generator.abilities import ABILITIES, Name, offers, require
 from truesource.grammar.support.errors import InputError
 
 NAMES: list[Any] = list(ABILITIES)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truesource.generator.columns import CodedSentences, Rows
 from truesource.generator.corpus import Corpus
-from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.pcfg import PCFG
 
 SENTENCES = st.lists(st.lists(st.text("abé ", min_size=1, max_size=2), max_size=5), max_size=12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ import pytest
 from toy_english import TOY
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.plan import Columns, Trees
-from truesource.generator.transforms import Reversal
+from truesource.generator.plan import Columns, Reversal, Trees
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -81,20 +79,6 @@ def test_others_read_trees_as_text(tmp_path: Path) -> None:
         assert nltk.Tree.fromstring(bracketing).leaves() == text.split(" ")
     assert "Penn bracketing" in (corpus.path / "README.md").read_text()
     assert "coarse=False" not in (corpus.path / "README.md").read_text()
-
-
-def test_a_corpus_of_an_earlier_version_opens_and_is_made_again(tmp_path: Path) -> None:
-    old = sample(tmp_path / "old", columns=Columns(split=False))
-    record = json.loads((old.path / "record.json").read_text())
-    del record["call"]["split"]
-    record["format_version"], record["call"]["trees"] = 2, True
-    (old.path / "record.json").write_text(json.dumps(record))
-    new, read = sample(tmp_path / "new"), Corpus.load(old.path)
-    assert read.trees_as == "ids" and "split" not in pd.read_parquet(old.path / "data").columns
-    assert read.sentences("dev") == new.sentences("dev") and list(read.trees("dev")) == list(new.trees("dev"))
-    again = Corpus.replay(old.path / "record.json", PCFG_TOY, tmp_path / "again")
-    assert again.digest == old.digest != new.digest
-    assert "split-*.parquet" not in (again.path / "README.md").read_text()
 
 
 def test_a_text_that_is_no_tree_is_refused(tmp_path: Path) -> None:

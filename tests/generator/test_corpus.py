@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import yaml
 
-from truesource.generator import shards
+from truesource.generator import columns as shards
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.generator.shard_writer import Drawing
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 
@@ -362,7 +362,7 @@ def test_occupied_path(pcfg, corpus, tmp_path):
     [
         "pyarrow.parquet.write_table",
         "truesource.generator.shard_writer.write_json",
-        "truesource.generator.resumable.write_json",
+        "truesource.generator.corpus_builder.write_json",
         "truesource.generator.corpus_builder.write_text",
         "truesource.generator.corpus_builder.settle",
     ],
@@ -466,6 +466,7 @@ def test_bad_records(copy):
         ("[" * 100_000, "recursion limit"),
         ("[]", "record of this corpus is damaged"),
         (json.dumps({**record, "format_version": 99}), "format version 4 of a corpus, got 99"),
+        (json.dumps({**record, "format_version": 3}), "format version 4 of a corpus, got 3"),
         (json.dumps({k: v for k, v in record.items() if k != "shards"}), "shards: this key is missing"),
         (changed(record, ["call", "lengths"], "long"), "call.lengths: "),
         (changed(record, ["call", "trees"], "yes"), "call.trees: "),

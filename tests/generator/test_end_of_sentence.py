@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from truesource.generator.interface.frame import END
+from truesource.generator.language_model import END
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,4 +16,4 @@ def test_the_name_of_the_end_stands_once() -> None:
         for path in (ROOT / folder).rglob("*.py")
         if f'"{END}"' in path.read_text(encoding="utf-8")
     }
-    assert found == {"generator/interface/frame.py"}
+    assert found == {"generator/language_model.py"}

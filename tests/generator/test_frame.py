@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import assemble_scores
+from truesource.generator.language_model import ScoringFrame, assemble_scores
 from truesource.grammar.support.errors import InputError
 
 YES_NO, UNKNOWN = (True, False), ("token", "skip")

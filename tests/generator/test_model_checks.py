@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.generator.interface.foreign_code import file_of
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, TokenScores, assemble_scores
-from truesource.generator.interface.model_checks import checked_distributions, checked_scores
+from truesource.generator.abilities import checked_distributions, checked_scores, file_of
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
 from truesource.grammar.support.errors import InputError
 
 FRAME = ScoringFrame()

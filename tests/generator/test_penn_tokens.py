@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize.treebank import TreebankWordTokenizer
 
-from truesource.generator.penn_tokens import PennTokeniser, is_blank
+from truesource.generator.text import PennTokeniser, is_blank
 
 NLTK = TreebankWordTokenizer()
 PENN = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
@@ -148,7 +148,7 @@ def test_offsets_of_an_abbreviation_leave_its_period_to_the_end() -> None:
 
 
 def test_a_tokeniser_forgets_what_it_found_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.generator.penn_tokens._KEPT_RUNS", 2)
+    monkeypatch.setattr("truesource.generator.text._KEPT_RUNS", 2)
     tokeniser = PennTokeniser()
     assert tokeniser.tokens("a, b, c, d, a, (e)")[0] == [
         "a",

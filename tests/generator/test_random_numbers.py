@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from truesource.generator._kernels.random import mixed_with, seeded, uniform, uniform_open
-from truesource.generator.random_streams import random_state
+from truesource.generator._kernels import mixed_with, seeded, uniform, uniform_open
+from truesource.grammar.support.arrays import random_state
 
 MASK = 2**64 - 1
 

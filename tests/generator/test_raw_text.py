@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTrainer
 
-from truesource.generator.penn_tokens import is_blank
-from truesource.generator.raw_text import RawTextReader, SentencePlace, Splitting, write_offsets
+from truesource.generator.text import RawTextReader, SentencePlace, Splitting, is_blank, write_offsets
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_records
 
@@ -120,7 +119,7 @@ def test_names_that_are_no_language(language: str) -> None:
 def test_a_long_paragraph_is_cut_as_if_it_were_read_at_once(toyish: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join(f"This is\nnumber {n}. Dr. No\nsaw it" + ("." if n % 7 else "") for n in range(100))
     at_once = list(RawTextReader(language=toyish).sentences(text.split("\n")))
-    monkeypatch.setattr("truesource.generator.raw_text._PARAGRAPH", 40)
+    monkeypatch.setattr("truesource.generator.text._PARAGRAPH", 40)
     assert list(RawTextReader(language=toyish).sentences(text.split("\n"))) == at_once
     assert len(at_once) > 150
     assert nothing_lost(at_once, text)

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.bracketing import escaped, is_word_label, unescaped, word_label
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.tree import Tree
+from truesource.grammar.support.arrays import random_state
+from truesource.grammar.tree import Tree, escaped, is_word_label, unescaped, word_label
 from truesource.grammar.treebank import Normalisation, Treebank
 from truesource.grammar.treebank.reader import read_text
 

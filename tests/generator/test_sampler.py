@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 

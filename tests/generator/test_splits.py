@@ -12,14 +12,12 @@ from other_process import locked_elsewhere
 from reference_inference import all_strings, derivations, rules_of
 from scipy import stats
 
-from truesource.generator import split_overlap
-from truesource.generator.arrow_columns import Spelling
+from truesource.generator import shard_writer as split_overlap
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.dedup_splits import deal
 from truesource.generator.plan import Columns, Plan, plan_shards, sentences_for
 from truesource.generator.sampler import Sampler
-from truesource.generator.shard_writer import Drawing
+from truesource.generator.shard_writer import Drawing, Spelling, deal
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -144,7 +142,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
         assert blocks.stop <= 2000  # of 100 sentences each; the limit is 50,000
         return run_each(function, blocks, workers)
 
-    monkeypatch.setattr("truesource.generator.dedup_splits.run_each", spied)
+    monkeypatch.setattr("truesource.generator.shard_writer.run_each", spied)
     with pytest.raises(InputError, match=r"only 125 different sentences in [\d,]+ draws, 5,000 were asked for"):
         sample(tiny, tmp_path / "c", {"train": 5000}, overlap="unique", shard_size=100)
     assert all(more <= 2 * have for have, more in asked[1:])
@@ -153,7 +151,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
 @pytest.mark.parametrize("at_once", [1, 40, 2**24])
 def test_unique_sentences_do_not_depend_on_how_many_are_drawn_at_once(pcfg, tmp_path, monkeypatch, at_once):
     """Against the first different ones of the stream, found one by one."""
-    monkeypatch.setattr("truesource.generator.dedup_splits.AT_ONCE", at_once)
+    monkeypatch.setattr("truesource.generator.shard_writer.AT_ONCE", at_once)
     drawing = Drawing(Sampler(pcfg, LENGTHS), Spelling.of(pcfg), Columns(), tmp_path, 7, block=20)
     shards, found = deal(drawing, plan_shards({"train": 150}, 50), ONE_JOB)
     known, places = set(), []
@@ -357,7 +355,7 @@ def test_a_tiny_range_is_drawn_without_rejection():
     lengths = LengthRange(40, 40)
     sampler = Sampler(pcfg, lengths)
     assert sampler.log_mass < math.log(1e-6)
-    from truesource.generator.random_streams import random_state
+    from truesource.grammar.support.arrays import random_state
 
     drawn = sampler.draw(200, random_state(1))
     assert set(np.unique(drawn.n_tokens)) == {40}
@@ -368,7 +366,7 @@ def test_a_tiny_range_is_drawn_without_rejection():
 
 def test_a_retold_sample_follows_the_variant(tmp_path):
     """Rules that become one when children are reordered: their derivations, by enumeration of the variant's strings."""
-    from truesource.generator.parallel_corpora import is_reordering, sample_variants
+    from truesource.generator.corpus import is_reordering, sample_variants
     from truesource.grammar.variants import parse_variant
 
     pcfg = PCFG.from_text(

@@ -15,12 +15,14 @@ from toy_english import TOY
 
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.plan import Columns, Overlap, Plan
-from truesource.generator.transforms import (
+from truesource.generator.plan import (
     TRANSFORMS,
     BlockShuffle,
+    Columns,
     LengthShuffle,
     OddEven,
+    Overlap,
+    Plan,
     Reversal,
     Transform,
     parse_transform,

@@ -10,17 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from truesource.generator._kernels import text
-from truesource.generator.arrow_columns import Spelling, spell
-from truesource.generator.arrow_strings import packed
+from truesource.generator import _kernels as text
+from truesource.generator.columns import packed
 from truesource.generator.plan import Columns
-from truesource.generator.random_streams import random_state
-from truesource.generator.sampler import Sampler
-from truesource.generator.trees import Reading, read_brackets, read_tree
-from truesource.grammar.bracketing import escaped
+from truesource.generator.sampler import Reading, Sampler, read_brackets, read_tree
+from truesource.generator.shard_writer import Spelling, spell
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.tree import Tree
+from truesource.grammar.support.arrays import random_state
+from truesource.grammar.tree import Tree, escaped
 
 
 def drawn(pcfg, n=40):

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.automaton import Automaton
+from truesource.grammar.building import Automaton
 from truesource.grammar.pcfg import PCFG
 
 WORDS = ("a", "b")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, splice
-from truesource.grammar.treebank.heads import head_index
+from truesource.grammar.treebank.binarise import head_index
 from truesource.grammar.treebank.reader import read_text
 
 ODD = [

@@ -12,12 +12,11 @@ from hypothesis import assume, given
 from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, conditioned_prefix, joint, length_mass, prefix_probability, rules_of
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.cells import CellCharts
+from truesource.grammar.inference.single import CellCharts
 from truesource.grammar.pcfg import PCFG, language
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, random_state
 
 Case = tuple[PCFG, list[list[str]]]
 SUIT, LIMIT = CellCharts.suit, CellCharts._limit

@@ -13,8 +13,8 @@ from reference_inference import all_strings, derivations, expected, rules_of, sp
 from scipy.sparse import csr_matrix
 
 from truesource.grammar.diagnostics import derivational_entropy
-from truesource.grammar.inference import closure as module
-from truesource.grammar.inference.closure import certainly_decays, closure, perron, reachable, solve
+from truesource.grammar.inference import rules as module
+from truesource.grammar.inference.rules import certainly_decays, closure, perron, reachable, solve
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

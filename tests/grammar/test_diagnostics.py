@@ -14,9 +14,7 @@ from reference_inference import all_strings, rules_of
 from truesource.evaluation.core.exact_bound import sentence_records
 from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.coverage import coverage
-from truesource.grammar.cycles import left_recursion, unary_cycles
-from truesource.grammar.diagnostics import diagnose, require_consistent
+from truesource.grammar.diagnostics import coverage, diagnose, left_recursion, require_consistent, unary_cycles
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

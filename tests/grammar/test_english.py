@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.template.compiler import compile_template
+from truesource.grammar.template import compile_template
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "english"
 

@@ -11,7 +11,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, derivations, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

@@ -13,10 +13,9 @@ from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import refuse_existing
+from truesource.grammar.support.files import read_text, refuse_existing
 from truesource.grammar.support.locks import BusyError, exclusive
 from truesource.grammar.support.records import read_record
-from truesource.grammar.support.unpacking import read_text
 
 
 def code_of(call: Any) -> str:

@@ -14,9 +14,9 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, expected, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import bigrams as bigrams_module
-from truesource.grammar.inference.bigrams import bigrams
+from truesource.grammar.inference import word_types as bigrams_module
 from truesource.grammar.inference.expected import expected_counts, unigram
+from truesource.grammar.inference.word_types import bigrams
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

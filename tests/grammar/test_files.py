@@ -44,7 +44,7 @@ def _killed_before(step: int, new: Path, target: Path, at_once: bool) -> bool:
             patch.setattr(files, "_exchanged", lambda *_: False)
         for owner, name in ((Path, "replace"), (files, "_exchanged"), (files, "_remove")):
             counted(owner, name)
-        files.replace(new, target)
+        files.replace_path(new, target)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
 

@@ -27,7 +27,7 @@ from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.surface import surface
+from truesource.grammar.treebank.binarise import surface
 
 TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | 'a' 0.5\nA -> 'b' 0.4 | 'ü' 0.6")
 ODD = (
@@ -775,7 +775,7 @@ def test_an_unquoted_name_without_rules_is_a_mistake_where_words_are_quoted(tmp_
 NEW_FORMAT = """
 import json
 
-from truesource.grammar.formats.shared.format import GrammarFormat
+from truesource.grammar.formats import GrammarFormat
 from truesource.grammar.formats.text import format_text, parse_text
 
 

@@ -12,8 +12,8 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.treebank.binarise import head_index, known_head
 from truesource.grammar.treebank.head_rules import HeadRules
-from truesource.grammar.treebank.heads import head_index, known_head
 from truesource.grammar.variants import Branching, parse_variant
 
 FISH = "S -> NP VP 1\nNP -> 'they' 0.6 | 'fish' 0.4\nVP -> V NP 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"

@@ -13,7 +13,12 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import Rules, String, all_strings, derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.height import capped_length_masses, capped_length_pmf, capped_log_prob, height_masses
+from truesource.grammar.inference.expected import (
+    capped_length_masses,
+    capped_length_pmf,
+    capped_log_prob,
+    height_masses,
+)
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

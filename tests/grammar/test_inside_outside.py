@@ -20,8 +20,13 @@ from random_grammars import cases
 from reference_inference import all_strings, derivations, rules_of
 
 from truesource.cli.main import main
-from truesource.grammar.estimate.inside_outside import CHECKPOINT, inside_outside
-from truesource.grammar.estimate.rule_counts import RuleCounts, expected_rule_counts, tree_brackets
+from truesource.grammar.estimate.inside_outside import (
+    CHECKPOINT,
+    RuleCounts,
+    expected_rule_counts,
+    inside_outside,
+    tree_brackets,
+)
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from truesource.grammar.support.intervals import FEWEST, few_code, no_interval_text, reason_text, too_few
+from truesource.grammar.support.printable import FEWEST, few_code, no_interval_text, reason_text, too_few
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,19 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.estimate.rules import RuleTable
-from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.estimate.split_merge.encode import encode
-from truesource.grammar.estimate.split_merge.estep import expected_counts
-from truesource.grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
+from truesource.grammar.estimate.relative_frequency import RuleTable
+from truesource.grammar.estimate.split_merge import SplitMerge
+from truesource.grammar.estimate.split_merge.estep import encode, expected_counts
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
-from truesource.grammar.estimate.split_merge.train import split_merge
-from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
+from truesource.grammar.estimate.split_merge.train import NEW_FORM, split_merge, with_words
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Treebank
-from truesource.grammar.unknown import ANY, put_words, read_words, word_class, word_forms
+from truesource.grammar.unknown import ANY, RareWordClasses, put_words, read_words, word_class, word_forms
 
 QUICK = SplitMerge(cycles=1, em_split=5, em_merge=3, em_smooth=2, lexicon="parse", rare=1, class_types=2)
 VERBS = ("walking", "talking", "running", "sees", "sees", "sees", "sees", "naps", "hops")

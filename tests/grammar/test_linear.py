@@ -13,10 +13,9 @@ from random_grammars import cases, length_ranges, linear_pcfgs, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.estimate.rule_counts import expected_rule_counts
-from truesource.grammar.inference.charts import Leaves
+from truesource.grammar.estimate.inside_outside import expected_rule_counts
+from truesource.grammar.inference.charts import Leaves, LinearCharts
 from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
-from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError

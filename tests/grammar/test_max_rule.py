@@ -11,9 +11,8 @@ from coarse_trees import Brute
 from hypothesis import given, settings
 from random_grammars import cases
 
-from truesource.grammar.inference import max_rule
-from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
-from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.inference import posterior as max_rule
+from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree, posterior
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 

@@ -10,8 +10,8 @@ import pytest
 from other_process import locked_elsewhere
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import remove_leftovers, remove_leftovers_in, replace, write_text
-from truesource.grammar.support.outputs import claimed
+from truesource.grammar.support.files import remove_leftovers, remove_leftovers_in, replace_path, write_text
+from truesource.grammar.support.locks import claimed
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -131,7 +131,7 @@ def test_a_folder_that_was_moved_aside_goes_back(tmp_path: Path) -> None:
     old.replace(tmp_path / ".model.5-00c0ffee.retired")
     remove_leftovers(old)
     assert contents(tmp_path) == {"model/weights": "old", "new/weights": "new"}
-    replace(new, old)
+    replace_path(new, old)
     assert contents(tmp_path) == {"model/weights": "new"}
 
 

@@ -25,7 +25,7 @@ from truesource.evaluation.core import scores_on_disk as parts
 from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support import cluster
+from truesource.grammar.support import parallel as cluster
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.parallel import Share, Workers, run_each

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from truesource.grammar.support import progress
-from truesource.grammar.support.progress import meter, seconds_left
+from truesource.grammar.support import printable as progress
+from truesource.grammar.support.printable import meter, seconds_left
 
 
 @pytest.fixture

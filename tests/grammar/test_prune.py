@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.grammar.diagnostics import diagnose
-from truesource.grammar.estimate.prune import prune
-from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.restrict import prune
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 

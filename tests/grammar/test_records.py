@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.support import records, unpacking, yaml_nodes
+from truesource.grammar.support import files as unpacking
+from truesource.grammar.support import records
+from truesource.grammar.support import records as yaml_nodes
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import (
     STRICT,

@@ -12,7 +12,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.removal import held_out_log_probs, removed_mass
+from truesource.grammar.inference.expected import held_out_log_probs, removed_mass
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

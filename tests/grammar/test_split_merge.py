@@ -17,21 +17,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.estimate.relative_frequency import relative_frequency
-from truesource.grammar.estimate.rules import RuleTable
-from truesource.grammar.estimate.split_merge import checkpoint, encode, trainer
-from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.relative_frequency import RuleTable, relative_frequency
+from truesource.grammar.estimate.split_merge import SplitMerge, trainer
+from truesource.grammar.estimate.split_merge import estep as encode
+from truesource.grammar.estimate.split_merge import train as checkpoint
 from truesource.grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
-from truesource.grammar.estimate.split_merge.merge import merge, merge_rows, pair_losses, pair_shares
-from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, smooth
 from truesource.grammar.estimate.split_merge.result import filtered
-from truesource.grammar.estimate.split_merge.smooth import smooth
-from truesource.grammar.estimate.split_merge.sparse import SparseRules
-from truesource.grammar.estimate.split_merge.split import split
 from truesource.grammar.estimate.split_merge.train import split_merge
+from truesource.grammar.estimate.split_merge.trainer import merge, merge_rows, pair_losses, pair_shares, split
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.progress import meter
+from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree
 
 QUICK = SplitMerge(cycles=2, em_split=6, em_merge=3, em_smooth=2)

@@ -9,7 +9,7 @@ import pytest
 
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.template.compiler import compile_template
+from truesource.grammar.template import compile_template
 
 HEAD = """\
 start ROOT

@@ -14,7 +14,7 @@ from random_grammars import WORDS, length_ranges, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.token_classes import token_class
+from truesource.grammar.inference.expected import token_class
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import Binarisation, category
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.variants import (
+    EXAMPLES,
     Ablation,
     Branching,
     Chain,
@@ -36,10 +37,8 @@ from truesource.grammar.variants import (
     Zipf,
     parse_variant,
 )
-from truesource.grammar.variants.divergence import divergence, rule_name
-from truesource.grammar.variants.measures import measure
-from truesource.grammar.variants.node_rules import NodeRules
-from truesource.grammar.variants.spec import EXAMPLES
+from truesource.grammar.variants.change import divergence, measure, rule_name
+from truesource.grammar.variants.structure import NodeRules
 
 #: heads for grammars of the symbols S, A, B, C, D
 ANY_HEADS = HeadRules.parse([(f"{name}: right B D S A C", 1) for name in "SABCD"])

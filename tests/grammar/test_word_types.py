@@ -13,7 +13,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of, total_mass
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import occurrence
+from truesource.grammar.inference import word_types as occurrence
 from truesource.grammar.inference.word_types import (
     expected_types,
     occurrence_bounds,

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import usual_cutoffs
 from truesource.lmtrain.architectures.settings import names

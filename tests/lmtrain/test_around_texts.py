@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder, uniform_scores
 from truesource.evaluation.tokenisation.results import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.models import load_model

@@ -29,7 +29,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.models import load_model

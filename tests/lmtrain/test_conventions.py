@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.words import Marks, Pieces

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from saved_models import save_model
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.parallel import Share

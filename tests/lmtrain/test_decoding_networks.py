@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency
 from torch import Tensor
 from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, set_seed
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
 from truesource.lmtrain.decoding.settings import Decoding

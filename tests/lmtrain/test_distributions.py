@@ -8,8 +8,7 @@ import torch
 
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import cache_truth
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import DistributionModel
+from truesource.generator.language_model import DistributionModel, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.columns import CodedSentences
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.data import causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters, training_cost

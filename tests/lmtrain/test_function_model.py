@@ -14,8 +14,8 @@ import pytest
 from truesource import FunctionModel
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.divergence.compare import compare_distributions
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.decode import draw
@@ -198,7 +198,7 @@ def test_a_sentence_of_another_length_is_named() -> None:
 def test_it_needs_no_torch() -> None:
     made = (
         "import sys; from truesource import FunctionModel;"
-        "from truesource.generator.interface.frame import ScoringFrame;"
+        "from truesource.generator.language_model import ScoringFrame;"
         "FunctionModel(lambda s: [[-1.0, -1.0]], vocabulary=['a']).score([['a']], ScoringFrame());"
         "print('torch' in sys.modules)"
     )

@@ -27,7 +27,7 @@ from transformers import (
 from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
-from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
@@ -423,7 +423,7 @@ def test_damaged_weights_are_noticed() -> None:
 
 def test_texts_are_cut_by_the_tokeniser_of_the_model() -> None:
     """The cut that the model's tokeniser makes, scored as a row, is the score of the sentence."""
-    from truesource.generator.interface.frame import ScoringFrame
+    from truesource.generator.language_model import ScoringFrame
 
     model = piece_model(made("gpt2"))
     read = model.pieces.read("the cat sat")

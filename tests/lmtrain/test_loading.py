@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from saved_models import save_model, save_piece_model
 from torch import nn
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.loading import library_errors, read_config_json, weight_limits
 from truesource.lmtrain.models import load_model

@@ -10,8 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel
+from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import scoring
 from truesource.lmtrain.model_registry import model_settings, network_architecture

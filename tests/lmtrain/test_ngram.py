@@ -14,9 +14,8 @@ from nltk.lm import KneserNeyInterpolated
 from reference_ngrams import EOS, UNK, KneserNey, Mle, log_probs
 from scipy.stats import chisquare, ks_2samp
 
-from truesource.generator.encoded_sentences import CodedSentences
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import DistributionModel, assemble_scores
+from truesource.generator.columns import CodedSentences
+from truesource.generator.language_model import DistributionModel, ScoringFrame, assemble_scores
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramModel
 from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, discounts, read_stream

@@ -24,9 +24,14 @@ from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LanguageModel, assemble_scores
-from truesource.generator.interface.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.generator.language_model import (
+    IncrementalScorer,
+    LanguageModel,
+    LatticeScorer,
+    ScoringFrame,
+    TokenisedModel,
+    assemble_scores,
+)
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramPieceModel, make_ngram

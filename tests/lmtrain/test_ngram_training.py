@@ -14,7 +14,7 @@ import pytest
 import yaml
 from transformers import AutoTokenizer
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramModel, load_ngram
 from truesource.lmtrain.config import ModelConfig, TrainConfig

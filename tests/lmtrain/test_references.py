@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import references
 from truesource.lmtrain.models import load_model
@@ -15,7 +15,7 @@ from truesource.lmtrain.references import model_reference
 
 UNIFORM = """
 import numpy as np
-from truesource.generator.interface.language_model import assemble_scores
+from truesource.generator.language_model import assemble_scores
 
 class Uniform:
     name, objective, vocabulary = "uniform", "causal", ("a", "b")

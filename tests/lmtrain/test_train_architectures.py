@@ -15,7 +15,7 @@ import pytest
 import torch
 from hub_reader import read_elsewhere
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class

@@ -19,7 +19,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import probing as hidden_states
 from truesource.lmtrain.loading import no_bars

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import TokenScores
+from truesource.generator.language_model import ScoringFrame, TokenScores
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.language_model import (
+    LogDistributions,
+    Objective,
+    ScoringFrame,
+    TokenScores,
+    assemble_scores,
+)
 
 END = "</s>"
 

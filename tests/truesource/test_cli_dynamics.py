@@ -16,10 +16,9 @@ from tiny_run import prepare, run
 from truesource.evaluators.dynamics import DYNAMICS
 from truesource.evaluators.dynamics.section import curves_figure, dynamics_figure, places_figure
 from truesource.experiment import build_report, load_config, plan
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.files import data_folder, write_json
 from truesource.lmtrain.snapshots import checkpoints
 from truesource.report.finished_run import FinishedRun, read_run
 

@@ -11,9 +11,8 @@ from command_line import Command
 
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.entropy import derivational_entropy
-from truesource.grammar.languages import languages, presets
-from truesource.grammar.languages.shared.description import parameters, short_citation
+from truesource.grammar.inference.expected import derivational_entropy
+from truesource.grammar.languages import languages, parameters, presets, short_citation
 from truesource.grammar.pcfg import PCFG, language
 
 HEWITT = "Hewitt, Hahn, Ganguli, Liang and Manning (2020)"

@@ -19,7 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from truesource.cli.main import main
 from truesource.evaluation.core.comparison import compare
 from truesource.generator.corpus import Corpus
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.language_model import ScoringFrame, preset_frame
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.decoding.folder import SampleFolder
 from truesource.lmtrain.models import load_model

@@ -19,7 +19,7 @@ from seat_grammar import SEAT_GRAMMAR
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.corpus import Corpus
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

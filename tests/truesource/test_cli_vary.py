@@ -10,8 +10,7 @@ from command_line import Command
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.variants import parse_variant
-from truesource.grammar.variants.spec import file_names
+from truesource.grammar.variants import file_names, parse_variant
 
 TEXT = """
 S -> NP VP 1.0

@@ -9,8 +9,8 @@ import yaml
 
 from truesource.experiment import load_config
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 from truesource.run.config import RunConfig
 from truesource.sweep.config import load_sweep
 

@@ -12,8 +12,8 @@ from truesource.chain.grammar import stage as grammar_stage
 from truesource.chain.treebank import stage as treebank_stage
 from truesource.experiment import load_config
 from truesource.generator.sampler import sample_treebank
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.files import data_folder
 from truesource.run.config import RunConfig
 from truesource.run.folder import RunFolder
 

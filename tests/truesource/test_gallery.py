@@ -10,8 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from truesource.grammar.languages import languages, parse, reference
-from truesource.grammar.languages.shared.description import parameters
+from truesource.grammar.languages import languages, parameters, parse, reference
 from truesource.grammar.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from pydantic import Field
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from truesource.experiment import load_config
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.lmtrain import architectures
 from truesource.lmtrain.architectures.networks import NETWORKS, NetworkArchitecture
 from truesource.lmtrain.architectures.settings import SETTINGS, NetworkSettings, names

@@ -9,8 +9,8 @@ import pytest
 from command_line import Command
 
 from truesource.experiment import load_config
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 from truesource.run.reading import SWEEPS, find_config, packaged, purpose
 from truesource.sweep.config import load_sweep
 

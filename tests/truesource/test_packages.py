@@ -24,7 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 USE = """
 from truesource import PCFG, Corpus, Oracle, compare, english
 from truesource.evaluation.core.oracle import Oracle as Same
-import truesource.generator.sampler, truesource.grammar.estimate._kernels.em, truesource.lmtrain.pieces.inventory
+import truesource.generator.sampler, truesource.grammar.estimate._kernels, truesource.lmtrain.pieces.inventory
 import evaluation, generator, grammar, lmtrain, tests  # those of the working folder
 assert Same is Oracle and PCFG.from_text("S -> 'a' 1").terminals == ("a",)  # no kernel, which would be compiled anew
 assert {evaluation.OWN, generator.OWN, grammar.OWN, lmtrain.OWN, tests.OWN} == {1}

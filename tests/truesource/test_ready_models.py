@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from command_line import Command
 
+from truesource.generator.abilities import ABILITIES
 from truesource.generator.corpus import Corpus
-from truesource.generator.interface.abilities import ABILITIES
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.decoding.folder import SampleFolder
@@ -35,7 +35,7 @@ V -> 'sees' 0.5 | 'hears' 0.5
 #: a model with nothing but what every model has, and one with all that can be written in a few lines
 MODELS = """
 import numpy as np
-from truesource.generator.interface.language_model import LogDistributions, assemble_scores
+from truesource.generator.language_model import LogDistributions, assemble_scores
 from truesource.lmtrain.decoding.decode import Alphabet
 
 WORDS = ("the", "a", "dog", "cat", "bird", "sees", "hears")

@@ -23,9 +23,8 @@ from truesource.evaluators.tokenisation.figures import (
     tokenisation_figure,
 )
 from truesource.experiment import build_report, load_config, plan
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.files import data_folder, write_json
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

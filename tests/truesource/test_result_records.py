@@ -9,7 +9,7 @@ import pytest
 
 from truesource import PCFG, Comparison, Corpus, LengthRange, Oracle, ScoringFrame, compare, compare_models
 from truesource.evaluation.divergence.compare import compare_distributions
-from truesource.grammar.support.result_records import ResultRecords, line_of
+from truesource.grammar.support.printable import ResultRecords, line_of
 
 GRAMMAR = PCFG.from_text("S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2")
 SENTENCES = [["a", "b", "c"], ["c"], ["b", "a"]] * 20

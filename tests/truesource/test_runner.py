@@ -371,7 +371,7 @@ def interrupting(function: Callable[..., Any], call: int) -> Callable[..., Any]:
 WHERE = [
     ("treebank", "truesource.grammar.treebank.Treebank.write", 1),
     ("treebank", "truesource.chain.treebank.stage.write_json", 1),
-    ("grammar", "truesource.grammar.estimate.split_merge.checkpoint.save", 2),
+    ("grammar", "truesource.grammar.estimate.split_merge.train.save", 2),
     ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
     ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
     ("corpus", "truesource.generator.corpus_builder.settle", 1),

@@ -15,9 +15,9 @@ from command_line import Command
 from truesource.cli.new import Kind
 from truesource.cli.schema import DIALECT, Of, editor_line, json_schema, schema_text
 from truesource.experiment import load_config
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.languages import languages, presets
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.records import parse_yaml
 from truesource.lmtrain.architectures.settings import names
 

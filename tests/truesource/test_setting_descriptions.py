@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 import truesource
-from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.support.checked_fields import check_fields
+from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.fields import field_description, fields_of
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.records import check_fields
+from truesource.grammar.support.settings import Settings, field_description, fields_of
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
 from truesource.lmtrain.config import ModelConfig, TrainConfig

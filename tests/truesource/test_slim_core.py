@@ -18,7 +18,7 @@ import slim_core
 import truesource
 from truesource.cli.app import VERBS
 from truesource.cli.evaluate import commands
-from truesource.grammar.support.extras import EXTRAS, MissingExtraError, extras_for, require_extras
+from truesource.grammar.support.errors import EXTRAS, MissingExtraError, extras_for, require_extras
 from truesource.grammar.treebank import Treebank
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from truesource.evaluation.core.token_table import word_columns
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 CODE = """
 import numpy as np
-from truesource.generator.interface.language_model import assemble_scores
+from truesource.generator.language_model import assemble_scores
 
 class Unigram:
     name, objective, vocabulary = "unigram", "causal", None

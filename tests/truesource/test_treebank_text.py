@@ -18,8 +18,7 @@ from truesource.generator.text import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.treebank import Treebank
-from truesource.grammar.treebank.splitting import hold_out
+from truesource.grammar.treebank import Treebank, hold_out
 
 GRAMMAR = "S -> A S 0.5 | A 0.5\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.15 | 'd' 0.05\n"
 

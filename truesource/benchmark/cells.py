@@ -16,7 +16,7 @@ from truesource.benchmark.results import BenchmarkCell, Divergences, TruthRecord
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
 from truesource.evaluation.core.oracle import Oracle, counted_frequencies
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.generator.interface.language_model import DistributionModel, LanguageModel, Objective
+    from truesource.generator.language_model import DistributionModel, LanguageModel, Objective
 
 
 HALVINGS = 8  #: of the train split, for models that count

@@ -21,8 +21,8 @@ from truesource.benchmark.results import (
 from truesource.benchmark.run import Asked, execute
 from truesource.benchmark.standings import cells_of, share_sums
 from truesource.benchmark.suite import FOLDER, TRAINED, Candidate, Suite
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.report.table import ReportTable, TableRow, number_cell
 

@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, IntervalSeed, Json, Overrides, Scheduler, Shard
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,7 +147,7 @@ def _check_modes(modes: Mapping[str, bool], *, cell: bool, corpora: bool, models
 
 def _require_extras(*, networks: bool, page: bool) -> None:
     """Stop where libraries are not installed for what is asked for."""
-    from truesource.grammar.support.extras import require_extras
+    from truesource.grammar.support.errors import require_extras
 
     needed = {"lm": networks, "report": page}
     require_extras("`truesource benchmark`", *(extra for extra, wanted in needed.items() if wanted))

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from truesource.benchmark.suite import Suite, SuiteLanguage
-from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.columns import CodedSentences
 from truesource.generator.plan import mean_length
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.result_records import ResultRecords
+from truesource.grammar.support.printable import ResultRecords
 from truesource.lmtrain.device import one_thread
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.report.words import duration
@@ -27,7 +27,7 @@ from truesource.report.words import duration
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from truesource.generator.interface.language_model import Objective
+    from truesource.generator.language_model import Objective
     from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.lmtrain.training_record import TimesRow
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import cells_of, share_sums
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray
 
 HALVES = (slice(0, None, 2), slice(1, None, 2))  #: of the blocks of test strings: even and odd ones

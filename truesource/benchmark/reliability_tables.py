@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from truesource.benchmark.reliability import SPLITS, RankAgreement, RankingReliability, SplitBy
 from truesource.benchmark.separation import SIGNIFICANT, Separation
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.language_model import Objective
 from truesource.report.table import Cell, ReportTable, TableRow, shown
 from truesource.report.words import count, listed
 

@@ -16,13 +16,13 @@ from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora
-from truesource.generator.interface.computing import current
-from truesource.generator.interface.language_model import Objective
+from truesource.generator.abilities import current
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.locks import BusyError, exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
-from truesource.grammar.support.progress import seconds_left
+from truesource.grammar.support.printable import seconds_left
 from truesource.grammar.support.records import holds
 from truesource.lmtrain.device import computing
 from truesource.lmtrain.own.settings import OwnSettings

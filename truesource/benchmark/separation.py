@@ -14,8 +14,8 @@ from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import cells_of, share_sums
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
-from truesource.generator.interface.language_model import Objective
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.generator.language_model import Objective
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 SIGNIFICANT = 0.05  #: adjusted p-values below separate two models
 

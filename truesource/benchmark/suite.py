@@ -12,12 +12,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from truesource.benchmark.results import REFERENCES
 from truesource.chain.models.config import ModelEntry, given_settings, plain_name
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.fields import field_description
-from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.files import data_folder, digest_json
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import Settings, field_description
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import completed, settings_class
 from truesource.lmtrain.references import is_own

@@ -13,10 +13,10 @@ from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import ConstantModel, Oracle, equal_frequencies, true_frequencies
 from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
+from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.encoded_sentences import CodedSentences
-from truesource.generator.interface.language_model import DistributionModel, Objective
+from truesource.generator.language_model import DistributionModel, Objective
 from truesource.generator.plan import Columns, Plan, mean_length
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_consistent

@@ -27,8 +27,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -148,8 +147,8 @@ def _bounds(
     from truesource.cli.inputs import announce_long, at_most, grammar_of_text, read_sentences, truth_of
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
-    from truesource.generator.interface.frame import preset_frame
-    from truesource.grammar.support.intervals import no_interval_text
+    from truesource.generator.language_model import preset_frame
+    from truesource.grammar.support.printable import no_interval_text
 
     pcfg, transform = grammar_of_text(corpus, grammar)
     if settings.causal:
@@ -244,7 +243,7 @@ def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: 
     """Print (and write) the perplexity of token scores that others have published."""
     from truesource.cli.output import json_of
     from truesource.evaluation.core.exact_bound import published_bound, read_published
-    from truesource.generator.interface.frame import preset_frame
+    from truesource.generator.language_model import preset_frame
 
     scores = read_published(path)
     bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary, seed=seed)

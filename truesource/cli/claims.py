@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, refuse_existing, remove_leftovers
-from truesource.grammar.support.locks import exclusive
-from truesource.grammar.support.outputs import Outputs, claimed
+from truesource.grammar.support.locks import Outputs, claimed, exclusive
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus

@@ -91,11 +91,11 @@ def convert_grammar(
         pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
     pruning = None
     if settings.level is not None:
-        from truesource.grammar.estimate.split_merge.project import project
+        from truesource.grammar.estimate.split_merge.result import project
 
         pcfg = project(pcfg, settings.level)
     if settings.prune is not None:
-        from truesource.grammar.estimate.prune import prune
+        from truesource.grammar.restrict import prune
 
         pcfg, cost = prune(pcfg, settings.prune)
         echo(str(cost))
@@ -111,7 +111,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     """The grammar of the n-gram model in a folder."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.suggestions import refuse_other_kind
+    from truesource.grammar.support.settings import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
     from truesource.lmtrain.architectures.ngram.models import NGRAM, load_ngram
     from truesource.lmtrain.loading import model_type_of
@@ -142,7 +142,7 @@ def write_corpus(
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
     from truesource.grammar.support.files import atomic_path
-    from truesource.grammar.support.progress import meter
+    from truesource.grammar.support.printable import meter
 
     files = OutputFiles(text=target, json=json, force=force)
     corpus = Corpus.load(source)

@@ -19,6 +19,6 @@ def command(
     Example: truesource demo
     """
     from truesource.cli import run
-    from truesource.grammar.embedded import data_folder
+    from truesource.grammar.support.files import data_folder
 
     run.command(str(data_folder() / "demo.yaml"), None, runs, json=json, force=force)

@@ -35,7 +35,7 @@ def command(
     """
     from truesource.cli.asked import FIGURES, require_ending, size_of
     from truesource.cli.output import OutputFiles
-    from truesource.grammar.support.suggestions import require_run
+    from truesource.grammar.support.settings import require_run
 
     require_run(run)
     titles = _titles(run)

@@ -10,7 +10,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, License, Model, Number, Seed, Shard, Workers
 from truesource.cli.settings import with_options
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.decoding.settings import Decoding
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def command(
     """
     from truesource.cli.claims import claim_folder
     from truesource.cli.output import OutputFiles
-    from truesource.grammar.support.extras import require_extras
+    from truesource.grammar.support.errors import require_extras
     from truesource.grammar.support.parallel import Share
 
     require_extras("`truesource generate`", "lm")

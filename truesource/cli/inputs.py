@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.transforms import Transform
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Treebank

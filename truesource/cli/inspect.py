@@ -10,14 +10,12 @@ import typer
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from truesource.generator.derivations import Derivations
-    from truesource.generator.sampler import Sampler
+    from truesource.generator.sampler import Derivations, Sampler
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.coverage import Coverage
-    from truesource.grammar.diagnostics import Diagnosis
+    from truesource.grammar.diagnostics import Coverage, Diagnosis
     from truesource.grammar.pcfg import PCFG
     from truesource.report.table import ReportTable
 
@@ -45,8 +43,7 @@ def command(
     """
     from truesource.cli.inputs import read_sentences
     from truesource.cli.output import OutputFiles, json_of, keep
-    from truesource.grammar.coverage import coverage
-    from truesource.grammar.diagnostics import diagnose, is_serious
+    from truesource.grammar.diagnostics import coverage, diagnose, is_serious
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
 
@@ -147,8 +144,8 @@ _STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same
 
 def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:
     """Derivations of a grammar to look at, and the sampler that reads them."""
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
+    from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(pcfg)
     return sampler, sampler.draw(number, random_state(seed, _STREAM))

@@ -12,10 +12,10 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, License, Overrides
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from truesource.grammar.languages.shared.language import LanguageSettings
+    from truesource.grammar.languages import LanguageSettings
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tree import Tree
 
@@ -98,7 +98,7 @@ def _overrides(texts: Sequence[str]) -> dict[str, str]:
 
 def _show_parameters(settings: LanguageSettings) -> None:
     from truesource.cli.output import show
-    from truesource.grammar.languages.shared.description import parameters
+    from truesource.grammar.languages import parameters
     from truesource.report.table import ReportTable, TableRow
 
     rows = [TableRow([each.key, each.value or "none", each.values, each.meaning]) for each in parameters(settings)]
@@ -107,7 +107,7 @@ def _show_parameters(settings: LanguageSettings) -> None:
 
 def _show_figures(pcfg: PCFG) -> dict[str, Any]:
     """Print sizes, mean length and entropy; the same for JSON."""
-    from truesource.grammar.inference.entropy import derivational_entropy
+    from truesource.grammar.inference.expected import derivational_entropy
 
     sizes = pcfg.sizes()
     length, entropy = pcfg.exact.mean_length, derivational_entropy(pcfg)

@@ -18,8 +18,7 @@ def command(json: Json = None, force: Force = False) -> None:
     from textwrap import fill
 
     from truesource.cli.output import OutputFiles, json_of, show
-    from truesource.grammar.languages import languages
-    from truesource.grammar.languages.shared.description import parameters, short_citation
+    from truesource.grammar.languages import languages, parameters, short_citation
     from truesource.report.table import ReportTable, TableRow
 
     files = OutputFiles(json=json, force=force)

@@ -60,7 +60,7 @@ def run_name(folder: Path) -> str:
 def contents(kind: Kind, name: str) -> dict[str, str]:
     """The files of a kind of experiment, by their path in the folder."""
     from truesource.cli.schema import editor_line, schema_text
-    from truesource.grammar.embedded import data_folder
+    from truesource.grammar.support.files import data_folder
 
     data = data_folder()
     packaged = {Kind.DEMO: data / "demo.yaml", Kind.LANGUAGES: data / "language.yaml"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.cli.asked import FIGURES, STANDARD_OUTPUT, asked, require_ending
 from truesource.cli.claims import claim_files
 from truesource.cli.console import console, echo, printed, to_standard_output
-from truesource.grammar.support.extras import require_extras
+from truesource.grammar.support.errors import require_extras
 from truesource.grammar.support.files import refuse_existing
 from truesource.grammar.support.settings import option_name
 

@@ -163,7 +163,7 @@ def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, wo
 
 def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
     """Raw text, cut as it is on this machine; workers elsewhere cut it in the same way or not at all."""
-    from truesource.generator.raw_text import RawTextReader
+    from truesource.generator.text import RawTextReader
     from truesource.parsing.source import RawSource
 
     if text.is_dir():

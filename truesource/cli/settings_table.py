@@ -15,9 +15,8 @@ from truesource.cli.bound import BoundSettings
 from truesource.cli.console import echo
 from truesource.cli.convert import ConversionSettings
 from truesource.evaluators import EVALUATORS
-from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.support.fields import fields_of
-from truesource.grammar.support.settings import Settings, option_name
+from truesource.grammar.estimate.split_merge import SplitMerge
+from truesource.grammar.support.settings import Settings, fields_of, option_name
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
 from truesource.lmtrain.architectures.settings import names

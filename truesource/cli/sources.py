@@ -12,8 +12,8 @@ from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.grammar.conventions import without_headers
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import refuse_other_kind
-from truesource.grammar.support.unpacking import read_chunks
+from truesource.grammar.support.files import read_chunks
+from truesource.grammar.support.settings import refuse_other_kind
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
@@ -206,9 +206,9 @@ def _draw_from_model(given: str, n: int, seed: int) -> tuple[str, list[list[str]
 
 
 def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None) -> Source:
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.arrays import random_state
 
     pcfg = PCFG.load(path)
     sampler = Sampler(pcfg, lengths)

@@ -40,8 +40,7 @@ def command(
     from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.variants import measure
-    from truesource.grammar.variants.spec import file_names
+    from truesource.grammar.variants import file_names, measure
 
     changes = read_changes(variant, heads)
     condition = length_condition(lengths)

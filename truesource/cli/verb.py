@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 
 from truesource.cli.asked import AskedOutputs, asking, size_of
 from truesource.cli.logs import add_to_logs
-from truesource.grammar.support.extras import extras_for
+from truesource.grammar.support.errors import extras_for
 
 log = logging.getLogger("truesource")
 

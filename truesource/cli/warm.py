@@ -110,10 +110,10 @@ def _compile_for_verbs(grammar: PCFG) -> None:
     import numpy as np
 
     from truesource import LengthRange, Oracle, language
-    from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
-    from truesource.grammar.parsing.method import ParseMethod
+    from truesource.grammar.parsing import ParseMethod
     from truesource.grammar.parsing.parser import Parser
+    from truesource.grammar.support.arrays import random_state
 
     rng, lengths = np.random.default_rng(1), LengthRange(2, 12)
     for pcfg in (grammar, language("hmm")):
@@ -137,10 +137,10 @@ def _stamp() -> Path:
     """The file that says that the kernels of runs are compiled, in the folder of one of them."""
     from importlib.metadata import version
 
-    from truesource.grammar.inference._kernels.closure import star
+    from truesource.grammar.inference._kernels.counts import star
 
     root = Path(truesource.__file__).parent
-    sources = [path.read_bytes() for path in sorted(root.glob("*/**/_kernels/*.py"))]
+    sources = [path.read_bytes() for path in sorted([*root.glob("*/**/_kernels.py"), *root.glob("*/**/_kernels/*.py")])]
     digest = hashlib.sha256(b"\0".join([version("numba").encode(), *sources])).hexdigest()[:16]
     return Path(star.stats.cache_path) / f"truesource-{digest}.warm"
 

@@ -10,8 +10,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, FirstSentences, Force, Json, Longest
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.support.suggestions import kind_of
+from truesource.grammar.support.settings import DEFAULT_SEED, kind_of
 
 Models = Annotated[
     list[str],

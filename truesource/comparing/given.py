@@ -11,7 +11,7 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.suggestions import did_you_mean, kind_of
+from truesource.grammar.support.settings import did_you_mean, kind_of
 from truesource.report.words import listed
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
     """
     folder = _corpus(texts)
     models = named_models(texts[:-1], several_texts=True)
-    from truesource.generator.parallel_corpora import parallel_corpora
+    from truesource.generator.corpus import parallel_corpora
 
     corpora = parallel_corpora(folder)
     for model in models:

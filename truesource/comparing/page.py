@@ -13,7 +13,7 @@ from truesource.comparing.given import scores_of_runs
 from truesource.comparing.scoring import comparisons
 from truesource.comparing.tables import comparison_figure, comparison_table
 from truesource.evaluation.comparing import ModelComparison, surely_nearer
-from truesource.grammar.support.extras import require_extras
+from truesource.grammar.support.errors import require_extras
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
 from truesource.report.records import Record

@@ -19,7 +19,7 @@ from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.section import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.finished_run import read_results
 from truesource.report.records import REMEDY, Record
 

@@ -16,14 +16,13 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import preset_frame
-from truesource.generator.interface.language_model import LanguageModel, TokenScores
-from truesource.generator.transforms import Transform
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import LanguageModel, TokenScores, preset_frame
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.words import listed
 
 log = logging.getLogger("truesource")

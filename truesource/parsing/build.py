@@ -12,8 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from truesource.generator.plan import Shard, plan_shards
-from truesource.generator.resumable import (
+from truesource.generator.corpus_builder import (
     Entries,
     differing_keys,
     is_made,
@@ -24,6 +23,7 @@ from truesource.generator.resumable import (
     write_missing,
     writing,
 )
+from truesource.generator.plan import Shard, plan_shards
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, discard, write_json, write_text

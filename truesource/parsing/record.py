@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import AfterValidator, with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.shards import verify_shards
-from truesource.grammar.parsing.method import Search
+from truesource.generator.columns import verify_shards
+from truesource.grammar.parsing import Search
+from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
-from truesource.grammar.tables import Kind, read_table
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_file
 from truesource.parsing.settings import ParseOutcome, ParseSettings

@@ -7,10 +7,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from truesource.generator.raw_text import Splitting
-from truesource.grammar.parsing.method import ParseMethod
-from truesource.grammar.support.seeds import DEFAULT_SEED
-from truesource.grammar.support.settings import Settings
+from truesource.generator.text import Splitting
+from truesource.grammar.parsing import ParseMethod
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 
 SHARD_SIZE = 1000  #: sentences
 

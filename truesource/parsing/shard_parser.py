@@ -16,7 +16,7 @@ import numpy as np
 
 from truesource.generator.plan import Shard
 from truesource.grammar.inference.batch import TooLongError
-from truesource.grammar.parsing.method import ParseMethod, Search
+from truesource.grammar.parsing import ParseMethod, Search
 from truesource.grammar.parsing.parser import Parse, Parser
 from truesource.grammar.parsing.samples import ScoredTree
 from truesource.grammar.pcfg import PCFG
@@ -73,7 +73,7 @@ class ParsedSentence:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardParser:
-    """What every shard is parsed with, and the partial folder it is written to; a `generator.resumable.Writer`."""
+    """What every shard is parsed with, and the partial folder it is written to; a `generator.corpus_builder.Writer`."""
 
     pcfg: PCFG
     settings: ParseSettings

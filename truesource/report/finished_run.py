@@ -14,11 +14,11 @@ import numpy as np
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
-from truesource.grammar.estimate.split_merge.checkpoint import TraceRow
+from truesource.grammar.estimate.split_merge.train import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record, read_records
-from truesource.grammar.support.suggestions import require_run
+from truesource.grammar.support.settings import require_run
 from truesource.lmtrain.training_record import MetricsRow, training_seconds
 from truesource.report.records import (
     REMEDY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truesource.evaluation.core.score import no_interval
-from truesource.grammar.support.intervals import no_interval_text
+from truesource.grammar.support.printable import no_interval_text
 
 _PLACES = re.compile(r"\.\df")
 ABSENT = "\N{EN DASH}"  #: where nothing was measured
@@ -23,7 +23,7 @@ class Cell:
     small: str = ""  #: a remark below the value, on the terminal in brackets after it
     #: the number and the ends of its interval with all digits, for files
     score: tuple[float, float | None, float | None] | None = field(default=None, compare=False)
-    #: the code of why there is no interval, see `truesource.grammar.support.intervals`; empty: none is missing
+    #: the code of why there is no interval, see `truesource.grammar.support.printable`; empty: none is missing
     no_interval: str = field(default="", compare=False)
 
     @property

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from truesource.grammar.support.intervals import FEWEST
-from truesource.grammar.support.intervals import too_few as too_few_units
+from truesource.grammar.support.printable import FEWEST
+from truesource.grammar.support.printable import too_few as too_few_units
 from truesource.report.records import Record
 from truesource.report.table import shown
 

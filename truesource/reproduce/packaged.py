@@ -11,11 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.files import data_folder, digest_json
 from truesource.grammar.support.records import explain, read_yaml
-from truesource.grammar.support.suggestions import did_you_mean
+from truesource.grammar.support.settings import did_you_mean
 from truesource.reproduce.rows import Paper, Row
 from truesource.run.config import RunConfig, config_class
 from truesource.run.reading import read_settings

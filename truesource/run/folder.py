@@ -16,8 +16,8 @@ from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.generator.interface.language_model import LanguageModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.pcfg import PCFG
     from truesource.lmtrain.references import ModelReference
 

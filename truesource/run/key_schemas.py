@@ -14,7 +14,7 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from truesource.grammar.support.fields import KeysOf
+from truesource.grammar.support.settings import KeysOf
 from truesource.lmtrain.architectures.settings import DEFAULT, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import settings_class

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.records import parse_yaml, read_yaml
-from truesource.grammar.support.suggestions import did_you_mean
+from truesource.grammar.support.settings import did_you_mean
 
 
 def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.card import corpus_card
+from truesource.generator.corpus_record import corpus_card
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARISON

@@ -25,9 +25,8 @@ from truesource.chain.models.stage import check_code
 from truesource.chain.models.stage import stages as models
 from truesource.chain.scores.stage import stages as scores
 from truesource.chain.treebank.stage import stages as treebank
-from truesource.generator.interface.computing import DTYPE
-from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.extras import require_extras
+from truesource.generator.abilities import DTYPE
+from truesource.grammar.support.errors import InputError, NothingToMeasureError, require_extras
 from truesource.grammar.support.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import read_record
@@ -107,7 +106,7 @@ log = logging.getLogger("truesource")
 STATE = "stages.json"  #: in the run folder
 #: kinds of stages that measure no network, so that its precision changes nothing
 WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "corpus", "train", "report"})
-MISSING = "missing-ability"  #: code of errors of `generator.interface.abilities`
+MISSING = "missing-ability"  #: code of errors of `generator.abilities`
 
 
 def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:

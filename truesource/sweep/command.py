@@ -41,8 +41,7 @@ def command(
     Example: truesource evaluate scaling scaling --set axes.seeds=[1,2,3]
     """
     from truesource.cli.output import OutputFiles
-    from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.extras import require_extras
+    from truesource.grammar.support.errors import InputError, require_extras
     from truesource.grammar.support.parallel import Share
 
     share = Share() if shard is None else Share.parse(shard)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.locks import BusyError, exclusive

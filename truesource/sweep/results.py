@@ -16,7 +16,7 @@ from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.printable import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 from truesource.sweep.scores import MEASURES, read_scores, read_sums
 

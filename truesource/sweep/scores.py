@@ -17,7 +17,7 @@ from truesource.evaluation.core.signature import SignatureKey, digest_sentences
 from truesource.evaluation.core.transformed import require_whole, text_grammar, transform_parts
 from truesource.evaluation.measures.bootstrap import perplexities
 from truesource.evaluation.measures.paired import Paired
-from truesource.generator.interface.frame import preset_frame
+from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
@@ -26,7 +26,7 @@ from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.generator.interface.language_model import TokenScores
+    from truesource.generator.language_model import TokenScores
     from truesource.grammar.pcfg import PCFG
     from truesource.sweep.config import SweepConfig
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator._kernels.random import uniform
+from truesource.generator._kernels import uniform
 from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator._kernels.random import uniform_open
-from truesource.grammar._kernels.growing import copy, room
-from truesource.grammar._kernels.kernel import kernel
+from truesource.generator._kernels import uniform_open
+from truesource.grammar._kernels.kernel import copy, kernel, room
 
 Array = Any  # numpy arrays; element types are in the docstrings
 

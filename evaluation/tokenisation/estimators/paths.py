@@ -37,7 +37,7 @@ from truesource.evaluation.tokenisation.paths import (
     sample_distinct,
 )
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.piece_model import PieceInventory, TokenisedModel
+from truesource.generator.language_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -16,7 +16,7 @@ from truesource.evaluation.tokenisation.estimators.paths import (
 )
 from truesource.evaluation.tokenisation.estimators.sequential import beam, block_importance, guided, particle_filter
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.errors import InputError
 
 ONE_BEST = "one-best"  #: the canonical tokenisation T*; every evaluation has it

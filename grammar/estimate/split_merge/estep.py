@@ -1,4 +1,8 @@
-"""The E-step: likelihood of observed trees and expected rule counts, by inside-outside over substates."""
+"""The E-step: likelihood of observed trees and expected rule counts, by inside-outside over substates.
+
+Trees are arrays: a forest in which equal subtrees are one node, in batches of one base rule whose children are all
+done before.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,163 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.estimate.split_merge._kernels.arrays import ForestNodes
-from truesource.grammar.estimate.split_merge.encode import Forest
-from truesource.grammar.estimate.split_merge.parameters import Parameters
-from truesource.grammar.estimate.split_merge.sparse import SparseRules
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar._kernels.rules import ForestNodes
+from truesource.grammar.estimate.relative_frequency import RuleTable, rule_key
+from truesource.grammar.estimate.split_merge.parameters import Parameters, SparseRules
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.tree import Tree
+
+
+def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) -> tuple[IntArray, IntArray]:
+    """Put the nodes of a graph in an order in which children come first.
+
+    Takes again and again the base rule with the largest share of its remaining nodes ready (no child left to do),
+    all of those at once: few, large batches, in which nodes with equal children are neighbours. Rules from
+    ``n_phrasal`` on are lexical: their nodes have no child, stand first, by rule, and in no batch.
+
+    Args:
+        rule: base rule of each node, (N,); node 0 stands for an absent child.
+        left: left or only child, 0 where there is none.
+        right: right child, 0 where there is none.
+        n_phrasal: number of phrasal rules.
+
+    Returns:
+        The nodes in order, (N,), node 0 first, and where each batch begins in it, (M + 1,), with N at the end.
+    """
+    from truesource.grammar.estimate.split_merge._kernels import release
+
+    n = len(rule)
+    phrasal = np.flatnonzero((rule >= 0) & (rule < n_phrasal))
+    ends = np.cumsum(np.bincount(rule[phrasal], minlength=n_phrasal))  # of the nodes of each rule in `ready`
+    begin = np.concatenate([[0], ends[:-1]])
+    end, ready = begin.copy(), np.empty(len(phrasal), dtype=np.int64)
+    children = np.column_stack([left, right]).ravel()
+    by_child = np.argsort(children, kind="stable")
+    by_child = by_child[np.count_nonzero(children == 0) :]
+    parents = by_child // 2
+    first_parent = np.searchsorted(children[by_child], np.arange(n + 1))
+    waiting = (left != 0).astype(np.int64) + (right != 0)
+    place, order = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    lexical = np.flatnonzero(rule >= n_phrasal)
+    fresh, done = 1, 1 + len(lexical)
+    order[1:done] = lexical[np.argsort(rule[lexical], kind="stable")]
+    batches: list[int] = []
+    while True:
+        release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end)
+        fresh = done
+        share = (end - begin) / np.maximum(ends - begin, 1)
+        best = int(np.argmax(share)) if n_phrasal else 0
+        if not n_phrasal or share[best] == 0.0:
+            return order, np.array([*batches, n], dtype=np.int64)
+        batch = ready[begin[best] : end[best]]
+        first, second = place[left[batch]], place[right[batch]]
+        if first.max() > len(lexical) and 0 < second.max() <= len(lexical):
+            first, second = second, first
+        batches.append(done)
+        done += len(batch)
+        order[fresh:done] = batch[np.lexsort((second, first))]
+        begin[best] = end[best]
+
+
+CHUNK_TOKENS = 100_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Some trees of a treebank as one directed acyclic graph.
+
+    Equal subtrees (labels, words, shape) are one node: their inside vectors are the same, and the
+    outside weights of their occurrences may be added up, as expected counts are linear in them. Node 0
+    is no tree node but stands for an absent child. All children of a node come before it: first the
+    preterminals, by base rule, then batches of nodes of one base rule.
+    """
+
+    rule: Int32Array  #: (N,) base rule at each node; -1 for node 0
+    left: Int32Array  #: (N,) left or only child, 0 where there is none
+    right: Int32Array  #: (N,) right child, 0 where there is none
+    batches: IntArray  #: (M + 1,) first node of each batch, and N
+    roots: Int32Array  #: (T,) nodes that are whole trees, all different
+    weights: FloatArray  #: (T,) how often each tree stands in the treebank
+    tokens: IntArray  #: (T,) words of each tree
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees, repetitions counted."""
+        return int(self.weights.sum())
+
+
+class _Builder:
+    """Collects nodes bottom-up, equal ones once."""
+
+    def __init__(self, table: RuleTable) -> None:
+        self._rules = table.ids
+        self._n_phrasal = int(np.count_nonzero(table.rules[:, 3] < 0))
+        self._nodes: dict[tuple[int, int, int], int] = {}
+        self._roots: dict[int, list[int]] = {}
+        self.n_tokens = 0
+
+    def add(self, tree: Tree) -> bool:
+        """Take a tree in; False, and nothing is counted, when it uses a rule the table does not have."""
+        nodes = self._nodes
+        done: list[int] = []  # nodes whose parent is still to come, leftmost on top
+        n_tokens = 0
+        for subtree in reversed(list(tree.subtrees())):
+            rule = self._rules.get(rule_key(subtree))
+            if rule is None:
+                return False
+            if subtree.is_preterminal:
+                left, right = 0, 0
+                n_tokens += 1
+            else:
+                left = done.pop()
+                right = done.pop() if len(subtree.children) == 2 else 0
+            key = (rule, left, right)
+            node = nodes.get(key)
+            if node is None:
+                node = nodes[key] = len(nodes) + 1
+            done.append(node)
+        self._roots.setdefault(done[0], [0, n_tokens])[0] += 1
+        self.n_tokens += n_tokens
+        return True
+
+    def forest(self) -> Forest:
+        """The nodes in batches."""
+        keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int64)
+        rule, left, right = np.ascontiguousarray(keys.T)
+        order, batches = schedule(rule, left, right, self._n_phrasal)
+        place = np.empty(len(keys), dtype=np.int64)
+        place[order] = np.arange(len(keys))
+        rule, left, right = keys[order].T
+        found = [(place[root], *entry) for root, entry in self._roots.items()]
+        roots = np.array(found, dtype=np.int64).reshape(-1, 3)
+        return Forest(
+            rule.astype(np.int32),
+            place[left].astype(np.int32),
+            place[right].astype(np.int32),
+            batches,
+            roots[:, 0].astype(np.int32),
+            roots[:, 1].astype(np.float64),
+            roots[:, 2].copy(),
+        )
+
+
+def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
+    """Binarised trees as forests of about 100,000 tokens each.
+
+    Returns:
+        The forests, and the number of trees left out because they use a rule or word that the table does not have.
+    """
+    forests: list[Forest] = []
+    builder, unknown = _Builder(table), 0
+    for tree in trees:
+        unknown += not builder.add(tree)
+        if builder.n_tokens >= CHUNK_TOKENS:
+            forests.append(builder.forest())
+            builder = _Builder(table)
+    if builder.n_tokens:
+        forests.append(builder.forest())
+    return tuple(forests), unknown
+
 
 T = TypeVar("T")
 
@@ -45,7 +201,7 @@ class Likelihood:
 
 def inside(forest: Forest, rules: SparseRules) -> Inside:
     """Inside vectors of every node, children first."""
-    from truesource.grammar.estimate.split_merge._kernels import charts as kernels
+    from truesource.grammar.estimate.split_merge import _kernels as kernels
 
     lengths = rules.sizes[forest.rule, 0]
     lengths[0] = 1
@@ -103,7 +259,7 @@ def _derivative(forest: Forest, rules: SparseRules, asleep_too: bool) -> tuple[F
 
     Where float32 is out of its range, float64 takes over.
     """
-    from truesource.grammar.estimate.split_merge._kernels import charts as kernels
+    from truesource.grammar.estimate.split_merge import _kernels as kernels
 
     up = inside(forest, rules)
     out, gradient = np.zeros_like(up.vector), np.zeros(len(rules.prob))

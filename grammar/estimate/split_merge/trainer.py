@@ -1,4 +1,8 @@
-"""One phase of split-merge training after another, and the record of every iteration."""
+"""The phases of split-merge training, and the record of every iteration.
+
+The split makes two substates of each, nearly equal; the merge makes one again of the sibling pairs whose split gained
+least.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,145 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.estimate.split_merge.encode import Forest
-from truesource.grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
-from truesource.grammar.estimate.split_merge.merge import merge
-from truesource.grammar.estimate.split_merge.parameters import Parameters
-from truesource.grammar.estimate.split_merge.sparse import SparseRules, Weight
-from truesource.grammar.estimate.split_merge.split import split
-from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.progress import Meter
+from truesource.grammar.estimate.split_merge import SplitMerge
+from truesource.grammar.estimate.split_merge.estep import Forest, Likelihood, expected_entries, inside, likelihood
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, SplitTree, Weight
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.printable import Meter
+
+
+def pair_shares(rules: SparseRules, counts: FloatArray) -> FloatArray:
+    """Weight of each substate in the mixture with its sibling, (rows,): its share of their expected count.
+
+    Args:
+        rules: the grammar.
+        counts: expected count of each of its entries.
+    """
+    totals = np.asarray(np.bincount(rules.rows, counts, rules.layout.n_rows), dtype=np.float64)
+    share = np.ones_like(totals)
+    for row in _pair_rows(rules.layout):
+        pair = totals[row : row + 2]
+        share[row : row + 2] = pair / pair.sum() if pair.sum() > 0.0 else 0.5
+    return share
+
+
+def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: FloatArray) -> FloatArray:
+    """Approximate log-likelihood lost by merging each sibling pair alone, (rows,), nats; 0 on other rows.
+
+    At every occurrence of the symbol the pair's inside values are replaced by their mixture and their
+    outside values by their sum, everything else as it was (Petrov et al. 2006, section 2.2). The loss of
+    substates ``2k`` and ``2k + 1`` stands at the row of ``2k``.
+    """
+    from truesource.grammar.estimate.split_merge._kernels import merge_losses
+
+    layout = rules.layout
+    loss = np.zeros(layout.n_rows)
+    for forest in forests:
+        up = inside(forest, rules)
+        weights = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
+        charts = (up.nodes, rules.sizes, rules.entries, up.vector, up.scale)
+        merge_losses(*charts, forest.roots, weights, layout.rules[:, 4], share, loss)
+    return loss
+
+
+def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> Parameters:
+    """Merge ``fraction`` of the sibling pairs of the last split (rounded down), those that lose least first.
+
+    A merged substate's rules are the mixture of the pair's by expected count; as a child its
+    probabilities add up. All symbols stand in one ranking; ties go by symbol and substate.
+    """
+    _, counts = expected_entries(forests, rules)
+    share = pair_shares(rules, counts)
+    rows = _pair_rows(rules.layout)
+    losses = pair_losses(forests, rules, share)[rows]
+    chosen = rows[np.argsort(losses, kind="stable")[: int(fraction * len(rows))]]
+    return merge_rows(rules, share, set(chosen.tolist()))
+
+
+def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Parameters:
+    """Merge the pairs whose first substates stand at the rows ``chosen``."""
+    old = rules.layout
+    number = np.zeros(old.n_rows + 1, dtype=np.int64)  # new substate of each old row; the last one: no child
+    weight = np.ones(old.n_rows)
+    sizes: list[int] = []
+    trees: list[SplitTree] = []
+    for symbol, (n, tree) in enumerate(zip(old.substates, rules.trees, strict=True)):
+        row = int(old.first_row[symbol])
+        merged = {k for k in range(0, n, 2) if row + k in chosen}
+        kept = [k for k in range(n) if k % 2 == 0 or k - 1 not in merged]
+        number[row : row + n] = np.searchsorted(kept, np.arange(n), side="right") - 1
+        for k in merged:
+            weight[row + k : row + k + 2] = share[row + k : row + k + 2]
+        sizes.append(len(kept))
+        trees.append(_merge_tree(tree, {k: i for i, k in enumerate(kept)}, merged))
+    layout = Layout(old.table, tuple(sizes))
+    rule, pair = rules.places
+    left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.entries.pair[pair, i]] for i in range(2))
+    start, n_parent, _, n_right = layout.rules[rule, :4].T
+    place = start + (left * n_right + right) * n_parent + number[rules.rows]
+    scores = np.asarray(np.bincount(place, rules.prob * weight[rules.rows], layout.size), dtype=np.float64)
+    return Parameters.of_scores(layout, scores, tuple(trees))
+
+
+def _pair_rows(layout: Layout) -> IntArray:
+    """Rows of the first substates of all pairs; every symbol but the start symbol has been split."""
+    rows = [
+        np.arange(first, first + n, 2)
+        for first, n in zip(layout.first_row[1:-1].tolist(), layout.substates[1:], strict=True)
+    ]
+    return np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+
+
+def _merge_tree(tree: SplitTree, new: dict[int, int], merged: set[int]) -> SplitTree:
+    if isinstance(tree, int):
+        return new[tree]
+    if isinstance(tree[0], int) and tree[0] in merged:
+        return new[tree[0]]
+    return [_merge_tree(branch, new, merged) for branch in tree]
+
+
+def split(parameters: Parameters, noise: float, generator: np.random.Generator) -> Parameters:
+    """Split every substate of every symbol but the start symbol in two.
+
+    A rule's probability is shared equally among the copies of its children and changed by up to ``noise`` (relative),
+    up for one member of a pair and down for the other: over the two copies of the first child that was split or, in a
+    lexical rule, over the two copies of the parent. Substate ``k`` becomes ``2k`` and ``2k + 1``.
+
+    Args:
+        parameters: the grammar before.
+        noise: largest relative change, 0 to below 1.
+        generator: draws the changes, uniformly.
+    """
+    factor = [1] + [2] * (len(parameters.trees) - 1)
+    layout = Layout(
+        parameters.layout.table, tuple(n * f for n, f in zip(parameters.layout.substates, factor, strict=True))
+    )
+    factor.append(1)  # serves index -1: no child
+    scores = np.empty(layout.size)
+    for (block, old), new in zip(parameters.blocks(), layout.blocks, strict=True):
+        copies = (factor[block.left], factor[block.right], factor[block.parent])
+        shared = old / (copies[0] * copies[1])
+        for axis, n in enumerate(copies, start=1):
+            shared = np.repeat(shared, n, axis=axis)
+        if 2 in copies:
+            axis = 1 + copies.index(2)
+            shared = shared * (1.0 + noise * _antisymmetric(shared.shape, axis, generator))
+        scores[new.start : new.stop] = shared.ravel()
+    trees = tuple(tree if i == 0 else _split_tree(tree) for i, tree in enumerate(parameters.trees))
+    return Parameters.of_scores(layout, scores, trees)
+
+
+def _antisymmetric(shape: tuple[int, ...], axis: int, generator: np.random.Generator) -> FloatArray:
+    """Numbers in (-1, 1), each the negative of its neighbour in the pairs along ``axis``."""
+    half = generator.uniform(-1.0, 1.0, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :]))
+    return np.stack([half, -half], axis=axis + 1).reshape(shape)
+
+
+def _split_tree(tree: SplitTree) -> SplitTree:
+    if isinstance(tree, int):
+        return [2 * tree, 2 * tree + 1]
+    return [_split_tree(branch) for branch in tree]
+
 
 PHASES = ("split", "merge", "smooth")
 SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow
@@ -98,11 +232,7 @@ class SplitMergeTrainer:
         return config.prior_rules / (uses + config.prior_rules), config.prior_lexicon / (uses + config.prior_lexicon)
 
     def _record(
-        self,
-        rules: SparseRules,
-        when: tuple[int, str, int],
-        score: Likelihood,
-        unsmoothed: Likelihood | None,
+        self, rules: SparseRules, when: tuple[int, str, int], score: Likelihood, unsmoothed: Likelihood | None
     ) -> None:
         cycle, phase, iteration = when
         held_out = self._validation.score(rules)

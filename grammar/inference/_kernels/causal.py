@@ -1,9 +1,9 @@
-"""Kernels: inside and prefix probabilities of a batch of sentences of one length, left to right.
+"""Kernels: inside and prefix probabilities of sentences of one length, left to right, and outside weights of words.
 
 Arrays end in the batch axis (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has
 number ``j (j-1) / 2 + i``. Each word's column is scaled by the inverse of its conditional probability given
 its left context, so that charts stay near 1 at any sentence length. Entries are capped, as those of symbols that
-cannot start would overflow in long sentences; `grammar.inference.certificate` says when a cap, or an underflow, may
+cannot start would overflow in long sentences; `grammar.inference.single` says when a cap, or an underflow, may
 have cost something that matters. All arrays of weights have one type, float64 or float32.
 
 The two passes differ in what can start after a word: `free` knows symbols, `conditioned` on a range of lengths also how
@@ -15,14 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar._kernels.rules import (
-    CausalPass,
-    ChartRules,
-    LexicalRules,
-    PairRules,
-    RuleGroups,
-    SparseRows,
-)
+from truesource.grammar._kernels.rules import CausalPass, ChartRules, LexicalRules, PairRules, RuleGroups, SparseRows
 
 
 @kernel(fastmath={"contract"})
@@ -341,3 +334,86 @@ def conditioned(words, start, low, high, weight, cap, block, corners: SparseRows
             dead[w] |= found.conditional[j, w] == 0.0
     _bury(found, n, dead)
     return found
+
+
+@kernel(fastmath={"contract"})
+def outside_leaves(inside, present, n, start, cap, closure: SparseRows, pairs: PairRules):
+    """Outside weight of every preterminal position, unary chains above it included, (n, S, W).
+
+    ``inside`` (spans, S, W) and ``present`` (spans, S) come from a pass of `causal`. States that cannot
+    make the observed word have their outside weight too: the distribution over *all* words follows from it.
+    Weights are scaled as the inside chart is, and capped at ``cap``; also gives which sentences had a capped one, (W,).
+    """
+    closure_start, closure_column, closure_value = closure
+    _, pair_right, by_left, rule_start, parent, prob = pairs
+    n_states = by_left.size - 1
+    width = inside.shape[2]
+    n_spans = n * (n + 1) // 2
+    outside = np.zeros((n_spans, n_states, width), dtype=inside.dtype)
+    leaves = np.zeros((n, n_states, width), dtype=inside.dtype)
+    closed = np.zeros((n_states, width), dtype=inside.dtype)
+    demand = np.zeros(width, dtype=inside.dtype)
+    capped = np.zeros(width, dtype=np.bool_)
+    flags = np.zeros(n_states, dtype=np.bool_)
+    outside[n * (n - 1) // 2, start, :] = 1.0
+    for length in range(n, 0, -1):
+        for i in range(n - length + 1):
+            j = i + length
+            span = j * (j - 1) // 2 + i
+            closed[:] = 0.0
+            flags[:] = False
+            for a in range(n_states):
+                weighty = False
+                for w in range(width):
+                    if outside[span, a, w] != 0.0:
+                        weighty = True
+                        break
+                if weighty:
+                    for e in range(closure_start[a], closure_start[a + 1]):
+                        b = closure_column[e]
+                        weight = closure_value[e]
+                        flags[b] = True
+                        for w in range(width):
+                            closed[b, w] += weight * outside[span, a, w]
+            for a in range(n_states):
+                if flags[a]:
+                    high = False
+                    for w in range(width):
+                        high |= not closed[a, w] < cap
+                        closed[a, w] = min(closed[a, w], cap)
+                    if high:
+                        for w in range(width):
+                            capped[w] |= not closed[a, w] < cap
+            if length == 1:
+                for a in range(n_states):
+                    for w in range(width):
+                        leaves[i, a, w] = closed[a, w]
+                continue
+            for b in range(n_states):
+                for p in range(by_left[b], by_left[b + 1]):
+                    c = pair_right[p]
+                    begun = False
+                    for r in range(rule_start[p], rule_start[p + 1]):
+                        a = parent[r]
+                        if not flags[a]:
+                            continue
+                        weight = prob[r]
+                        if begun:
+                            for w in range(width):
+                                demand[w] += weight * closed[a, w]
+                        else:
+                            begun = True
+                            for w in range(width):
+                                demand[w] = weight * closed[a, w]
+                    if not begun:
+                        continue
+                    for k in range(i + 1, j):
+                        left = k * (k - 1) // 2 + i
+                        right = j * (j - 1) // 2 + k
+                        if present[right, c]:
+                            for w in range(width):
+                                outside[left, b, w] += demand[w] * inside[right, c, w]
+                        if present[left, b]:
+                            for w in range(width):
+                                outside[right, c, w] += demand[w] * inside[left, b, w]
+    return leaves, capped

@@ -9,9 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar._kernels.cells import Begun, Cells, ColumnSums, Space, Waiting
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, RuleGroups, SparseRows
+from truesource.grammar._kernels.rules import (
+    Begun,
+    CellPass,
+    CellRules,
+    Cells,
+    ColumnSums,
+    OwedSteps,
+    OwedWindow,
+    RuleGroups,
+    Space,
+    SparseRows,
+    Waiting,
+)
 
 SPREAD_SHARE = 8  #: of the sums over tokens owed, a sentence may need one in so many
 OUTSIDE = 4  #: times the operations of the inside pass, the outside pass may need

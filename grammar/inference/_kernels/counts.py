@@ -1,8 +1,9 @@
-"""Kernels: outside masses of every symbol at every length, and inside masses by token class and by tree height.
+"""Kernels: masses by length, outside, by token class and by tree height; words that occur; sums of matrix powers.
 
 Masses are (S, N+1) by symbol, then number of tokens 0 to N; ``mirror`` is the same with lengths reversed, so that a
 sum over splits runs forward through both. ``first`` and ``last`` (S,) are the shortest and longest length that a
-symbol can have (first above last where it has none): splits outside them are skipped.
+symbol can have (first above last where it has none): splits outside them are skipped. Words that may occur come in
+batches, which are the innermost, contiguous axis.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar._kernels.rules import LengthTable, PairRules
+from truesource.grammar._kernels.rules import LengthTable, LexicalRules, PairRules, SparseRows
 
 
 @kernel
@@ -144,3 +145,134 @@ def split_spans(chart, pairs: PairRules):
                     for j in range(i + 2, n + 1):
                         out[a, i, j] += weight * total[j]
     return out
+
+
+@kernel
+def occurrence(table: LengthTable, start, words: LexicalRules, pairs: PairRules, chains: SparseRows):
+    """``out[n, w] = P(the start symbol yields n tokens, word w among them)``, (N+1, W).
+
+    ``words`` are the lexical rules of the batch's words, ``chains`` the rows of the unary closure. With d the mass of
+    yields with the word and s of those without it, a split adds ``d_left mass_right + s_left d_right``: positive terms
+    only, so that rare words keep their precision.
+    """
+    masses, _, first, last = table
+    word_start, word_parent, word_prob = words
+    left, right, _, rule_start, parent, prob = pairs
+    chain_start, chain_to, chain_weight = chains
+    n_states, top = masses.shape[0], masses.shape[1] - 1
+    width = word_start.size - 1
+    has = np.zeros((n_states, top + 1, width))
+    lacks = np.zeros((n_states, top + 1, width))
+    out = np.zeros((top + 1, width))
+    bare = np.zeros((n_states, width))
+    total = np.zeros(width)
+    for n in range(1, top + 1):
+        bare[:] = 0.0
+        if n == 1:
+            for w in range(width):
+                for r in range(word_start[w], word_start[w + 1]):
+                    bare[word_parent[r], w] += word_prob[r]
+        for p in range(left.size):
+            b, c = left[p], right[p]
+            low, high = max(first[b], n - last[c]), min(last[b], n - first[c])
+            if low > high:
+                continue
+            total[:] = 0.0
+            for k in range(low, high + 1):
+                whole, rest = masses[c, n - k], n - k
+                for w in range(width):
+                    total[w] += has[b, k, w] * whole + lacks[b, k, w] * has[c, rest, w]
+            for r in range(rule_start[p], rule_start[p + 1]):
+                a, weight = parent[r], prob[r]
+                for w in range(width):
+                    bare[a, w] += weight * total[w]
+        for a in range(n_states):
+            if n < first[a] or n > last[a]:
+                continue
+            for e in range(chain_start[a], chain_start[a + 1]):
+                b, weight = chain_to[e], chain_weight[e]
+                for w in range(width):
+                    has[a, n, w] += weight * bare[b, w]
+            whole = masses[a, n]
+            for w in range(width):
+                has[a, n, w] = min(has[a, n, w], whole)
+                lacks[a, n, w] = whole - has[a, n, w]
+        for w in range(width):
+            out[n, w] = has[start, n, w]
+    return out
+
+
+@kernel
+def products(value, pairs: PairRules):
+    """The binary rules applied to the square of ``value`` (S, W): ``sum_BC P(A -> B C) value_B value_C``, (S, W)."""
+    left, right, _, rule_start, parent, prob = pairs
+    out = np.zeros(value.shape)
+    width = value.shape[1]
+    total = np.zeros(width)
+    for p in range(left.size):
+        b, c = left[p], right[p]
+        for w in range(width):
+            total[w] = value[b, w] * value[c, w]
+        for r in range(rule_start[p], rule_start[p + 1]):
+            a, weight = parent[r], prob[r]
+            for w in range(width):
+                out[a, w] += weight * total[w]
+    return out
+
+
+@kernel
+def length_masses(high, leaf, pairs: PairRules, closure):
+    """``out[m, A] = P(A yields exactly m tokens)``, (high+1, S); row 0 is zero.
+
+    ``leaf`` (S,) is the probability of one token without unary steps, ``closure`` (S, S) the unary closure. Splits are
+    summed per pair before rules are applied.
+    """
+    left, right, _, rule_start, parent, prob = pairs
+    n_states = leaf.size
+    out = np.zeros((high + 1, n_states))
+    for m in range(1, high + 1):
+        bare = np.zeros(n_states)
+        if m == 1:
+            bare[:] = leaf
+        else:
+            for p in range(left.size):
+                b, c = left[p], right[p]
+                total = 0.0
+                for k in range(1, m):
+                    total += out[k, b] * out[m - k, c]
+                if total > 0.0:
+                    for r in range(rule_start[p], rule_start[p + 1]):
+                        bare[parent[r]] += prob[r] * total
+        out[m] = np.dot(closure, bare)
+    return out
+
+
+NEAR_ONE = 1.0 - 1e-14  #: a return weight above this leaves no digit of its distance from 1
+
+
+@kernel(fastmath={"contract"})
+def star(matrix):
+    """``(I - matrix)^-1`` (n, n), in place, by Kleene's elimination: only sums and products of what is positive.
+
+    The one difference is ``1 - matrix[k, k]``, so that every entry, however small beside the others, has the relative
+    precision of the matrix; elimination with pivots leaves an error of the size of the largest entry in all of them.
+
+    Returns:
+        Whether the sum of all powers is finite.
+    """
+    n = matrix.shape[0]
+    for k in range(n):
+        if not matrix[k, k] < NEAR_ONE:
+            return False
+        again = 1.0 / (1.0 - matrix[k, k])
+        row = matrix[k].copy()
+        for i in range(n):
+            if i != k and matrix[i, k] != 0.0:
+                weight = matrix[i, k] * again
+                for j in range(n):
+                    matrix[i, j] += weight * row[j]
+        for j in range(n):
+            matrix[k, j] *= again
+    for k in range(n):
+        matrix[k, k] += 1.0
+    return np.isfinite(matrix).all()

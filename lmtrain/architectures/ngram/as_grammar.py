@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.automaton import Automaton
-from truesource.grammar.languages.shared.language import LARGEST
+from truesource.grammar.building import Automaton
+from truesource.grammar.languages import LARGEST
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError

@@ -12,10 +12,15 @@ from typing import get_args
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.encoded_sentences import Rows
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, framed_scores
-from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.generator.columns import Rows
+from truesource.generator.language_model import (
+    LogDistributions,
+    Objective,
+    PieceTokenizer,
+    ScoringFrame,
+    TokenScores,
+    framed_scores,
+)
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import NgramScorer, NgramStepper, Reader, log_mass

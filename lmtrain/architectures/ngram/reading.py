@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from truesource.generator.interface.piece_model import PathSums
-from truesource.generator.random_streams import random_state
-from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.generator.language_model import PathSums
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, random_state
 from truesource.lmtrain.architectures.ngram._kernels import reading as kernels
 from truesource.lmtrain.architectures.ngram._kernels.counts import start_range
 from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
@@ -105,7 +104,7 @@ class Reader:
         return {}
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: NDArray[np.integer], most: int) -> PathSums:
-        """Sum over the paths of a lattice, see `truesource.generator.interface.piece_model.LatticeScorer.sum_paths`."""
+        """Sum over the paths of a lattice, see `truesource.generator.language_model.LatticeScorer.sum_paths`."""
         begin = int(self.begin(1).node[0])
         allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
         return PathSums(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.columns import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json, write_text
 from truesource.lmtrain.architectures.ngram._kernels import counts as kernels

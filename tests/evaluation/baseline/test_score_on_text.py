@@ -13,8 +13,13 @@ import pytest
 from truesource.evaluation.baseline import GRAMMAR, score_on_text
 from truesource.evaluation.core.comparison import score_alone
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.interface.frame import ScoringFrame, preset_frame
-from truesource.generator.interface.language_model import Objective, TokenScores, assemble_scores
+from truesource.generator.language_model import (
+    Objective,
+    ScoringFrame,
+    TokenScores,
+    assemble_scores,
+    preset_frame,
+)
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 

@@ -23,7 +23,7 @@ from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.measures.contrast import difference
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.interface.language_model import LanguageModel
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

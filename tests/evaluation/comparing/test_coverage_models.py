@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.pcfg import PCFG
 
 FILE = Path(__file__).resolve().parents[3] / "benchmarks" / "coverage_models.py"

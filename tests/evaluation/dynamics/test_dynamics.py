@@ -37,8 +37,7 @@ from truesource.evaluation.dynamics.groupings import (
 from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, findings, stays_below
 from truesource.generator.corpus import Corpus
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores
+from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -18,7 +18,7 @@ from truesource.evaluation.pairs.evaluate import evaluate_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.bigrams import bigrams
+from truesource.grammar.inference.word_types import bigrams
 from truesource.grammar.pcfg import PCFG, language
 
 LENGTHS = LengthRange(2, 8)

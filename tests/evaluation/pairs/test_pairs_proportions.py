@@ -8,7 +8,7 @@ from scipy.stats import binom, binomtest
 
 from truesource.evaluation.measures.bootstrap import proportion, wilson
 from truesource.evaluation.pairs.odds import by_source, measures, pair_sums, sources
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 10), (3, 11), (20, 20), (97, 100)])

@@ -16,7 +16,7 @@ from whole_language import whole_language
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.compare import END, UnigramModel, UnigramPerplexity, compare_pplu, oracle_unigram
 from truesource.evaluation.pplu.experiments import random_split, rank_sentences, sense_grammar, sense_split
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

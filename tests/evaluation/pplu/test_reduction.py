@@ -12,7 +12,7 @@ from toy_models import Table
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.compare import END, UnigramModel, oracle_unigram
 from truesource.evaluation.pplu.experiments import halving, reduce_vocabulary
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from truesource.evaluation.tokenisation.ambiguity import Ambiguity, measure_ambiguity
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.generator.interface.piece_model import PieceText
+from truesource.generator.language_model import PieceText
 from truesource.grammar.support.errors import InputError
 
 WITHIN = {"▁": -1.5, "a": -1.1, "b": -2.0, "ab": -2.3, "▁a": -2.4, "ba": -2.9, "▁ab": -3.3, "bab": -3.1}

@@ -13,7 +13,7 @@ from lattice_paths import AB_SCORES, Cutter, fit_p
 from truesource.evaluation.tokenisation import lattice as sums
 from truesource.evaluation.tokenisation.estimators.paths import ConsistentPaths
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 TEXT = "▁aba▁b▁ab▁aba▁ab▁b▁aba"

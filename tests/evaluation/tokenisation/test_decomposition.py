@@ -30,8 +30,7 @@ from truesource.evaluation.tokenisation.domain_shift import (
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.interface.frame import ScoringFrame
-from truesource.generator.interface.piece_model import IncrementalScorer, PieceInventory
+from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from truesource.evaluation.tokenisation._kernels.lattice import _place
 from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 words = st.text("abc", min_size=1, max_size=4)

@@ -13,7 +13,7 @@ from lattice_paths import AB_SCORES, EIGHTY, Cutter
 
 from truesource.evaluation.tokenisation import lattice as sums
 from truesource.evaluation.tokenisation.paths import n_best
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 AB = inventory(AB_SCORES)

@@ -22,7 +22,7 @@ from truesource.evaluation.tokenisation.lattice import (
     log_partition,
     uniform_scores,
 )
-from truesource.generator.interface.piece_model import PieceInventory
+from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 BPE = ("▁", "a", "b", "c", "▁a", "ab", "bc", "▁ab", "abc", "cc")

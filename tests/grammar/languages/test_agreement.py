@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.building import zipf
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages.agreement import AgreementSettings
-from truesource.grammar.languages.shared.lexicon import zipf
 from truesource.grammar.pcfg import language
 
 shares = st.floats(0.0, 1.0).map(lambda p: round(p, 3))

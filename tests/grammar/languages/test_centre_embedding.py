@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.building import zipf
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages import parse
-from truesource.grammar.languages.shared.lexicon import zipf
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import random_state
 
 shares = st.floats(0.0, 1.0).map(lambda p: round(p, 3))
 

@@ -16,14 +16,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
-from truesource.grammar.inference.entropy import derivational_entropy
-from truesource.grammar.languages import parse
+from truesource.grammar.inference.expected import derivational_entropy
+from truesource.grammar.languages import parameters, parse
 from truesource.grammar.languages.cfg3 import PUBLISHED, Cfg3Settings, drawn_rules, published_rules
-from truesource.grammar.languages.shared.description import parameters
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 
 #: rules, mean length, fewest and most tokens of a string, worked out from the published rules

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages.balanced import away
 from truesource.grammar.pcfg import PCFG, language
 

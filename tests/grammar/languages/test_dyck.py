@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.arrays import random_state
 
 
 def by_the_stack(sentence: tuple[str, ...], k: int, depth: int) -> float:

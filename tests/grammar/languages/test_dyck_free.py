@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import language
 from truesource.grammar.support.errors import InputError
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from truesource.embedded import english
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.embedded import data_folder
 from truesource.grammar.languages.english import SIZES
 from truesource.grammar.pcfg import PCFG, language
-from truesource.grammar.template.compiler import compile_template
+from truesource.grammar.support.arrays import random_state
+from truesource.grammar.support.files import data_folder
+from truesource.grammar.template import compile_template
 
 SMALLER = {name: size for name, size in SIZES.items() if name != "full"}
 

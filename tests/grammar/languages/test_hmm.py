@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, kstest
 
+from truesource.grammar.building import dirichlet
 from truesource.grammar.languages.hmm import HmmSettings, parameters
-from truesource.grammar.languages.shared.random import dirichlet
 from truesource.grammar.pcfg import language
 
 CONCENTRATION = st.floats(0.05, 5.0)

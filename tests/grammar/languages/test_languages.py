@@ -8,9 +8,7 @@ import annotated_types
 import numpy as np
 import pytest
 
-from truesource.grammar.languages import is_reference, languages, parse, presets, reference
-from truesource.grammar.languages.shared.description import parameters
-from truesource.grammar.languages.shared.language import LARGEST
+from truesource.grammar.languages import LARGEST, is_reference, languages, parameters, parse, presets, reference
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest, norm
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.languages.pfsa import PfsaSettings, automaton
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 
 TOPOLOGY = st.sampled_from(["random", "ring", "banded"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 from scipy import stats
 
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.languages.regular import RegularSettings
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 
 

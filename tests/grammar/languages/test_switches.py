@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages.switches import STEMS, SwitchesSettings, phrases, stem
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 

@@ -12,16 +12,14 @@ from hypothesis import given, settings
 from random_grammars import cases
 from reference_inference import derivations, rules_of
 
-from truesource.grammar.inference import max_rule
-from truesource.grammar.inference.max_rule import max_rule_tree
-from truesource.grammar.inference.posterior import posterior
-from truesource.grammar.parsing import lazy_forest
+from truesource.grammar.inference import posterior as max_rule
+from truesource.grammar.inference.posterior import max_rule_tree, posterior
+from truesource.grammar.parsing import kbest as lazy_forest
 from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
+from truesource.grammar.tree import Tree, fold
 from truesource.grammar.treebank.binarise import splice
-from truesource.grammar.treebank.traverse import fold
 
 Case = tuple[PCFG, list[list[str]]]
 EVERY = 10**6

@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 
 from truesource.generator.sampler import sample_treebank
-from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.inference.batch import TooLongError
-from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
-from truesource.grammar.inference.posterior import posterior
-from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree, posterior
+from truesource.grammar.parsing import ParseMethod
 from truesource.grammar.parsing.parser import Parse, Parser, Search
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.surface import surface
-from truesource.grammar.treebank.binarise import splice
+from truesource.grammar.treebank.binarise import splice, surface
 
 TRUTH = PCFG.from_text(
     "S -> NP VP 1.0\nNP -> D N 0.6 | NP PP 0.3 | N 0.1\nVP -> V NP 0.5 | VP PP 0.3 | V 0.2\nPP -> P NP 1.0\n"

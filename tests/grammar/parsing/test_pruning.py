@@ -11,14 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_grammars import as_split, cases, small_pcfgs
 
-from truesource.grammar._kernels.lanes import WIDTH
+from truesource.grammar._kernels.kernel import WIDTH
 from truesource.grammar.inference.batch import NothingLeftError
-from truesource.grammar.inference.max_rule import max_rule_tree
-from truesource.grammar.inference.posterior import posterior
-from truesource.grammar.inference.viterbi import viterbi_tree
-from truesource.grammar.parsing.levels import Level, parsing_levels
-from truesource.grammar.parsing.parser import Parser
-from truesource.grammar.parsing.pruning import CoarseToFine
+from truesource.grammar.inference.exact import viterbi_tree
+from truesource.grammar.inference.posterior import max_rule_tree, posterior
+from truesource.grammar.parsing.parser import CoarseToFine, Level, Parser, parsing_levels
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError

@@ -17,13 +17,11 @@ from scipy.stats import chisquare
 
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.parsing.kbest import k_best_viterbi
-from truesource.grammar.parsing.samples import posterior_samples, scored_trees
-from truesource.grammar.parsing.tree_scores import TreeScores
+from truesource.grammar.parsing.samples import TreeScores, posterior_samples, scored_trees
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
+from truesource.grammar.tree import Tree, fold
 from truesource.grammar.treebank.reader import read_text
-from truesource.grammar.treebank.traverse import fold
 
 Case = tuple[PCFG, list[list[str]]]
 #: Two symbols of one label, two that binarisation made, chains through them, and no cycle.

@@ -11,7 +11,7 @@ import pytest
 from hub_reader import read_elsewhere
 from own_code import EXAMPLES, SENTENCES, trained
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.own.network import code_copy

@@ -11,7 +11,7 @@ import pytest
 import torch
 from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import probing as hidden_states
 from truesource.lmtrain.models import load_model

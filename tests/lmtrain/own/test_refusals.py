@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from own_code import EXAMPLES, SENTENCES, STEPS, trained
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import probing as hidden_states
 from truesource.lmtrain.model_registry import completed, model_settings

@@ -16,7 +16,7 @@ from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
 from safetensors.torch import load_file
 from walked_texts import walked
 
-from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import probing as hidden_states
 from truesource.lmtrain.flops import training_cost
@@ -265,7 +265,7 @@ def test_weights_of_half_precision_are_equal_up_to_their_rounding(tmp_path: Path
 
 
 def test_its_cost_is_counted(tmp_path: Path) -> None:
-    from truesource.generator.encoded_sentences import CodedSentences
+    from truesource.generator.columns import CodedSentences
     from truesource.lmtrain.subwords import make_tokenizer
 
     settings = completed(model_settings(f"{EXAMPLES}:GRU", hidden=16))

@@ -20,8 +20,8 @@ from truesource.benchmark.checking import check_cell, joined, read_for
 from truesource.benchmark.command import ABOVE
 from truesource.benchmark.results import BenchmarkResults, read_results, write_results
 from truesource.benchmark.suite import candidates
+from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
-from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.support.parallel import Share

@@ -12,7 +12,7 @@ from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Heads, Json, Lengths, License, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -177,7 +177,7 @@ def _make_variants(
 ) -> tuple[Corpus | None, Path, list[dict[str, Any]]]:
     """The corpus of the original, where it is, and the measures of the variants."""
     from truesource.cli.vary import print_table, read_changes
-    from truesource.generator.parallel_corpora import sample_variants
+    from truesource.generator.corpus import sample_variants
 
     changes = read_changes(variants, heads)
     changed, made = sample_variants(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from truesource.chain.lengths import Lengths
-from truesource.generator.transforms import Transform, parse_transform
+from truesource.generator.plan import Transform, parse_transform
 from truesource.grammar.support.settings import Settings
 
 log = logging.getLogger("truesource")

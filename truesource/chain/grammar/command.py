@@ -14,12 +14,12 @@ from truesource.cli.inputs import show_reading
 from truesource.cli.options import Convention, Force, Json, Overrides, Seed
 from truesource.cli.output import OutputFiles, json_of
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig
     from truesource.grammar.conventions import Name
-    from truesource.grammar.estimate.rule_counts import Brackets
+    from truesource.grammar.estimate.inside_outside import Brackets
     from truesource.grammar.pcfg import PCFG
 
 
@@ -306,7 +306,7 @@ def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:
 
 def _read_brackets(path: str, convention: Name, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
     from truesource.cli.inputs import show_reading
-    from truesource.grammar.estimate.rule_counts import tree_brackets
+    from truesource.grammar.estimate.inside_outside import tree_brackets
     from truesource.grammar.treebank import Normalisation, Treebank
 
     normalise = Normalisation(convention=convention)

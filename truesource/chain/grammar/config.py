@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass as checked
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.support.settings import Settings
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.run.key_schemas import with_languages
@@ -73,7 +73,7 @@ class GrammarConfig(Settings):
     @classmethod
     def _is_a_change(cls, text: str | None) -> str | None:
         if text is not None:
-            from truesource.grammar.variants.spec import parse_variant
+            from truesource.grammar.variants import parse_variant
 
             parse_variant(text)
         return text

@@ -11,7 +11,7 @@ from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder

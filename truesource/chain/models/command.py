@@ -11,7 +11,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Force, Json, License, Overrides, Seed
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.settings import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
 
@@ -71,7 +71,7 @@ def command(
 
     from truesource.cli.claims import claim_folder, hold
     from truesource.cli.output import OutputFiles, json_of
-    from truesource.grammar.support.extras import require_extras
+    from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.training_record import remove_used_up

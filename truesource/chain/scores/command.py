@@ -27,13 +27,12 @@ from truesource.cli.options import (
     WordTable,
     grammar_there,
 )
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.frame import ScoringFrame
-    from truesource.generator.interface.language_model import LanguageModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import LanguageModel, ScoringFrame
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -77,7 +76,7 @@ def command(
     """
     from truesource.cli.output import OutputFiles, columns_of, json_of
     from truesource.evaluation.core.token_table import word_columns
-    from truesource.generator.interface.frame import preset_frame
+    from truesource.generator.language_model import preset_frame
 
     preset_frame(frame, "causal")  # before anything is read
     files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
@@ -105,7 +104,7 @@ def command(
 def _next(trained: LanguageModel, model: str, text: _TextToScore, oracle: Path | None) -> str:
     """The command that shows more of the same model."""
     from truesource.cli.inputs import oracle_option
-    from truesource.generator.interface.abilities import ABILITIES
+    from truesource.generator.abilities import ABILITIES
 
     own, corpus = shlex.quote(model), shlex.quote(str(text.path))
     if oracle is None:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from truesource.chain.scores import figures
 from truesource.evaluation.divergence.next_words import read_next_words
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
-from truesource.generator.interface.frame import END
+from truesource.generator.language_model import END
 from truesource.report import words
 from truesource.report.environment import data_of_script
 from truesource.report.finished_run import FinishedRun, differences, shown_split, some_sentences

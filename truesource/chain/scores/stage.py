@@ -14,7 +14,7 @@ from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.next_words import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.interface.frame import preset_frame
+from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.records import read_record
@@ -23,7 +23,7 @@ from truesource.report.records import REMEDY, LoadedRecord
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Convention, Force, Json, Lengths, Seed
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.treebank.text import TreebankText
@@ -92,8 +92,7 @@ def _parts(
     bank: Treebank, held_out: str, share: float | None, normalise: Normalisation, seed: int
 ) -> tuple[Treebank, Treebank]:
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.treebank import Treebank
-    from truesource.grammar.treebank.splitting import hold_out
+    from truesource.grammar.treebank import Treebank, hold_out
 
     if share is None:
         return bank, Treebank.read(held_out, normalise)

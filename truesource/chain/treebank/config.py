@@ -8,8 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass as checked
 
 from truesource.chain.lengths import Lengths
-from truesource.grammar.support.fields import field_description
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import Settings, field_description
 from truesource.grammar.treebank.normalise import Normalisation
 
 STRICT = ConfigDict(extra="forbid")

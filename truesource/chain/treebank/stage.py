@@ -11,8 +11,7 @@ import numpy as np
 
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.grammar.support.files import digest_file, write_json
-from truesource.grammar.treebank import Treebank
-from truesource.grammar.treebank.splitting import hold_out
+from truesource.grammar.treebank import Treebank, hold_out
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -32,8 +31,7 @@ def stages(config: RunConfig) -> list[Stage]:
 def inputs(run: RunFolder) -> Any:
     """Settings, seed, and the contents of the files read."""
     from truesource.grammar.pcfg import language
-    from truesource.grammar.treebank.reader import find_files
-    from truesource.grammar.treebank.sources import nltk_digest
+    from truesource.grammar.treebank.reader import find_files, nltk_digest
 
     config = _config(run)
     value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}

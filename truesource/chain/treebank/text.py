@@ -15,8 +15,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
-from truesource.grammar.treebank import Treebank
-from truesource.grammar.treebank.splitting import hold_out
+from truesource.grammar.treebank import Treebank, hold_out
 
 RECORD = "text.json"
 HELD_OUT = "held_out"

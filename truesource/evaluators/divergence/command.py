@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.divergence.settings import DivergenceSettings
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.compare import ModelDivergence
@@ -47,7 +47,7 @@ def command(
     from truesource.evaluation.divergence.compare import reverse_divergence
     from truesource.evaluators.divergence.section import OF_SAMPLES, measures_table
     from truesource.evaluators.divergence.stage import measure
-    from truesource.generator.interface.abilities import require
+    from truesource.generator.abilities import require
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)

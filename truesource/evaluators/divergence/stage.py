@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.tag_classes import PENN, read_classes
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
 from truesource.evaluators.divergence.settings import DivergenceSettings
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import DistributionModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import DistributionModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig

@@ -20,7 +20,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.evaluators.dynamics.settings import DynamicsSettings
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.dynamics.table import Dynamics
@@ -47,7 +47,7 @@ def command(
     Example: truesource evaluate dynamics model/ corpus/ --oracle grammar.npz --figure dynamics.svg
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.grammar.support.extras import require_extras
+    from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.references import model_reference
     from truesource.lmtrain.snapshots import checkpoints
 

@@ -13,7 +13,7 @@ from truesource.evaluation.divergence.blocks import END
 from truesource.evaluation.dynamics.table import left_out
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.intervals import few_code
+from truesource.grammar.support.printable import few_code
 from truesource.grammar.support.records import STRICT, Count
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun

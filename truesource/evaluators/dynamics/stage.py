@@ -16,13 +16,13 @@ from truesource.evaluators.dynamics.settings import DynamicsSettings
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json
-from truesource.grammar.support.progress import track
+from truesource.grammar.support.printable import track
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tree import Tree

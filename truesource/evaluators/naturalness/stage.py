@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.naturalness.compare import Naturalness, compare_naturalness
 from truesource.evaluators.naturalness.settings import NaturalnessSettings
-from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.grammar.treebank import Treebank

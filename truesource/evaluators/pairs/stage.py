@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.pairs.pair import Pair
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

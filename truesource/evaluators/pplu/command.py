@@ -23,7 +23,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.evaluators.pplu.settings import PpluSettings
-from truesource.grammar.support.seeds import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluators.pplu.stage import PpluResult
@@ -57,8 +57,8 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of
     from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluators.pplu.stage import measure
-    from truesource.generator.interface.abilities import require
-    from truesource.generator.interface.frame import preset_frame
+    from truesource.generator.abilities import require
+    from truesource.generator.language_model import preset_frame
 
     _check(settings, oracle=oracle is not None, frame=frame, figure=figure is not None)
     files = OutputFiles(json=json, figure=figure, force=force)

@@ -25,8 +25,8 @@ from truesource.evaluation.pplu.experiments import (
     sense_split,
 )
 from truesource.evaluators.pplu.settings import PpluSettings
-from truesource.generator.interface.abilities import offers
-from truesource.generator.interface.frame import END, preset_frame
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import END, preset_frame
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.folder import under_name
 from truesource.run.stage import Stage, of_settings
@@ -34,8 +34,8 @@ from truesource.run.stage import Stage, of_settings
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import DistributionModel, LanguageModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig

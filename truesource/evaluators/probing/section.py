@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.support.intervals import FEWEST
+from truesource.grammar.support.printable import FEWEST
 from truesource.grammar.support.records import STRICT
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun

@@ -24,7 +24,7 @@ from truesource.evaluation.probing.results import (
 from truesource.evaluation.probing.settings import Kind
 from truesource.evaluation.probing.targets import Targets, span_targets, word_targets
 from truesource.evaluators.probing.settings import ProbingSettings
-from truesource.generator.interface.abilities import require
+from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
@@ -34,7 +34,7 @@ from truesource.run.stage import Stage, of_model
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.core.oracle import Oracle
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
@@ -163,7 +163,7 @@ def _layers(
     full: bool = False,
     values: WordValues | None = None,
 ) -> list[LayerResult]:
-    from truesource.grammar.support.progress import meter
+    from truesource.grammar.support.printable import meter
 
     found = []
     with meter(f"probes of {model.name}", None if settings.layers is None else len(settings.layers)) as bar:

@@ -9,8 +9,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from truesource.evaluation.tendencies.settings import TendencySettings as Engine
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.fields import KeysOf
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import KeysOf, Settings
 from truesource.lmtrain.decoding.settings import Decoding, Scheme
 
 if TYPE_CHECKING:

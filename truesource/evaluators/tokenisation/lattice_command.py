@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from truesource.evaluation.tokenisation.ambiguity import Ambiguity
-    from truesource.generator.interface.piece_model import PieceText, PieceTokenizer
+    from truesource.generator.language_model import PieceText, PieceTokenizer
     from truesource.report.table import Cell, ReportTable
 
 NAME = "lattice"
@@ -111,7 +111,7 @@ def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[
     from truesource.evaluation.tokenisation.documents import Unreadable
     from truesource.evaluators.tokenisation.texts import warn_of_altered
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.progress import track
+    from truesource.grammar.support.printable import track
 
     read = []
     for number, document in enumerate(track(documents, "segmentations of texts", len(documents))):

@@ -36,8 +36,8 @@ from truesource.run.stage import Stage, of_model
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.piece_model import TokenisedModel
-    from truesource.generator.transforms import Transform
+    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluators.tokenisation.settings import TokenisationSettings
-    from truesource.generator.interface.piece_model import PieceText, TokenisedModel
+    from truesource.generator.language_model import PieceText, TokenisedModel
 
 BRACKETINGS = (".mrg", ".ptb")  #: ends of the names of treebanks, before ``.gz``
 

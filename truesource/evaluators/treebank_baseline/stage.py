@@ -14,7 +14,7 @@ from truesource.chain.treebank.text import HELD_OUT, TreebankText, write_text_fo
 from truesource.evaluation.baseline import Kind, TextScores, score_on_text
 from truesource.evaluators.treebank_baseline.section import EQUAL, REAL, SAMPLED, Trained
 from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
-from truesource.generator.interface.frame import preset_frame
+from truesource.generator.language_model import preset_frame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
@@ -27,7 +27,7 @@ from truesource.run.stage import Stage, of_model, of_settings
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.interface.language_model import LanguageModel
+    from truesource.generator.language_model import LanguageModel
     from truesource.grammar.pcfg import PCFG
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator._kernels.random import uniform
-from truesource.grammar._kernels.growing import room
-from truesource.grammar._kernels.kernel import kernel
+from truesource.generator._kernels import uniform
+from truesource.grammar._kernels.kernel import kernel, room
 from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
 
 Array = Any  # numpy arrays; element types are in the docstrings

@@ -1,0 +1,270 @@
+"""Sentences as columns: kept as numbers, four bytes a word, as Arrow columns, and read from the files of a corpus.
+
+No Python string is made of a word on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.grammar.support.archives import Kind, read_table
+from truesource.grammar.support.arrays import Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+#: words, (T,) numbers into them of all tokens of some sentences, (n,) lengths of the sentences
+Part = tuple[Sequence[str], NDArray[np.integer], NDArray[np.integer]]
+
+
+class Rows(Sequence[IntArray]):
+    """Arrays of whole numbers of different lengths, kept one after the other in one array.
+
+    Args:
+        flat: (T,) the entries of all rows.
+        lengths: (n,) of the rows; their sum is T.
+    """
+
+    def __init__(self, flat: Int32Array, lengths: NDArray[np.integer]) -> None:
+        self.flat = flat
+        self.offsets: IntArray = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=self.offsets[1:])
+        if self.offsets[-1] != len(flat):
+            raise ValueError(f"the rows have {self.offsets[-1]} entries together, but {len(flat)} are given")
+
+    @classmethod
+    def of(cls, rows: Iterable[NDArray[np.integer]]) -> Rows:
+        """Keep rows in this form; a `Rows` is returned as it is."""
+        if isinstance(rows, Rows):
+            return rows
+        listed = list(rows)
+        flat = np.concatenate(listed).astype(np.int32) if listed else np.zeros(0, dtype=np.int32)
+        return cls(flat, np.array([len(row) for row in listed], dtype=np.int64))
+
+    @property
+    def lengths(self) -> IntArray:
+        """Entries of each row, (n,)."""
+        return np.diff(self.offsets)
+
+    def filled(self) -> Rows:
+        """Without the empty rows."""
+        lengths = self.lengths
+        return Rows(self.flat, lengths[lengths > 0])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> IntArray: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[IntArray]: ...
+    def __getitem__(self, number: int | slice) -> IntArray | list[IntArray]:
+        """One row, or a list of rows."""
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"row {number} of {len(self)}")
+        number %= len(self)
+        return self.flat[self.offsets[number] : self.offsets[number + 1]].astype(np.int64)
+
+
+class CodedSentences(Sequence[list[str]]):
+    """Sentences of which each different word is kept once.
+
+    Args:
+        words: the different words.
+        rows: numbers into ``words``, one row a sentence.
+    """
+
+    def __init__(self, words: Sequence[str], rows: Rows) -> None:
+        self.words = tuple(words)
+        self.rows = rows
+
+    @classmethod
+    def join(cls, parts: Iterable[Part]) -> Self:
+        """One after the other; each part has its own numbers, and a word may stand in many."""
+        numbers: dict[str, int] = {}
+        flat, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int64)]
+        for words, codes, sizes in parts:
+            renumbered = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
+            flat.append(renumbered[codes])
+            lengths.append(sizes.astype(np.int64))
+        return cls(list(numbers), Rows(np.concatenate(flat), np.concatenate(lengths)))
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[str]]) -> CodedSentences:
+        """Keep sentences in this form; a `CodedSentences` is returned as it is."""
+        if isinstance(sentences, CodedSentences):
+            return sentences
+        numbers: dict[str, int] = {}
+        codes: list[int] = []
+        lengths: list[int] = []
+        for sentence in sentences:
+            codes += [numbers.setdefault(word, len(numbers)) for word in sentence]
+            lengths.append(len(sentence))
+        return cls(list(numbers), Rows(np.array(codes, dtype=np.int32), np.array(lengths, dtype=np.int64)))
+
+    @classmethod
+    def split(cls, texts: Iterable[pyarrow.ChunkedArray], spelling: Mapping[str, str]) -> Self:
+        """Cut texts at single spaces.
+
+        Args:
+            texts: columns of text, one sentence an entry.
+            spelling: words to be replaced, and by what.
+        """
+        return cls.join(part for column in texts for part in _parts(column, spelling))
+
+    @property
+    def lengths(self) -> IntArray:
+        """Words of each sentence, (n,)."""
+        return self.rows.lengths
+
+    def counts(self) -> IntArray:
+        """How often each of ``words`` occurs; they are counted once."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> IntArray:
+        counts: IntArray = np.bincount(self.rows.flat, minlength=len(self.words))
+        counts.flags.writeable = False
+        return counts
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, number: int) -> list[str]: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[list[str]]: ...
+    def __getitem__(self, number: int | slice) -> list[str] | list[list[str]]:
+        """The words of one sentence, or of some."""
+        words = self.words
+        if isinstance(number, slice):
+            return [[words[i] for i in row.tolist()] for row in self.rows[number]]
+        return [words[i] for i in self.rows[number].tolist()]
+
+
+def _parts(column: pyarrow.ChunkedArray, spelling: Mapping[str, str]) -> Iterable[Part]:
+    import pyarrow.compute as pc
+
+    for chunk in column.chunks:
+        lists = pc.split_pattern(chunk, " ")
+        coded = lists.flatten().dictionary_encode()
+        words = [spelling.get(word, word) for word in coded.dictionary.to_pylist()]
+        yield words, coded.indices.to_numpy(), pc.list_value_length(lists).to_numpy()
+
+
+COLUMN_LIMIT = 2**31 - 1  #: bytes in one string column of one shard
+
+
+def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
+    """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
+    encoded = [name.encode() for name in names]
+    bounds = np.zeros(len(names) + 1, dtype=np.int64)
+    np.cumsum([len(name) for name in encoded], out=bounds[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), bounds
+
+
+def strings(data: NDArray[np.uint8], bounds: IntArray) -> pyarrow.Array:
+    """UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.string(), len(bounds) - 1, [None, offsets(bounds).buffers()[1], pa.py_buffer(data)])
+
+
+def offsets(bounds: IntArray) -> pyarrow.Array:
+    """Bounds (n + 1,) as Arrow takes them.
+
+    Raises:
+        InputError: they lie beyond what one column holds.
+    """
+    import pyarrow as pa
+
+    if bounds[-1] > COLUMN_LIMIT:
+        raise InputError("a shard's sentences take more than 2 GB; use a smaller shard size")
+    return pa.array(bounds.astype(np.int32))
+
+
+#: the columns of corpora and samples
+COLUMNS: dict[str, Kind] = {
+    "text": "text",
+    "split": "text",
+    "n_tokens": "int",
+    "logprob": "float",
+    "string_logprob": "float",
+    "tree": "ints",
+    "ids": "ints",
+    "finished": "bool",
+    "group": "int",
+}
+
+
+def read_columns(
+    path: Path, columns: list[str], *, rows: int | None = None, tree: Kind = COLUMNS["tree"]
+) -> pyarrow.Table:
+    """Some columns of one shard, checksums compared.
+
+    Args:
+        path: of the shard.
+        columns: names in `COLUMNS`.
+        rows: how many it has, as the record says.
+        tree: of the column ``tree``: numbers, or text where that has brackets.
+
+    Raises:
+        InputError: the file is missing, damaged, has not these columns, or has another number of rows.
+    """
+    kinds = {name: tree if name == "tree" else COLUMNS[name] for name in columns}
+    return read_table(path, kinds, what="this part of the corpus", remedy="sample the corpus again", rows=rows)
+
+
+def check_trees(table: pyarrow.Table, n_symbols: int, path: Path) -> None:
+    """Make sure that every row of the column ``tree`` is one tree over the words of the column ``text``.
+
+    A row is the preorder of a tree if the nodes still to come, one at first, one less and as many more as a node has
+    children after each, are none at its end and not before.
+
+    Args:
+        table: of one shard.
+        n_symbols: S.
+        path: of the shard.
+
+    Raises:
+        InputError: a row is not.
+    """
+    import pyarrow.compute as pc
+
+    words = pc.add(pc.count_substring(table.column("text"), " "), 1).to_numpy()
+    sizes = pc.list_value_length(table.column("tree")).to_numpy()
+    codes = pc.list_flatten(table.column("tree")).to_numpy()
+    ends = np.cumsum(sizes, dtype=np.int64)
+    fits = bool((sizes > 0).all()) and bool(((codes >= 0) & (codes < 3 * n_symbols)).all())
+    if fits and len(sizes):
+        children = codes % 3
+        to_come = np.cumsum(children.astype(np.int64) - 1) + np.repeat(np.arange(1, len(sizes) + 1), sizes)
+        last = np.zeros(len(codes), dtype=np.bool_)
+        last[ends - 1] = True
+        leaves = np.add.reduceat(children == 0, ends - sizes, dtype=np.int64)
+        fits = bool(((to_come == 0) == last).all()) and to_come.min() >= 0 and bool((leaves == words).all())
+    if not fits:
+        raise InputError("this part of the corpus is damaged: a tree does not fit; sample the corpus again", path)
+
+
+def verify_shards(folder: Path, shards: Sequence[Mapping[str, Any]], damage: str) -> None:
+    """Compare the digest of every shard of a record with its file.
+
+    Raises:
+        InputError: a file has changed; ``damage`` is the message.
+    """
+    for shard in shards:
+        file = folder / "data" / shard["file"]
+        if digest_file(file) != shard["sha256"]:
+            raise InputError(damage, file)

@@ -1,1 +1,0 @@
-"""The interface of language models, which evaluators use: protocols, frames, scores, and their checks."""

@@ -1,0 +1,428 @@
+"""The interface of language models, the truth included: which positions count, scores, and models of pieces.
+
+The protocols stand here because this is the lowest package that both model training and evaluation see. Those of
+tokenisers and models of pieces speak of plain strings and arrays, so an evaluator needs no tokeniser library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringFrame:
+    """Which positions are scored. Positions 0..n-1 are the words, position n is the end of the sentence.
+
+    A masked model has no end-of-sentence position, whatever ``eos`` says. Without ``first`` position 0 never counts,
+    since nothing stands before it: of an empty sentence that is the end.
+    """
+
+    eos: bool = True  #: the end of the sentence is predicted and counted
+    first: bool = True  #: the first word counts (of an empty sentence, its end)
+    unk: Literal["token", "skip"] = "token"  #: unknown words count as the token ``<unk>``, or are skipped as targets
+
+    def __str__(self) -> str:
+        eos, first = ("in" if x else "out" for x in (self.eos, self.first))
+        return f"eos:{eos}|first:{first}|unk:{self.unk}|unit:nats"
+
+    def counts(self, position: IntArray, length: IntArray, unknown: BoolArray) -> BoolArray:
+        """(T,) whether each position counts.
+
+        Args:
+            position: (T,) in its sentence.
+            length: (T,) number of words of its sentence.
+            unknown: (T,) whether the model reads ``<unk>`` there; false at ends.
+        """
+        counted = ~unknown if self.unk == "skip" else np.ones(len(position), dtype=bool)
+        if not self.eos:
+            counted &= position < length
+        if not self.first:
+            counted &= position > 0
+        return counted
+
+
+PRESETS = ("default", "paper")
+END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
+
+
+def preset_frame(name: str, objective: Literal["causal", "masked"]) -> ScoringFrame:
+    """A frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
+
+    Their masked score leaves out unknown words only; their causal one the first word and the end as well.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    if name not in PRESETS:
+        raise InputError(f"unknown frame {name!r}; there are {', '.join(PRESETS)}")
+    if name == "default":
+        return ScoringFrame()
+    return ScoringFrame(eos=False, first=objective == "masked", unk="skip")
+
+
+Objective = Literal["causal", "masked"]
+
+
+@dataclass(frozen=True, repr=False)
+class TokenScores:
+    """Log probability of every scored position of some sentences, in sentence order, then position order.
+
+    A sentence to which the model gives probability zero (or whose score is undefined) has no rows here:
+    its number stands in ``impossible``, so that no infinity travels. ``log_prob`` is finite throughout.
+    """
+
+    log_prob: FloatArray  #: (T,) nats
+    sentence: Int32Array  #: (T,) number of the sentence in the input
+    position: Int32Array  #: (T,) 0 to n; n is the end of the sentence
+    impossible: Int32Array  #: numbers of sentences without rows
+    n_sentences: int  #: how many sentences were given
+    frame: ScoringFrame
+
+    def __post_init__(self) -> None:
+        if not self.log_prob.shape == self.sentence.shape == self.position.shape:
+            raise ValueError("log_prob, sentence and position need one entry per scored position each")
+        if not np.isfinite(self.log_prob).all():
+            raise ValueError("a log probability is not finite; sentences of probability zero go to `impossible`")
+
+    def __repr__(self) -> str:
+        lost = f", {len(self.impossible):,} of them impossible" if len(self.impossible) else ""
+        total = float(self.log_prob.sum())
+        return f"TokenScores({len(self.log_prob):,} tokens of {self.n_sentences:,} sentences{lost}; {total:.2f} nats)"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a position: ``sentence``, ``position``, ``log_prob`` (nats)."""
+        import pandas as pd
+
+        return pd.DataFrame({"sentence": self.sentence, "position": self.position, "log_prob": self.log_prob})
+
+
+class LanguageModel(Protocol):
+    """Anything that assigns probabilities to the tokens of sentences.
+
+    A model of pieces of words also has ``reading``: how it scores words, a part of every signature.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the model is called in tables."""
+
+    @property
+    def objective(self) -> Objective:
+        """Whether tokens are predicted from the left context or from all others."""
+
+    @property
+    def vocabulary(self) -> tuple[str, ...] | None:
+        """The words it tells apart; all others are ``<unk>`` to it. None: every word of the language."""
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        """Log probabilities of the positions that ``frame`` counts."""
+
+
+@dataclass(frozen=True)
+class LogDistributions:
+    """What a model expects at one position of W sentences of one length.
+
+    Columns are the words of the model's ``vocabulary`` in its order, then ``<unk>``, then, for a causal
+    model, the end of the sentence. What a model gives to tokens that no sentence contains is in no column,
+    so the probabilities of a row sum to at most 1.
+    """
+
+    position: int  #: 0 to n; n is the end of the sentence (causal only)
+    log_prob: FloatArray  #: (W, V+2) causal, (W, V+1) masked; nats; -inf where the model expects nothing
+
+
+class DistributionModel(LanguageModel, Protocol):
+    """A language model of whole words whose full distributions can be had."""
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Its expectation at every position of some sentences, position by position.
+
+        Args:
+            sentences: all of one length n >= 1; no more than memory allows at (W, V) numbers a position.
+
+        Yields:
+            Positions 0 to n of a causal model (n is the end), 0 to n-1 of a masked one, in order.
+
+        Raises:
+            InputError: the model cuts words into pieces, or takes no sentences of this length.
+        """
+
+
+def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
+    """Refuse strings where lists of words are expected: Python would read their characters as words.
+
+    Raises:
+        InputError: ``sentences`` or one of them is a string.
+    """
+    if isinstance(sentences, str):
+        raise InputError("expecting a list of sentences, each a list of words, got one string; split it into words")
+    for number, sentence in enumerate(sentences, start=1):
+        if isinstance(sentence, str):
+            raise InputError(
+                f"sentence {number} is the string {sentence[:60]!r}, not a list of words; split it, say with .split()"
+            )
+
+
+def real_numbers(given: Any, what: str, dtype: Any = np.float64) -> Any:
+    """An array of what somebody's model gives.
+
+    Raises:
+        InputError: the numbers are complex, of which numpy would keep the real part (code ``complex``).
+    """
+    array = np.asarray(given)
+    if np.iscomplexobj(array):
+        raise InputError(f"{what} is complex; give real numbers", code="complex")
+    return array.astype(dtype, copy=False)
+
+
+def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], frame: ScoringFrame) -> TokenScores:
+    """Select the positions that a frame counts from per-sentence log probabilities.
+
+    Args:
+        rows: for each sentence of n tokens, (n,) for a masked model or (n+1,) with the end of the sentence.
+        unknown: for each sentence, (n,) true where the model reads ``<unk>``.
+        frame: which positions count.
+
+    A sentence with any entry that is infinite (counted or not) goes to ``impossible`` as a whole.
+
+    Raises:
+        InputError: as `framed_scores`.
+    """
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    lengths = np.array([len(row) for row in unknown], dtype=np.int64)
+    flags = [np.append(unk, np.zeros(n - len(unk), dtype=bool)) for unk, n in zip(unknown, sizes, strict=True)]
+    empty = np.zeros(0)
+    return framed_scores(
+        np.concatenate([empty, *rows]), np.concatenate([empty, *flags]).astype(bool), sizes, lengths, frame
+    )
+
+
+def framed_scores(
+    log_prob: FloatArray, unknown: BoolArray, sizes: IntArray, lengths: IntArray, frame: ScoringFrame
+) -> TokenScores:
+    """The same from one array for all sentences.
+
+    Args:
+        log_prob: (T,) of every position, sentence after sentence, nats.
+        unknown: (T,) true where the model reads ``<unk>``.
+        sizes: (S,) positions of each sentence, the end included if it is predicted.
+        lengths: (S,) words of each sentence.
+        frame: which positions count.
+
+    Raises:
+        InputError: an entry is NaN (code ``not-log-probabilities``) or complex (``complex``).
+    """
+    log_prob = real_numbers(log_prob, "a log probability")
+    sentence = np.repeat(np.arange(len(sizes)), sizes)
+    position = np.arange(len(log_prob)) - (np.cumsum(sizes) - sizes)[sentence]
+    if np.isnan(log_prob).any():
+        first = int(np.isnan(log_prob).argmax())
+        raise InputError(
+            f"the log probability of token {position[first] + 1} of sentence {sentence[first] + 1} is NaN; give -inf to"
+            " what is impossible",
+            code="not-log-probabilities",
+        )
+    impossible = np.zeros(len(sizes), dtype=bool)
+    impossible[sentence[np.isinf(log_prob)]] = True
+    counted = frame.counts(position, lengths[sentence], unknown) & ~impossible[sentence]
+    return TokenScores(
+        log_prob[counted],
+        sentence[counted].astype(np.int32),
+        position[counted].astype(np.int32),
+        np.flatnonzero(impossible).astype(np.int32),
+        len(sizes),
+        frame,
+    )
+
+
+PieceKind = Literal["unigram", "bpe", "wordpiece"]
+
+
+@dataclass(frozen=True)
+class PieceInventory:
+    """The pieces that can stand in a text, spelt in one alphabet in which a text is the plain joining of its pieces.
+
+    In that alphabet white space is ``marker``, a single character, whatever the tokeniser itself writes: a piece of
+    WordPiece that begins a word is spelt with it, one with ``##`` without it. Special tokens are not among the pieces.
+    """
+
+    kind: PieceKind
+    pieces: tuple[str, ...]  #: (P,) spellings, all different, none empty
+    ids: IntArray  #: (P,) the model's number of each
+    scores: FloatArray | None  #: (P,) log probabilities of a unigram model, nats; None: the tokeniser has none
+    marker: str  #: one character; stands where a word begins, or where it ends if ``marker_ends``
+    marker_ends: bool = False
+    digest: str = ""  #: of all of the above, for signatures
+    byte_tokens: int = 0  #: tokens of single bytes that the tokeniser falls back on, which no segmentation contains
+
+    def __post_init__(self) -> None:
+        if self.ids.shape != (len(self.pieces),) or (self.scores is not None and self.scores.shape != self.ids.shape):
+            raise ValueError("ids and scores need one entry for each piece")
+
+    @property
+    def part(self) -> str:
+        """For signatures: which pieces, and ``no-bytes`` where the model could also spell texts with byte tokens.
+
+        Sums over segmentations are then of the lattice of pieces: a lower bound of P(text) over all sequences that
+        decode to it.
+        """
+        return f"{self.digest[:8]}{'/no-bytes' if self.byte_tokens else ''}"
+
+
+@dataclass(frozen=True)
+class PieceText:
+    """A text as a tokeniser reads it."""
+
+    original: str  #: as it was given; words, characters and bytes are counted on it
+    spelling: str  #: normalised, in the alphabet of the inventory
+    canonical: (
+        IntArray  #: canonical tokenisation, as indices into the inventory's pieces; empty where a part is unreadable
+    )
+    altered: bool  #: whether the tokeniser changes the text (more than writing its marker)
+    unreadable: tuple[str, ...]  #: characters, or stretches, that no piece spells; such a text has no probability
+
+    @property
+    def n_words(self) -> int:
+        """Words between white space, of the original."""
+        return len(self.original.split())
+
+
+class PieceTokenizer(Protocol):
+    """A tokeniser as a sum over segmentations sees it."""
+
+    @property
+    def inventory(self) -> PieceInventory:
+        """Its pieces."""
+
+    def read(self, text: str) -> PieceText:
+        """Normalise a text and segment it.
+
+        Raises:
+            InputError: the text is empty (nothing but white space).
+        """
+
+
+class IncrementalScorer(Protocol):
+    """A causal model that reads several texts at once, piece by piece, and remembers each.
+
+    A context is a number that stands for ``<bos>`` and the pieces read since. Where the model's memory is finite
+    (n-grams), equal memories are one context; a network has one for each text, however often it is reached.
+    """
+
+    @property
+    def steps(self) -> int:
+        """Token-steps so far: tokens that the model was run at, ``<bos>`` included; n-grams count look-ups.
+
+        A network reads a token when something is asked that follows it; one that is given up before costs nothing.
+        Padding that the network is run at counts too.
+        """
+
+    def begin(self) -> int:
+        """The context of the empty text."""
+
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
+        """(R,) contexts each continued by one token (the model's numbers); contexts may repeat.
+
+        Raises:
+            InputError: a text becomes longer than the model's positions.
+        """
+
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
+        """(R,) log probability of each token after its context, nats, float64; costs no steps but those put off."""
+
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
+        """(R,) log probability that one of some tokens follows each context, nats; as `log_prob` costs.
+
+        Args:
+            contexts: (R,).
+            tokens: (K,) different ones, at least one, the same after every context.
+        """
+
+    def log_end(self, contexts: IntArray) -> FloatArray:
+        """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
+
+    def keep(self, contexts: IntArray) -> None:
+        """Forget all contexts but these."""
+
+
+@dataclass(frozen=True)
+class PathSums:
+    """What a pass over a lattice finds: its states, which are a position and a context, in order of position."""
+
+    context: IntArray  #: (R,)
+    log_p: FloatArray  #: (R,) log of the summed probability of the paths that lead there, nats
+    mean: FloatArray  #: (R,) mean log probability of those paths, each with its share
+    log_best: FloatArray  #: (R,) that of the most probable of them
+    before: IntArray  #: (R,) the state before it on that path; -1 at the beginning
+    arc: IntArray  #: (R,) the last arc of that path; -1 at the beginning
+    first: IntArray  #: (n+2,) states of position i are first[i] to first[i+1] - 1
+    steps: int  #: token-steps of the pass
+
+
+@runtime_checkable
+class LatticeScorer(Protocol):
+    """A scorer of finite memory that passes over a whole lattice in one call."""
+
+    def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
+        """Sum over all paths of a lattice from the empty text on.
+
+        Args:
+            source: (A,) position that each arc comes from; arcs are sorted by their end.
+            first: (n+2,) arcs that end at position i are ``first[i]`` to ``first[i+1] - 1``.
+            tokens: (A,) the model's number of the piece of each arc.
+            most: states after which the pass stops; the later positions then have none.
+        """
+
+
+class TokenisedModel(Protocol):
+    """A causal model of pieces, and its tokeniser. P of a segmentation includes the end after its last piece."""
+
+    @property
+    def name(self) -> str:
+        """What the model is called in tables."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens the model reads, the one before a text included (the end is not read); None: any number."""
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many tokens stand before a text and after it: 1 or 0 each."""
+
+    @property
+    def chosen_before(self) -> str | None:
+        """The token before a text, for signatures, where the user chose it; None: the model's own."""
+
+    @property
+    def pieces(self) -> PieceTokenizer:
+        """Its tokeniser.
+
+        Raises:
+            InputError: its texts are no joinings of pieces (the message says why).
+        """
+
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
+        """(R,) log probability of each row of tokens (the model's numbers) and the end after it, nats, float64.
+
+        Raises:
+            InputError: a row is longer than the model's positions.
+        """
+
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
+        """Token-steps of `log_probs` of these rows: tokens that the model is run at.
+
+        Those before the texts count, and so does padding; n-grams count look-ups.
+        """
+
+    def incremental_scorer(self) -> IncrementalScorer:
+        """Begin to read texts piece by piece."""

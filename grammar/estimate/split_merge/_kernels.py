@@ -1,0 +1,458 @@
+"""Kernels: passes over the trees of a forest, what merging sibling substates would cost, and loops over the rules.
+
+A batch is a run of nodes with one base rule A -> B C, so its nodes share every probability: vectors of up to WIDTH
+nodes are turned around, substate by node, and each rule probability that is not zero is one multiplication along the
+nodes. ``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair are taken as zero.
+
+Dense rules: ``rules`` (R, 5) holds per base rule its position in the flat array, n_A, n_B, n_C and the first row of
+A (see `parameters.Layout`). Sparse ones: see `Entries`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import Entries, ForestNodes
+
+WIDTH = 128  #: nodes whose vectors are in the first-level cache together
+
+
+@kernel
+def _turn(vector, offset, nodes, n, at, rows):
+    """Copy the vectors of ``nodes`` into the columns of ``rows``; ``at`` receives where they start."""
+    for j in range(len(nodes)):
+        at[j] = offset[nodes[j]]
+    for k in range(n):
+        row = rows[k]
+        for j in range(len(nodes)):
+            row[j] = vector[at[j] + k]
+
+
+@kernel(fastmath={"contract", "reassoc"})
+def inside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, log_scale):
+    """Fill inside vectors, each over its largest entry ``scale``; ``log_scale`` sums a node's subtree.
+
+    ``vector`` comes in as zeros.
+    """
+    rule, left, right, batches, offset = nodes
+    first_pair, pair, first_entry, end_live, substate, prob = entries
+    vector[0], scale[0], log_scale[0] = 1.0, 1.0, 0.0
+    for i in range(1, batches[0]):
+        largest, at = 0.0, offset[i]
+        q = first_pair[rule[i]]
+        first, last = first_entry[q], first_entry[first_pair[rule[i] + 1]]
+        for k in range(first, last):
+            largest = max(largest, prob[k])
+        scale[i] = largest
+        log_scale[i] = math.log(np.float64(largest)) if largest > 0.0 else -math.inf
+        for k in range(first, last):
+            vector[at + substate[k]] = prob[k] / largest
+    most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
+    shape = (most, WIDTH + 8)
+    ys, bs, cs = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
+    at_b, at_c = np.zeros(WIDTH, np.int64), np.zeros(WIDTH, np.int64)
+    x, top = np.zeros(WIDTH, vector.dtype), np.zeros(WIDTH, vector.dtype)
+    for m in range(len(batches) - 1):
+        r = rule[batches[m]]
+        n_a, n_b, n_c = sizes[r, 0], sizes[r, 1], sizes[r, 2]
+        for i in range(batches[m], batches[m + 1], WIDTH):
+            n = min(WIDTH, batches[m + 1] - i)
+            _turn(vector, offset, left[i : i + n], n_b, at_b, bs)
+            _turn(vector, offset, right[i : i + n], n_c, at_c, cs)
+            ys[:n_a, :n] = 0.0
+            for q in range(first_pair[r], first_pair[r + 1]):
+                if end_live[q] == first_entry[q]:
+                    continue
+                b, c = bs[pair[q, 0]], cs[pair[q, 1]]
+                for j in range(n):
+                    x[j] = b[j] * c[j]
+                k, last = first_entry[q], end_live[q]
+                while k + 1 < last:
+                    p, y, p1, y1 = prob[k], ys[substate[k]], prob[k + 1], ys[substate[k + 1]]
+                    for j in range(n):
+                        y[j] += p * x[j]
+                        y1[j] += p1 * x[j]
+                    k += 2
+                if k < last:
+                    p, y = prob[k], ys[substate[k]]
+                    for j in range(n):
+                        y[j] += p * x[j]
+            top[:n] = 0.0
+            for a in range(n_a):
+                y = ys[a]
+                for j in range(n):
+                    top[j] = y[j] if y[j] > top[j] else top[j]
+            for j in range(n):
+                node = i + j
+                scale[node] = top[j]
+                if top[j] > 0.0:
+                    log_scale[node] = math.log(np.float64(top[j])) + log_scale[left[node]] + log_scale[right[node]]
+                    top[j] = 1.0 / top[j]
+                else:
+                    log_scale[node] = -math.inf
+            for j in range(n):
+                at = offset[i] + j * n_a
+                for a in range(n_a):
+                    vector[at + a] = ys[a, j] * top[j]
+
+
+@kernel(fastmath={"contract", "reassoc"})
+def outside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, out, asleep_too, gradient):
+    """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights.
+
+    Entries taken as zero get theirs only where ``asleep_too``.
+    """
+    rule, left, right, batches, offset = nodes
+    first_pair, pair, first_entry, end_live, substate, prob = entries
+    most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
+    shape = (most, WIDTH + 8)
+    ys, bs, cs = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
+    ob, oc = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
+    at_b, at_c = np.zeros(WIDTH, np.int64), np.zeros(WIDTH, np.int64)
+    x, t = np.zeros(WIDTH, vector.dtype), np.zeros(WIDTH, vector.dtype)
+    for m in range(len(batches) - 2, -1, -1):
+        r = rule[batches[m]]
+        n_a, n_b, n_c = sizes[r, 0], sizes[r, 1], sizes[r, 2]
+        for i in range(batches[m], batches[m + 1], WIDTH):
+            n = min(WIDTH, batches[m + 1] - i)
+            _turn(vector, offset, left[i : i + n], n_b, at_b, bs)
+            _turn(vector, offset, right[i : i + n], n_c, at_c, cs)
+            for j in range(n):
+                t[j] = 1.0 / scale[i + j] if scale[i + j] > 0.0 else 0.0
+            for a in range(n_a):
+                y, at = ys[a], offset[i] + a
+                for j in range(n):
+                    y[j] = out[at + j * n_a] * t[j]
+            ob[:n_b, :n] = 0.0
+            oc[:n_c, :n] = 0.0
+            for q in range(first_pair[r], first_pair[r + 1]):
+                if end_live[q] == first_entry[q] and not asleep_too:
+                    continue
+                b, c = bs[pair[q, 0]], cs[pair[q, 1]]
+                for j in range(n):
+                    x[j] = b[j] * c[j]
+                    t[j] = 0.0
+                k, last = first_entry[q], end_live[q]
+                while k + 3 < last:
+                    p, p1, p2, p3 = prob[k], prob[k + 1], prob[k + 2], prob[k + 3]
+                    y, y1, y2, y3 = ys[substate[k]], ys[substate[k + 1]], ys[substate[k + 2]], ys[substate[k + 3]]
+                    s = s1 = s2 = s3 = p * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                        s1 += y1[j] * x[j]
+                        s2 += y2[j] * x[j]
+                        s3 += y3[j] * x[j]
+                        t[j] += p * y[j] + p1 * y1[j] + p2 * y2[j] + p3 * y3[j]
+                    gradient[k] += s
+                    gradient[k + 1] += s1
+                    gradient[k + 2] += s2
+                    gradient[k + 3] += s3
+                    k += 4
+                while k < last:
+                    p, y = prob[k], ys[substate[k]]
+                    s = p * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                        t[j] += p * y[j]
+                    gradient[k] += s
+                    k += 1
+                if asleep_too:
+                    last = first_entry[q + 1]
+                while k + 3 < last:
+                    y, y1, y2, y3 = ys[substate[k]], ys[substate[k + 1]], ys[substate[k + 2]], ys[substate[k + 3]]
+                    s = s1 = s2 = s3 = prob[k] * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                        s1 += y1[j] * x[j]
+                        s2 += y2[j] * x[j]
+                        s3 += y3[j] * x[j]
+                    gradient[k] += s
+                    gradient[k + 1] += s1
+                    gradient[k + 2] += s2
+                    gradient[k + 3] += s3
+                    k += 4
+                while k < last:
+                    y = ys[substate[k]]
+                    s = prob[k] * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                    gradient[k] += s
+                    k += 1
+                if end_live[q] == first_entry[q]:
+                    continue
+                up_b, up_c = ob[pair[q, 0]], oc[pair[q, 1]]
+                for j in range(n):
+                    up_b[j] += t[j] * c[j]
+                    up_c[j] += t[j] * b[j]
+            for j in range(n):
+                at = at_b[j]
+                for k in range(n_b):
+                    out[at + k] += ob[k, j]
+            if n_c > 1 or right[i] != 0:
+                for j in range(n):
+                    at = at_c[j]
+                    for k in range(n_c):
+                        out[at + k] += oc[k, j]
+    for i in range(1, batches[0]):
+        at = offset[i]
+        if scale[i] > 0.0:
+            for k in range(first_entry[first_pair[rule[i]]], first_entry[first_pair[rule[i] + 1]]):
+                gradient[k] += out[at + substate[k]] / scale[i]
+
+
+@kernel
+def release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end):
+    """Take the nodes at ``fresh`` to ``done`` of the order as done: parents with no child left to do become ready.
+
+    The parents of node i are ``parents[first_parent[i]]`` to ``parents[first_parent[i + 1]]``; ``waiting`` (N,) are
+    the children left to do; ``place`` (N,) receives the position of each node; ready nodes of base rule r are put at
+    ``end[r]`` in ``ready``.
+    """
+    for at in range(fresh, done):
+        node = order[at]
+        place[node] = at
+        for k in range(first_parent[node], first_parent[node + 1]):
+            parent = parents[k]
+            waiting[parent] -= 1
+            if waiting[parent] == 0:
+                ready[end[rule[parent]]] = parent
+                end[rule[parent]] += 1
+
+
+@kernel
+def _sizes(rule, left, right, sizes):
+    """Nodes, and vector entries, of the tree below each node with every occurrence counted."""
+    nodes, entries = np.zeros(len(rule), np.int64), np.zeros(len(rule), np.int64)
+    for i in range(1, len(rule)):
+        nodes[i] = 1 + nodes[left[i]] + nodes[right[i]]
+        entries[i] = sizes[rule[i], 0] + entries[left[i]] + entries[right[i]]
+    return nodes, entries
+
+
+@kernel(fastmath={"contract", "reassoc"})
+def merge_losses(nodes: ForestNodes, sizes, entries: Entries, vector, scale, roots, weights, first_row, share, loss):
+    """Add to ``loss`` (rows,) what each sibling pair's merge would cost, at the row of its first substate.
+
+    The cost is a logarithm per occurrence, so unlike expected counts it cannot be collected over equal
+    subtrees: every tree is walked, with outside vectors scaled so that a node's posterior sums to one.
+    ``share`` (rows,) is the weight of a substate in the mixture with its sibling; ``first_row`` (R,) the
+    first row of each base rule's parent; the other arguments are those of `charts.inside`.
+    """
+    rule, left, right, _, offset = nodes
+    first_pair, pair, first_entry, end_live, substate, prob = entries
+    n_nodes, n_entries = _sizes(rule, left, right, sizes)
+    most_nodes, most_entries = 0, 0
+    for root in roots:
+        most_nodes, most_entries = max(most_nodes, n_nodes[root]), max(most_entries, n_entries[root])
+    queue, place = np.zeros(most_nodes, np.int64), np.zeros(most_nodes, np.int64)
+    out = np.zeros(most_entries)
+    for t in range(len(roots)):
+        if weights[t] == 0.0:
+            continue
+        queue[0], place[0], head, tail = roots[t], 0, 0, 1
+        out[0] = 1.0
+        used = sizes[rule[roots[t]], 0]
+        while head < tail:
+            i, at_out = queue[head], place[head]
+            head += 1
+            r = rule[i]
+            n_a, n_b, n_c, row = sizes[r, 0], sizes[r, 1], sizes[r, 2], first_row[r]
+            y, v = out[at_out : at_out + n_a], vector[offset[i] : offset[i] + n_a]
+            total = 0.0
+            for a in range(n_a):
+                total += y[a] * v[a]
+            for a in range(n_a):
+                y[a] /= total
+            for a in range(0, n_a - 1, 2):
+                apart = y[a] * v[a] + y[a + 1] * v[a + 1]
+                if apart > 0.0:
+                    together = (y[a] + y[a + 1]) * (share[row + a] * v[a] + share[row + a + 1] * v[a + 1])
+                    loss[row + a] -= weights[t] * math.log(max(1.0 - apart + together, 1e-300))
+            if left[i] == 0:
+                continue
+            at_b, at_c = offset[left[i]], offset[right[i]]
+            out_b, out_c = out[used : used + n_b], out[used + n_b : used + n_b + n_c]
+            out_b[:] = 0.0
+            if right[i] != 0:
+                out_c[:] = 0.0
+            y /= scale[i]
+            for q in range(first_pair[r], first_pair[r + 1]):
+                b, c = pair[q, 0], pair[q, 1]
+                total = 0.0
+                for k in range(first_entry[q], end_live[q]):
+                    total += y[substate[k]] * prob[k]
+                out_b[b] += total * vector[at_c + c]
+                if right[i] != 0:
+                    out_c[c] += total * vector[at_b + b]
+            queue[tail], place[tail] = left[i], used
+            tail += 1
+            used += n_b
+            if right[i] != 0:
+                queue[tail], place[tail] = right[i], used
+                tail += 1
+                used += n_c
+
+
+TINY = 1e-40  #: smaller probabilities are taken as zero
+
+
+@kernel
+def row_totals(rules, scores, totals):
+    """Add the scores of each row to ``totals``."""
+    for r in range(len(rules)):
+        n_a, row = rules[r, 1], rules[r, 4]
+        start = rules[r, 0]
+        for w in range(start, start + n_a * rules[r, 2] * rules[r, 3], n_a):
+            for a in range(n_a):
+                totals[row + a] += scores[w + a]
+
+
+@kernel
+def normalise(rules, scores, prob, totals):
+    """``prob`` = scores over the row's total, where the row has any; ``totals`` comes in as zeros."""
+    row_totals(rules, scores, totals)
+    for r in range(len(rules)):
+        n_a, row = rules[r, 1], rules[r, 4]
+        start = rules[r, 0]
+        for w in range(start, start + n_a * rules[r, 2] * rules[r, 3], n_a):
+            for a in range(n_a):
+                if totals[row + a] > 0.0:
+                    p = scores[w + a] / totals[row + a]
+                    prob[w + a] = p if p >= TINY else 0.0
+
+
+@kernel
+def count_entries(rules, prob, n_pairs, n_entries):
+    """Per base rule, the child pairs with any non-zero probability, and the non-zero probabilities."""
+    for r in range(len(rules)):
+        w, n_a = rules[r, 0], rules[r, 1]
+        for _ in range(rules[r, 2] * rules[r, 3]):
+            found = 0
+            for a in range(n_a):
+                found += prob[w + a] != 0.0
+            n_pairs[r] += found > 0
+            n_entries[r] += found
+            w += n_a
+
+
+@kernel
+def sparse(rules, prob, entries: Entries):
+    """Fill the sparse arrays with the non-zero entries of the flat array, in its order."""
+    _, pair, first_entry, _, substate, entry_prob = entries
+    at, k = 0, 0
+    for r in range(len(rules)):
+        w, n_a = rules[r, 0], rules[r, 1]
+        for b in range(rules[r, 2]):
+            for c in range(rules[r, 3]):
+                before = k
+                for a in range(n_a):
+                    if prob[w + a] != 0.0:
+                        substate[k], entry_prob[k] = a, prob[w + a]
+                        k += 1
+                if k > before:
+                    pair[at, 0], pair[at, 1], first_entry[at] = b, c, before
+                    at += 1
+                w += n_a
+    first_entry[at] = k
+
+
+@kernel
+def dense(rules, entries: Entries, values, flat):
+    """Put sparse values at their places in the flat array."""
+    first_pair, pair, first_entry, _, substate, _ = entries
+    for r in range(len(rules)):
+        for q in range(first_pair[r], first_pair[r + 1]):
+            w = rules[r, 0] + (pair[q, 0] * rules[r, 3] + pair[q, 1]) * rules[r, 1]
+            for k in range(first_entry[q], first_entry[q + 1]):
+                flat[w + substate[k]] = values[k]
+
+
+@kernel
+def maximise(rules, entries: Entries, scores, slept, smallest, dormant, result: Entries):
+    """M-step: ``result`` is scores over their row's total, without what falls below ``smallest``.
+
+    Within a pair, what falls below ``dormant`` comes last, from ``end_live`` on. What did so before has its last score
+    from ``slept`` iterations ago, and falls by as much as in all of them; it keeps its probability where ``slept`` is
+    0, as a row without any score does. Returns how many pairs and entries are left.
+    """
+    first_pair, pair, first_entry, end_live, substate, prob = entries
+    new_first_pair, new_pair, new_first_entry, new_end_live, new_substate, new_prob = result
+    n_rows = 0
+    for r in range(len(rules)):
+        n_rows = max(n_rows, rules[r, 4] + rules[r, 1])
+    totals = np.zeros(n_rows)
+    for r in range(len(rules)):
+        row = rules[r, 4]
+        for k in range(first_entry[first_pair[r]], first_entry[first_pair[r + 1]]):
+            totals[row + substate[k]] += scores[k]
+    at, new = 0, 0
+    sleeping = np.empty((rules[:, 1].max(), 2))
+    for r in range(len(rules)):
+        row = rules[r, 4]
+        new_first_pair[r] = at
+        for q in range(first_pair[r], first_pair[r + 1]):
+            before, asleep = new, 0
+            for k in range(first_entry[q], first_entry[q + 1]):
+                total = totals[row + substate[k]]
+                p = np.float64(prob[k])
+                if total > 0.0 and k < end_live[q]:
+                    p = scores[k] / total
+                elif total > 0.0 and slept > 0:
+                    p *= min(scores[k] / total / p, (scores[k] / total / p) ** slept)
+                if p >= dormant:
+                    new_substate[new], new_prob[new] = substate[k], p
+                    new += 1
+                elif p >= smallest:
+                    sleeping[asleep, 0], sleeping[asleep, 1] = substate[k], p
+                    asleep += 1
+            new_end_live[at] = new
+            for k in range(asleep):
+                new_substate[new], new_prob[new] = sleeping[k, 0], sleeping[k, 1]
+                new += 1
+            if new > before:
+                new_pair[at, 0], new_pair[at, 1], new_first_entry[at] = pair[q, 0], pair[q, 1], before
+                at += 1
+    new_first_pair[len(rules)] = at
+    new_first_entry[at] = new
+    return at, new
+
+
+@kernel
+def smooth(rules, lexical, entries: Entries, weight, end, new_first_entry, new_substate, new_prob):
+    """Probabilities drawn towards the mean of their siblings.
+
+    Siblings are neighbouring rows: ``end`` (rows,) is one past the last sibling of a row. ``weight`` (2, rows)
+    is the share of the mean in a row's phrasal and lexical rules; ``lexical`` (R,) is 0 or 1. Returns how many
+    entries there are now.
+    """
+    first_pair, pair, first_entry, _, substate, prob = entries
+    new = 0
+    buffer = np.zeros(rules[:, 1].max())
+    for r in range(len(rules)):
+        n_a, row = rules[r, 1], rules[r, 4]
+        for q in range(first_pair[r], first_pair[r + 1]):
+            new_first_entry[q] = new
+            buffer[:n_a] = 0.0
+            for k in range(first_entry[q], first_entry[q + 1]):
+                buffer[substate[k]] = prob[k]
+            a = 0
+            while a < n_a:
+                stop = end[row + a] - row
+                total = 0.0
+                for s in range(a, stop):
+                    total += buffer[s]
+                if total > 0.0:
+                    for s in range(a, stop):
+                        p = buffer[s]
+                        if stop - a > 1:
+                            w = weight[lexical[r], row + s]
+                            p = (1.0 - w) * p + w * (total - p) / (stop - a - 1)
+                        if p > 0.0:
+                            new_substate[new], new_prob[new] = s, p
+                            new += 1
+                a = stop
+    new_first_entry[len(pair)] = new
+    return new

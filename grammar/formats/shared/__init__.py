@@ -1,1 +1,0 @@
-"""Parts that several formats share: format records, assembly of rules, Berkeley files."""

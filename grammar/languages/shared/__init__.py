@@ -1,1 +1,0 @@
-"""Parts that all languages share: descriptions, settings, building of rules, words."""

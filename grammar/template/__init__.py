@@ -1,1 +1,0 @@
-"""Grammars written as templates of rules with features, as the embedded English grammar is."""

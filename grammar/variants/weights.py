@@ -1,0 +1,297 @@
+"""Changes of probabilities and words: all choices more or less random, words more or less even, fewer words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending
+
+SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64
+
+
+def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArray:
+    """``ln sum exp(logp)`` over the rules of each symbol, (S,); -inf for a symbol without any."""
+    top = np.full(n_symbols, -np.inf)
+    np.maximum.at(top, parents, logp)
+    sums = np.zeros(n_symbols)
+    np.add.at(sums, parents, np.exp(logp - top[parents]))
+    found: FloatArray = np.full(n_symbols, -np.inf)
+    some = sums > 0.0
+    found[some] = top[some] + np.log(sums[some])
+    return found
+
+
+def require_representable(logp: FloatArray, spec: str) -> None:
+    """Refuse probabilities that float64 cannot hold.
+
+    Raises:
+        InputError: one is below exp(-690).
+    """
+    if len(logp) and float(logp.min()) < SMALLEST_LOGP:
+        raise InputError(f"{spec} makes probabilities below 1e-299, too small to compute with; choose a milder value")
+
+
+def checked(value: float, name: str, *, zero: bool) -> float:
+    """A finite number above zero, or from zero on where ``zero``.
+
+    Raises:
+        InputError: it is not.
+    """
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not plain or value < 0.0 or (value == 0.0 and not zero):
+        raise InputError(f"{name} wants a number {'from 0 on' if zero else 'above 0'}, got {value!r}")
+    return float(value)
+
+
+def number(value: float) -> str:
+    """A number as short text, the same when read again."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+@dataclass(frozen=True)
+class Temperature(Change):
+    """Every rule gets a probability proportional to ``p ** (1 / value)`` among those of its parent.
+
+    Above 1 rules become more alike and the entropy of every choice rises, below 1 it falls; 1 changes nothing.
+    Sentences may grow or shrink with it. Rules keep their places.
+
+    Raises:
+        InputError: the value is not a number above 0.
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", checked(self.value, "temperature", zero=False))
+
+    @property
+    def spec(self) -> str:
+        """Such as ``temperature=0.8``."""
+        return f"temperature={number(self.value)}"
+
+    def apply(self, pcfg: PCFG) -> Changed:
+        """Raise and renormalise.
+
+        Raises:
+            InputError: derivations of the result may not end, or a probability becomes too small for float64.
+        """
+        same = RuleMap.identity(pcfg)
+        if self.value == 1.0:
+            return Changed(pcfg, same, {})
+        logp = np.concatenate([logp for _, logp in pcfg.tables()]) / self.value
+        parents = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
+        logp = np.minimum(logp - log_sums(parents, logp, len(pcfg.symbols))[parents], 0.0)
+        require_representable(logp, self.spec)
+        binary, unary, lexical = np.split(logp, [len(pcfg.binary), len(pcfg.binary) + len(pcfg.unary)])
+        result = replace(pcfg, binary_logp=binary, unary_logp=unary, lexical_logp=lexical)
+        require_ending(result, self.spec)
+        return Changed(result, same, {})
+
+
+@dataclass(frozen=True)
+class Sharpen(Change):
+    """Within each preterminal, words get probabilities proportional to ``p ** exponent``.
+
+    The total lexical probability of every symbol is kept, hence the distribution of trees over preterminals. Where
+    words follow Zipf's law with some exponent, it is multiplied by ``exponent``; 1 changes nothing, 0 makes words
+    uniform. Rules keep their places, so one seed samples the same trees from both grammars.
+
+    Raises:
+        InputError: the exponent is not a number from 0 on.
+    """
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exponent", checked(self.exponent, "sharpen", zero=True))
+
+    @property
+    def spec(self) -> str:
+        """Such as ``sharpen=1.5``."""
+        return f"sharpen={number(self.exponent)}"
+
+    def apply(self, pcfg: PCFG) -> Changed:
+        """Raise and renormalise.
+
+        Raises:
+            InputError: a probability becomes too small for float64.
+        """
+        if self.exponent == 1.0:
+            return Changed(pcfg, RuleMap.identity(pcfg), {})
+        return _reweighted(pcfg, pcfg.lexical_logp * self.exponent, self.spec)
+
+
+@dataclass(frozen=True)
+class Zipf(Change):
+    """Within each preterminal, the word of rank r (by its probability) gets one proportional to ``r ** -exponent``.
+
+    Equally probable words are ranked by their number. All else is as in `Sharpen`; 0 makes words uniform, and
+    a second time with the same exponent changes nothing.
+
+    Raises:
+        InputError: the exponent is not a number from 0 on.
+    """
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exponent", checked(self.exponent, "zipf", zero=True))
+
+    @property
+    def spec(self) -> str:
+        """Such as ``zipf=1.2``."""
+        return f"zipf={number(self.exponent)}"
+
+    def apply(self, pcfg: PCFG) -> Changed:
+        """Rank and reassign.
+
+        Raises:
+            InputError: a probability becomes too small for float64.
+        """
+        parents, words = pcfg.lexical[:, 0], pcfg.lexical[:, 1]
+        order = np.lexsort((words, -pcfg.lexical_logp, parents))
+        begin = np.searchsorted(parents[order], parents[order])  # where the words of each parent begin
+        rank = np.empty(len(order))
+        rank[order] = np.arange(len(order)) - begin + 1
+        return _reweighted(pcfg, -self.exponent * np.log(rank), self.spec)
+
+
+def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
+    """Lexical rules proportional to ``exp(weight)``, the lexical probability of each symbol kept."""
+    parents = pcfg.lexical[:, 0]
+    n = len(pcfg.symbols)
+    total = log_sums(parents, pcfg.lexical_logp, n)
+    logp = weight + (total[parents] - log_sums(parents, weight, n)[parents])
+    require_representable(logp, spec)
+    return Changed(replace(pcfg, lexical_logp=np.minimum(logp, 0.0)), RuleMap.identity(pcfg), {})
+
+
+UNKNOWN = "<unk>"  #: how collapsed words read
+
+
+@dataclass(frozen=True)
+class Vocabulary(Change):
+    """Keep the ``size`` words with the largest expected count; the probability of others goes to those kept.
+
+    Counts are exact, not conditioned on length, and words of equal count are taken by their number. Within each
+    preterminal, the probability of the dropped words is shared out among its kept ones in proportion, so its total
+    lexical probability stays, and with it the distribution of trees over preterminals. A preterminal that would lose
+    all its words keeps its most probable one, which takes the place of the least frequent other words: the size is as
+    asked for, and no rule but lexical ones goes.
+
+    Raises:
+        InputError: the size is not a whole number from 1 on.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.size, "vocabulary")
+
+    @property
+    def spec(self) -> str:
+        """Such as ``vocabulary=5000``."""
+        return f"vocabulary={self.size}"
+
+    def apply(self, pcfg: PCFG) -> Changed:
+        """Drop words.
+
+        Raises:
+            InputError: so few words do not serve all preterminals, or the spectral radius is 1 or more.
+        """
+        if self.size >= len(pcfg.terminals):
+            return Changed(pcfg, RuleMap.identity(pcfg), {})
+        keep, rescued = self._chosen(pcfg)
+        rules = keep[pcfg.lexical[:, 1]]
+        parents, logp = pcfg.lexical[rules, 0], pcfg.lexical_logp[rules]
+        n = len(pcfg.symbols)
+        total = log_sums(pcfg.lexical[:, 0], pcfg.lexical_logp, n)
+        logp = np.minimum(logp + (total[parents] - log_sums(parents, logp, n)[parents]), 0.0)
+        number = np.cumsum(keep) - 1
+        result = replace(
+            pcfg,
+            terminals=tuple(word for word, ok in zip(pcfg.terminals, keep, strict=True) if ok),
+            lexical=np.column_stack([parents, number[pcfg.lexical[rules, 1]]]).astype(np.int32),
+            lexical_logp=logp,
+        )
+        details = {**_details(pcfg, keep), "kept_for_a_preterminal": rescued}
+        return Changed(result, RuleMap.by_name(pcfg, result), details)
+
+    def _chosen(self, pcfg: PCFG) -> tuple[BoolArray, int]:
+        """Which words to keep, (V,), and how many of them for a preterminal's sake."""
+        parents, words = pcfg.lexical[:, 0], pcfg.lexical[:, 1]
+        order = np.lexsort((words, -pcfg.lexical_logp, parents))
+        preterminals, first = np.unique(parents[order], return_index=True)
+        best = words[order][first]
+        ranked = np.argsort(-pcfg.exact.expected_words, kind="stable")
+        rescued = np.zeros(len(pcfg.terminals), dtype=bool)
+        while True:
+            keep = rescued.copy()
+            others = ranked[~rescued[ranked]]
+            keep[others[: self.size - int(rescued.sum())]] = True
+            served = np.zeros(len(pcfg.symbols), dtype=bool)
+            served[parents[keep[words]]] = True
+            bare = ~served[preterminals]
+            if not bare.any():
+                return keep, int(rescued.sum())
+            rescued[best[bare]] = True
+            if rescued.sum() > self.size:
+                name = pcfg.symbols[int(preterminals[np.flatnonzero(bare)[0]])]
+                raise InputError(
+                    f"with {self.size:,} words some of the {len(preterminals):,} symbols that make words, such as"
+                    f" {name!r}, would have none; ask for at least {int(rescued.sum()):,}, or for collapse={self.size}"
+                )
+
+
+@dataclass(frozen=True)
+class Collapse(Change):
+    """Keep the ``size`` words with the largest expected count; all others read ``<unk>`` (`PCFG.collapse`).
+
+    Sentences are those of the original under a mapping of words, so every derivation has its image.
+
+    Raises:
+        InputError: the size is not a whole number from 1 on.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.size, "collapse")
+
+    @property
+    def spec(self) -> str:
+        """Such as ``collapse=5000``."""
+        return f"collapse={self.size}"
+
+    def apply(self, pcfg: PCFG) -> Changed:
+        """Merge words.
+
+        Raises:
+            InputError: the spectral radius is 1 or more.
+        """
+        keep = np.zeros(len(pcfg.terminals), dtype=bool)
+        if self.size >= len(keep):
+            return Changed(pcfg, RuleMap.identity(pcfg), {})
+        keep[np.argsort(-pcfg.exact.expected_words, kind="stable")[: self.size]] = True
+        result = pcfg.collapse(word for word, ok in zip(pcfg.terminals, keep, strict=True) if ok)
+        image = np.array([result.word_ids.get(word, result.word_ids[UNKNOWN]) for word in pcfg.terminals])
+        lexical = np.column_stack([pcfg.lexical[:, 0], image[pcfg.lexical[:, 1]]])
+        target = locate(result, pcfg.binary.astype(np.int64), pcfg.unary.astype(np.int64), lexical)
+        rule_map = RuleMap(target, np.zeros(len(pcfg.binary), dtype=bool), result.n_rules)
+        return Changed(result, rule_map, _details(pcfg, keep))
+
+
+def _details(pcfg: PCFG, keep: BoolArray) -> dict[str, float | int]:
+    counts = pcfg.exact.expected_words
+    return {"words_kept": int(keep.sum()), "tokens_kept": min(float(counts[keep].sum() / counts.sum()), 1.0)}
+
+
+def _check_size(size: int, name: str) -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InputError(f"{name} wants a whole number of words from 1 on, got {size!r}")
