@@ -11,7 +11,6 @@ import inspect
 import re
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +77,7 @@ def code_travels(record: dict[str, Any]) -> bool:
     """Whether the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
     if "code_digest" in record["model"]:
         return f"{_OWN_NETWORK}.py" in record.get("files", {})
-    return find_spec(f"{_PACKAGE}.{record['model']['architecture']}") is not None
+    return (Path(str(architectures.__file__)).parent / f"{record['model']['architecture']}.py").is_file()
 
 
 def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:
