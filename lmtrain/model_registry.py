@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truesource.generator.interface.language_model import Objective
 from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
@@ -78,9 +78,7 @@ def completed(config: ModelConfig) -> ModelConfig:
     Raises:
         InputError: the code cannot be imported, or does not take the settings.
     """
-    from truesource.lmtrain.own import settings as factory
-
-    return factory.completed(config) if isinstance(config, OwnSettings) else config
+    return find(config).completed(config) if isinstance(config, OwnSettings) else config
 
 
 def network_architecture(name: str) -> NetworkArchitecture[Any]:

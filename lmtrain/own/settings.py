@@ -37,7 +37,7 @@ class OwnSettings(ModelConfig):
     """A model whose architecture is code that a person names.
 
     All keys that are no fields are settings of the code, in the same flat mapping. Nothing is imported or run to make
-    these; `truesource.lmtrain.own.settings.completed` compares them with the code.
+    these; `Factory.completed` compares them with the code.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -213,15 +213,6 @@ def code_for(settings: OwnSettings) -> Code:
         InputError: see `truesource.lmtrain.references.load_code`.
     """
     return load_code(code_of_architecture(settings.architecture), settings.code_base)
-
-
-def completed(settings: OwnSettings) -> OwnSettings:
-    """Settings compared with the code that they name, its defaults and its digest among them; this imports the code.
-
-    Raises:
-        InputError: see `find` and `Factory.completed`.
-    """
-    return find(settings).completed(settings)
 
 
 def _error(code: Code, problem: str, kind: str) -> InputError:
