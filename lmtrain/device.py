@@ -1,4 +1,4 @@
-"""Where networks run, and in which precision: one setting for all verbs, configurations and calls.
+"""The device and the precision of networks: one setting for all verbs, configurations and calls.
 
 `computing` sets it for a block; what is not named in a call is taken from there. Training has a precision of its own,
 `truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers. `one_thread` and

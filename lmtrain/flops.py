@@ -1,4 +1,4 @@
-"""What training a model costs: parameters, tokens, and floating-point operations counted on a real batch."""
+"""The cost of training a model: parameters, tokens, and floating-point operations counted on a real batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ParameterCounts:
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What it takes to train one model."""
+    """The cost of training one model."""
 
     parameters: ParameterCounts
     steps: int  #: optimiser steps
@@ -118,7 +118,7 @@ def training_cost(
     *,
     seed: int,
 ) -> TrainingCost:
-    """What `truesource.lmtrain.training.train` would take with the same arguments, in one process; nothing is trained.
+    """The cost of `truesource.lmtrain.training.train` with the same arguments, in one process; nothing is trained.
 
     The FLOPs are those of one micro-batch, times micro-batches, times steps. It is one of the run's own first
     `LOOKED_AT`, the one whose number of positions is the median; the mean of theirs over its own is a factor.

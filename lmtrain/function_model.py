@@ -96,12 +96,12 @@ class FunctionModel:
 
     @property
     def name(self) -> str:
-        """What the model is called in tables."""
+        """Name of the model in tables."""
         return self._name
 
     @property
     def objective(self) -> Objective:
-        """Whether tokens are predicted from the left context or from all others."""
+        """The direction of prediction: from the left context or from all other tokens."""
         return self._objective
 
     @property
@@ -111,12 +111,12 @@ class FunctionModel:
 
     @property
     def has_distributions(self) -> bool:
-        """Whether it was given a function for them; see `truesource.generator.interface.abilities`."""
+        """True if it was given a function for them; see `truesource.generator.interface.abilities`."""
         return self._distributions is not None
 
     @property
     def has_stepping(self) -> bool:
-        """Whether text can be drawn from it: a causal model with distributions."""
+        """True if text can be drawn from it: a causal model with distributions."""
         return self._distributions is not None and self._objective == "causal"
 
     def score(self, sentences: Sentences, frame: ScoringFrame) -> TokenScores:
@@ -161,7 +161,7 @@ class FunctionModel:
         return PrefixStepper(self._next, self.alphabet)
 
     def _next(self, prefixes: list[list[str]]) -> FloatArray:
-        """What follows prefixes of one length, (R, V+2)."""
+        """Log probabilities of the token after prefixes of one length, (R, V+2)."""
         return np.stack([table[-1] for table in self._tables(prefixes)])
 
     def _columns_of(self, sentence: Sequence[str]) -> IntArray:

@@ -79,7 +79,7 @@ def library_errors(problem: str, path: Path) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """What an exception says, on one line of at most 200 characters."""
+    """The message of an exception, on one line of at most 200 characters."""
     text = " ".join(str(error).split())
     said = text if text and not isinstance(error, KeyError) else f"{type(error).__name__} {text}".rstrip()
     return said if len(said) <= 200 else f"{said[:199]}…"
@@ -99,7 +99,7 @@ def no_bars() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither bars nor the library's report: what is wrong is said in one sentence here."""
+    """Silence the bars and the report of the library: what is wrong is said in one sentence here."""
     logger = logging.getLogger("transformers")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -111,7 +111,7 @@ def _quiet() -> Iterator[None]:
 
 
 def model_type_of(folder: Path) -> object:
-    """What ``config.json`` names the kind of model; None where it cannot be read."""
+    """The ``model_type`` of ``config.json``; None where it cannot be read."""
     try:
         return read_config_json(folder / "config.json").get("model_type")
     except InputError:
@@ -360,7 +360,7 @@ def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """What files of weights hold, at most."""
+    """The content of files of weights, at most."""
 
     tensors: int
     numbers: int
@@ -418,7 +418,7 @@ class _Count:
         self._take(modules=1)
 
     def _is_new(self, owner: nn.Module, name: str, value: Tensor | None) -> bool:
-        """Whether something is built here; weights that are read take the place of what was built, and are real."""
+        """Recognise what is built here; weights that are read take its place, and are real."""
         if value is None or not value.is_meta or (id(owner), name) in self._seen:
             return False
         self._seen.add((id(owner), name))

@@ -73,7 +73,7 @@ def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
 
 
 def completed(config: ModelConfig) -> ModelConfig:
-    """The same settings; of code of one's own, which is imported and compared with them, with its defaults and digest.
+    """Complete the settings of code of one's own by its defaults and digest: it is imported and compared with them.
 
     Raises:
         InputError: the code cannot be imported, or does not take the settings.

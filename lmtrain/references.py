@@ -48,7 +48,7 @@ class Code:
     digest: str | None  #: SHA-256 of that file, as it was when it was imported
 
     def call(self, *args: Any, **settings: Any) -> Any:
-        """What the object returns, with its folder first on the search path of modules.
+        """Call the object, with its folder first on the search path of modules.
 
         Raises:
             InputError: it cannot be called (code ``not-callable``), or it raises (``code-failed``).
@@ -61,7 +61,7 @@ class Code:
 
 
 def is_code(text: str) -> bool:
-    """Whether a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
+    """True if a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
     return _CODE.fullmatch(text) is not None
 
 
@@ -229,7 +229,7 @@ def _article(kind: str) -> str:
 
 @dataclass(frozen=True)
 class ModelReference:
-    """What a reference names; nothing of it has been read or run."""
+    """The model that a reference names; nothing of it has been read or run."""
 
     text: str  #: as given
     folder: Path | None = None  #: of a trained model
@@ -238,7 +238,7 @@ class ModelReference:
 
     @property
     def ready(self) -> bool:
-        """Whether code alone gives the model."""
+        """True if code alone gives the model."""
         return self.folder is None
 
     @property
@@ -247,7 +247,7 @@ class ModelReference:
         return self.text.rpartition(":")[2] if self.folder is None else self.folder.resolve().name
 
     def at(self, folder: Path) -> ModelReference:
-        """The same architecture in another folder, such as a snapshot."""
+        """This architecture in another folder, such as a snapshot."""
         return replace(self, text=str(folder) if self.code is None else f"{self.code}@{folder}", folder=folder)
 
 
@@ -298,12 +298,12 @@ def require_there(reference: str) -> None:
 
 
 def is_own(architecture: str) -> bool:
-    """Whether the name of an architecture is code of one's own, or an entry point that names it; nothing is run."""
+    """True if the name of an architecture is code of one's own, or an entry point that names it; nothing is run."""
     return is_code(architecture) or entry_point(ARCHITECTURES, architecture) is not None
 
 
 def code_of_architecture(name: str) -> str:
-    """What an architecture of one's own is called, as code: an entry point is replaced by what it names.
+    """The name of an architecture of one's own as code: an entry point is replaced by what it names.
 
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
@@ -313,7 +313,7 @@ def code_of_architecture(name: str) -> str:
 
 
 def names_model(text: str) -> bool:
-    """Whether a text names a model where it could also name a text, a corpus or a grammar."""
+    """True if a text names a model where it could also name a text, a corpus or a grammar."""
     try:
         named = model_reference(text)
     except InputError as error:

@@ -151,7 +151,7 @@ def _losses(rank: int) -> str:
 
 
 def require_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Stop where what an optimiser has loaded is not of its parameters.
+    """Stop where an optimiser has loaded a state that is not of its parameters.
 
     Raises:
         ValueError: there is nothing, or a tensor of another shape.

@@ -125,7 +125,7 @@ def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
 
 
 def _whole(made: list[tuple[int, Path]], files: tuple[str, ...] = _FILES) -> list[tuple[int, Path]]:
-    """The same; each must have the ``files`` and weights.
+    """Check that each folder of ``made`` has the ``files`` and weights, and return them.
 
     Raises:
         InputError: a snapshot lacks a file.
@@ -222,6 +222,6 @@ def checkpoints_of(
 
 
 def has_checkpoints(reference: str | Path | ModelReference, model: LanguageModel) -> bool:
-    """Whether there are checkpoints beside the model, where they are wanted but not needed."""
+    """True if there are checkpoints beside the model, where they are wanted but not needed."""
     folder = model_reference(reference).folder
     return offers(model, "snapshots") if folder is None else (folder / FOLDER).is_dir()

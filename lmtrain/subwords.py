@@ -111,7 +111,7 @@ def encoder_of(tokenizer: PreTrainedTokenizerFast) -> WordVocabulary | SubwordVo
 
 
 def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether a tokeniser was made here, or looks as if it was."""
+    """True if a tokeniser was made here, or looks as if it was."""
     named = (
         tokenizer.pad_token,
         tokenizer.unk_token,
@@ -129,7 +129,7 @@ def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
 
 
 def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether a tokeniser cuts words."""
+    """True if a tokeniser cuts words."""
     return not isinstance(tokenizer.backend_tokenizer.model, WordLevel)
 
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class SentenceSource(Protocol):
-    """What training reads of a corpus.
+    """The parts of a corpus that training reads.
 
     Where it also has ``coded(split)``, which gives the same as `CodedSentences`, that is read instead: no Python
     object a token.

@@ -38,7 +38,7 @@ class NextTokenProbabilities(NamedTuple):
 
 
 class _TrainedModel:
-    """What both kinds share."""
+    """The common part of causal and masked models of words."""
 
     objective: Objective
     has_hidden_states = True  #: see `truesource.generator.interface.abilities`
@@ -96,7 +96,7 @@ class _TrainedModel:
 
     @property
     def name(self) -> str:
-        """What the model is called in tables."""
+        """Name of the model in tables."""
         return self._name
 
     @property
@@ -299,7 +299,7 @@ def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tup
 
 
 def _hidden(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-    """What the output layer is given for all positions, (W, n+1, dim), and its other arguments.
+    """The input of the output layer at all positions, (W, n+1, dim), and its other arguments.
 
     The layer itself sees the first position only, so that the logits of all never stand in memory.
     """

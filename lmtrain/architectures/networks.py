@@ -117,7 +117,7 @@ class NetworkArchitecture(Generic[SettingsType]):
 
     @property
     def objective(self) -> Objective:
-        """What it predicts from."""
+        """The direction that it predicts in: from the words before, or from all others."""
         return self.settings.objective
 
 

@@ -148,7 +148,7 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class _Drawing:
-    """What every shard is drawn with; a `truesource.generator.resumable.Writer`."""
+    """The arguments that every shard is drawn with; a `truesource.generator.resumable.Writer`."""
 
     model: ModelReference
     digest: str  #: of the model
@@ -193,7 +193,7 @@ class _Drawing:
         return entry
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its file is still what was written."""
+        """The record of a shard, if its file is still the one that was written."""
         try:
             entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]

@@ -37,14 +37,14 @@ class Stepper(Protocol):
 
 
 class Next(NamedTuple):
-    """What may come next after each of R rows."""
+    """The law of the next token after each of R rows."""
 
     log_p: Tensor  #: (R, K) float64, nats; -inf for tokens that never come; exp sums to 1
     log_kept: Tensor  #: (R,) log of the model's probability that it is none of those; add it for the model's own value
 
 
 class Hypothesis(NamedTuple):
-    """One sentence, as a scheme found it."""
+    """A sentence that a scheme found."""
 
     tokens: list[int]  #: without ``<eos>``
     finished: bool  #: whether it ended; otherwise it was cut
@@ -111,7 +111,7 @@ PART = 512  #: of a large vocabulary, so many tokens are sorted first; more only
 
 
 def next_law(log_p: Tensor, decoding: Decoding) -> Tensor:
-    """What a sampling scheme draws the next token from.
+    """The law that a sampling scheme draws the next token from.
 
     Args:
         log_p: (R, K) log probabilities of each row, nats; -inf for none.
@@ -290,7 +290,7 @@ def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]
 
 
 def _candidates(scores: Tensor, most: int, n_tokens: int, drawn_by: Walk | None) -> tuple[Tensor, Tensor, Tensor]:
-    """At most so many pairs of hypothesis and token from ``scores`` (B, k * K): their scores, hypotheses and tokens.
+    """Choose at most ``most`` pairs of hypothesis and token from ``scores`` (B, k * K): scores, hypotheses, tokens.
 
     The best in order; or, with a walk, drawn without replacement in proportion to exp(score), in the order drawn: the
     largest scores after adding a Gumbel number to each (Vieira 2014; Kool et al. 2019). (B, most) each; a score of

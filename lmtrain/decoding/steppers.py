@@ -18,7 +18,7 @@ from truesource.lmtrain.loading import token_count
 
 @torch.inference_mode()
 def cache_of_one_token(model: PreTrainedModel) -> Any | None:
-    """What a network returns to be given back with the tokens that follow, after one token.
+    """The cache that a network returns after one token, to be given back with the tokens that follow.
 
     None: it returns nothing of the kind. It may keep something within itself (RecurrentGemma) or under another name
     (Mamba), or nothing at all.

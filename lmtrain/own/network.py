@@ -62,7 +62,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         self.post_init()
 
     def init_weights(self) -> None:
-        """Nothing: the code has set them."""
+        """Do nothing: the code has set them."""
 
     def get_input_embeddings(self) -> None:
         """None is known."""
@@ -72,12 +72,12 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
 
     @property
     def code(self) -> str:
-        """What the person called the code."""
+        """The name that the person gave the code."""
         return str(self.config.code)
 
     @property
     def can_step(self) -> bool:
-        """Whether it goes on with a text without reading it again."""
+        """True if it goes on with a text without reading it again."""
         return self.config.objective == "causal" and callable(getattr(self.module, "step", None))
 
     def forward(
@@ -294,7 +294,7 @@ def tensors_of(state: Any) -> list[Tensor]:
 
 
 def nest_like(state: Any, tensors: Sequence[Tensor]) -> Any:
-    """The same nest as ``state`` with other tensors in it."""
+    """Build a nest like ``state`` with other tensors in it."""
     remaining = iter(tensors)
 
     def filled(part: Any) -> Any:

@@ -184,7 +184,7 @@ def _held(context: _Context) -> IntArray:
 
 
 def _with_unread(contexts: Iterable[_Context]) -> list[_Context]:
-    """Some contexts and those before them, back to the first that has been read."""
+    """The contexts and those before them, back to the first that has been read."""
     found: dict[_Context, None] = {}
     for context in contexts:
         at: _Context | None = context
@@ -195,14 +195,14 @@ def _with_unread(contexts: Iterable[_Context]) -> list[_Context]:
 
 
 class Memory(Protocol):
-    """What a network keeps of texts."""
+    """The memory that a network keeps of texts."""
 
     def cost(self, lengths: IntArray) -> IntArray:
         """(R,) of reading one more token of texts of these lengths, the same unit as ``budget``."""
 
     @property
     def budget(self) -> int:
-        """How much one call may cost, rows times the dearest."""
+        """Maximum cost of a call, rows times the dearest."""
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """Read one more token of R texts.
@@ -264,7 +264,7 @@ class Store:
 
 
 class KeyValues:
-    """Of a transformer: keys and values of each token, once, however many texts go on from it.
+    """Memory of a transformer: keys and values of each token, once, however many texts go on from it.
 
     The rows of one call may be of different lengths: shorter ones are padded on the left, with a mask and with
     position numbers. That serves wherever positions enter by number or by distance; see `reads_padded`.
@@ -282,7 +282,7 @@ class KeyValues:
 
     @property
     def budget(self) -> int:
-        """Of them."""
+        """Number of rows."""
         return NUMBERS
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -327,7 +327,7 @@ class KeyValues:
 
 
 class FixedStates:
-    """Of a recurrent or convolutional network: `RecurrentStates` of one size however long the text."""
+    """Memory of a recurrent or convolutional network: `RecurrentStates` of one size however long the text."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -341,7 +341,7 @@ class FixedStates:
 
     @property
     def budget(self) -> int:
-        """Of them."""
+        """Number of states."""
         return NUMBERS
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -367,7 +367,7 @@ class FixedStates:
 
 
 class WholeTexts:
-    """Of any other network: the tokens, which are all read again at every step."""
+    """Memory of any other network: the tokens, which are all read again at every step."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -378,7 +378,7 @@ class WholeTexts:
 
     @property
     def budget(self) -> int:
-        """Of them, such that their logits fit in memory."""
+        """Tokens, such that their logits fit in memory."""
         return max(256, NUMBERS // token_count(self._model) // 8)
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -397,7 +397,7 @@ class WholeTexts:
 
 @torch.inference_mode()
 def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
-    """How a network remembers, found by running it at a few tokens."""
+    """The kind of memory of a network, found by running it at a few tokens."""
     kept = cache_of_one_token(model)
     if isinstance(kept, RecurrentStates):
         return FixedStates
@@ -408,7 +408,7 @@ def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | t
 
 @torch.inference_mode()
 def reads_padded(model: PreTrainedModel) -> bool:
-    """Whether a transformer reads texts of different lengths together as it reads each alone."""
+    """True if a transformer reads texts of different lengths together as it reads each alone."""
     size = token_count(model)
     pad = getattr(model.config, "pad_token_id", None)
     a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]

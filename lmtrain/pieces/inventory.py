@@ -209,7 +209,7 @@ class HuggingFacePieces:
                 yield Entry(self._spell_piece(piece), number, score)
 
     def _fallback(self, model: dict[str, Any]) -> int:
-        """How many byte tokens it falls back on."""
+        """Number of byte tokens that it falls back on."""
         known = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
         return sum(known) if model.get("byte_fallback") else 0
 
@@ -266,7 +266,7 @@ def _settled(backend: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def _has(part: Any, kind: str) -> bool:
-    """Whether a part of a tokeniser is, or holds, one of some type."""
+    """True if a part of a tokeniser is, or holds, one of some type."""
     if isinstance(part, dict):
         return part.get("type") == kind or any(_has(value, kind) for value in part.values())
     return isinstance(part, list) and any(_has(value, kind) for value in part)
@@ -294,7 +294,7 @@ class _SpecialToken(BaseModel):
 
 
 class _Config(BaseModel):
-    """What is read of ``tokenizer_config.json``."""
+    """The part of ``tokenizer_config.json`` that is read."""
 
     model_config = STRICT
 

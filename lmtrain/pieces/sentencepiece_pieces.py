@@ -29,7 +29,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
 
 class PieceType(IntEnum):
-    """Of a piece."""
+    """Type of a piece."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -40,7 +40,7 @@ class PieceType(IntEnum):
 
 
 class Algorithm(IntEnum):
-    """Of a model."""
+    """Algorithm of a model."""
 
     UNIGRAM = 1
     BPE = 2

@@ -77,7 +77,7 @@ class WordAligner(Protocol):
 
     @property
     def marks(self) -> Marks:
-        """What stands around a text."""
+        """The tokens that stand around a text."""
 
     @property
     def begins(self) -> BoolArray | None:
@@ -216,12 +216,12 @@ def first_words(pieces: Pieces) -> BoolArray:
 
 
 def by_sentence(values: NDArray[Any], pieces: Pieces) -> list[NDArray[Any]]:
-    """What stands at each word (W,), sentence by sentence."""
+    """The values of the words (W,), sentence by sentence."""
     return np.split(values, np.cumsum(pieces.words)[:-1]) if len(pieces.words) else []
 
 
 class OpenVocabulary:
-    """What cannot be asked of a model of pieces."""
+    """Methods of models of words that a model of pieces refuses."""
 
     name: str
     has_distributions = False  #: see `truesource.generator.interface.abilities`
@@ -257,7 +257,7 @@ class OpenVocabulary:
 
 
 def reading_of(aligner: WordAligner) -> str:
-    """How a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
+    """The way that a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
     before, after, _, _ = aligner.marks
     corrected = "pieces" if aligner.begins is None else "pieces/bow"
     return f"{corrected}/bos={numbers(before)}/eos={numbers(after)}"
@@ -381,7 +381,7 @@ class OffsetAligner:
 
 
 def _after(decoder: Any, piece: str) -> str:
-    """What a piece adds to a text."""
+    """The text that a piece adds to another."""
     before: str = decoder.decode(["a"])
     both: str = decoder.decode(["a", piece])
     return both[len(before) :]
@@ -399,7 +399,7 @@ def _begins(backend: Tokenizer, size: int) -> BoolArray:
 
 
 def _template(tokenizer: PreTrainedTokenizerFast) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What the tokeniser itself puts before and after a text."""
+    """The tokens that the tokeniser itself puts before and after a text."""
     bare, whole = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
     for start in range(len(whole) - len(bare) + 1):
         if bare and whole[start : start + len(bare)] == bare:

@@ -21,14 +21,14 @@ from truesource.lmtrain.architectures.ngram.trie import NgramEstimate, Stream
 
 
 class ReaderState(NamedTuple):
-    """What R texts of one length are remembered by."""
+    """The memory of R texts of one length."""
 
     node: IntArray  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
     length: IntArray  #: (R,) tokens of it
     position: int  #: tokens read, ``<bos>`` not counted
 
     def take(self, rows: IntArray) -> ReaderState:
-        """Some of the texts, in any order, any number of times."""
+        """Select texts, in any order, any number of times."""
         return ReaderState(self.node[rows], self.length[rows], self.position)
 
 
@@ -55,7 +55,7 @@ class Reader:
 
     @property
     def strict(self) -> bool:
-        """Whether nothing is expected after a context that was never seen in full."""
+        """True: nothing is expected after a context that was never seen in full."""
         return self.estimate.smoothing == "mle"
 
     @cached_property
@@ -76,7 +76,7 @@ class Reader:
         return values
 
     def contexts(self, stream: Stream) -> Int32Array:
-        """What every token but ``<bos>`` is expected from, as a number of the trie, (T - S,)."""
+        """The context of every token but ``<bos>``, as a number of the trie, (T - S,)."""
         order = self.estimate.trie.order
         found: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
         return found
@@ -132,7 +132,7 @@ class Reader:
         return ReaderState(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
 
     def advance(self, state: ReaderState, tokens: NDArray[np.integer]) -> ReaderState:
-        """The same texts, each one token longer; ``tokens`` (R,)."""
+        """Continue each text by one of ``tokens`` (R,)."""
         node, length = state.node.copy(), state.length.copy()
         kernels.advance(self._arrays, node, length, tokens.astype(np.int32))
         return ReaderState(node, length, state.position + 1)

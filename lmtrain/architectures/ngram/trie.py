@@ -37,7 +37,7 @@ class Stream(NamedTuple):
 
     @property
     def begins(self) -> IntArray:
-        """Where each sentence begins, (S,)."""
+        """Place of the first token of each sentence, (S,)."""
         return self.ends - self.lengths - 2
 
     @property
@@ -100,7 +100,7 @@ class Trie:
 
     @property
     def n_ngrams(self) -> int:
-        """How many different n-grams of all lengths occur."""
+        """Number of different n-grams of all lengths that occur."""
         return int(np.count_nonzero(self.count))
 
     def bounds(self, length: int) -> tuple[int, int]:
@@ -186,7 +186,7 @@ def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: in
 
 
 def _joined(table: list[Int32Array]) -> Int32Array:
-    """One array; the parts are let go."""
+    """Join the parts to one array and let them go."""
     array = np.concatenate(table)
     table.clear()
     return array

@@ -170,7 +170,7 @@ def extend(
 
 @kernel
 def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Array:
-    """How many different tokens stand before each n-gram, (G,) int32.
+    """Number of different tokens before each n-gram, (G,) int32.
 
     An n-gram of the greatest length (``first_longest`` on), or at the beginning of a sentence, where nothing stands
     before it, keeps its own ``count`` (G,).
@@ -187,7 +187,7 @@ def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Arra
 
 @kernel
 def counts_of_counts(count: Array) -> Array:
-    """How many of ``count`` are 1, 2, 3 and 4, (4,) int64."""
+    """Numbers of entries of ``count`` that are 1, 2, 3 and 4, (4,) int64."""
     found = np.zeros(4, dtype=np.int64)
     for c in count:
         if 1 <= c <= 4:
