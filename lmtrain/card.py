@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 def versions() -> dict[str, str]:
     """Versions of what took part in a training run."""
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for package in ("truesource", "torch", "transformers", "accelerate", "tokenizers", "numpy"):
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            result[package] = "not installed"
+    return result
 
 
 def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:

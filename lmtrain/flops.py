@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
+from truesource.lmtrain.device import kept_random_states
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.scoring import predictor
 from truesource.lmtrain.subwords import encoder_of
@@ -86,9 +87,8 @@ def count_flops(model: nn.Module, head: str, batch: Batch) -> int:
     """
     mode, gradients = model.training, [p.grad for p in model.parameters()]
     counter = FlopCounterMode(display=False)
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     try:
-        with torch.random.fork_rng(devices=devices), _countable(), predictor(model, head) as predict:
+        with kept_random_states(), _countable(), predictor(model, head) as predict:
             model.train()
             with counter:
                 predict.loss(model, batch).backward()  # type: ignore[no-untyped-call]

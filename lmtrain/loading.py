@@ -150,7 +150,7 @@ def load_network(
     """A network with exactly the weights of a folder, as 32-bit numbers, ready to be run.
 
     It is built without memory for its weights first, and no larger than the files of weights: see
-    `truesource.lmtrain.loading`. Weights that the configuration ties to others need not be in a file.
+    `weight_limits`. Weights that the configuration ties to others need not be in a file.
 
     Args:
         folder: with ``config.json`` and weights.
@@ -337,7 +337,9 @@ def _short(value: Any) -> str:
 def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
     """Inside the block networks are built only as far as the weights in ``folder`` can fill them.
 
-    Built are tensors without memory (on the device ``meta``, as ``from_pretrained`` does it).
+    A configuration can ask for any number of layers and any width. A network is built before its weights are read, so a
+    wrong number costs memory or time without end: building stops as soon as it is more than the files can fill. Built
+    are tensors without memory (on the device ``meta``, as ``from_pretrained`` does it).
 
     Args:
         folder: with the weights.

@@ -154,8 +154,8 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
             whole sentence of the published corpora. Masked models start from small random weights, as published; on
             corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
             both, smoothed and, as published, unsmoothed.
-        architecture: a name of `truesource.lmtrain.architectures.names`, or code of one's own, which has no shape
-            here.
+        architecture: a name of `truesource.lmtrain.architectures.settings.names`, or code of one's own, which has
+            no shape here.
         objective: of code of one's own; that of the others is known.
 
     Raises:

@@ -88,8 +88,8 @@ def load_code(text: str, base: Path | None = None) -> Code:
             return Code(_named(module, name, source), text, source, digest)
         module = _import_module(where, text, base)
     file = _source_of(module)
-    found = _named(module, name, file or where)
-    return Code(found, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
+    target = _named(module, name, file or where)
+    return Code(target, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def code_file(text: str, base: Path | None = None) -> Path | None:
@@ -164,13 +164,13 @@ def _import_errors(source: Path) -> Iterator[None]:
 
 
 def _named(module: ModuleType, name: str, where: Path | str) -> Any:
-    found: Any = module
+    result: Any = module
     for part in name.split("."):
         try:
-            found = getattr(found, part)
+            result = getattr(result, part)
         except AttributeError:
             raise InputError(f"there is no {name!r} here; {_names_of(module)}", where, code="no-name") from None
-    return found
+    return result
 
 
 def _names_of(module: ModuleType) -> str:
@@ -329,12 +329,12 @@ def entry_point(group: str, name: str) -> EntryPoint | None:
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
     """
-    found = {entry.value: entry for entry in entry_points(group=group, name=name)}
-    if len(found) > 1:
+    entries = {entry.value: entry for entry in entry_points(group=group, name=name)}
+    if len(entries) > 1:
         raise InputError(
-            f"installed packages offer {' and '.join(sorted(found))} as {name!r}; name one as code", code="ambiguous"
+            f"installed packages offer {' and '.join(sorted(entries))} as {name!r}; name one as code", code="ambiguous"
         )
-    return next(iter(found.values()), None)
+    return next(iter(entries.values()), None)
 
 
 def _code_and_folder(text: str) -> tuple[str, str]:

@@ -50,11 +50,11 @@ def save_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokeni
 @contextmanager
 def _auto_map(model: PreTrainedModel) -> Iterator[None]:
     """Inside the block the configuration says which code a folder that is written holds."""
-    found = auto_map(model)
-    if found is None:
+    classes = auto_map(model)
+    if classes is None:
         yield
         return
-    model.config.auto_map = found
+    model.config.auto_map = classes
     try:
         yield
     finally:

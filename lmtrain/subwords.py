@@ -124,8 +124,7 @@ def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
         return False
     backend = tokenizer.backend_tokenizer
     words = isinstance(backend.model, WordLevel) and isinstance(backend.pre_tokenizer, WhitespaceSplit)
-    earlier = isinstance(backend.decoder, decoders.Metaspace)
-    return words or (is_subword(tokenizer) and (earlier or isinstance(backend.decoder, decoders.Sequence)))
+    return words or (is_subword(tokenizer) and isinstance(backend.decoder, decoders.Sequence))
 
 
 def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:

@@ -234,8 +234,9 @@ def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> Who
     after = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id
     if before is None or after is None or (objective == "masked" and tokenizer.mask_token_id is None):
         return None
-    found = WholeWords(tokenizer, int(before), int(after))
-    return found if found.words and all(parts_of(backend, word) == [word] for word in found.words) else None
+    vocabulary = WholeWords(tokenizer, int(before), int(after))
+    kept = vocabulary.words and all(parts_of(backend, word) == [word] for word in vocabulary.words)
+    return vocabulary if kept else None
 
 
 def parts_of(backend: object, word: str) -> list[str]:

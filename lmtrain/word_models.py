@@ -71,8 +71,8 @@ class _TrainedModel:
         longest = architecture.longest(model.config)
         if longest is not None and longest <= self._extra:
             raise InputError(f"config.json gives the model {longest} positions, so it can read no word")
-        self._longest = None if longest is None else longest - self._extra
-        self._name = name
+        self.longest = None if longest is None else longest - self._extra  #: words of a sentence; None: any number
+        self.name = name
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | None = None) -> Self:
@@ -95,19 +95,9 @@ class _TrainedModel:
         return cls(network, tokenizer, model_name(folder))
 
     @property
-    def name(self) -> str:
-        """Name of the model in tables."""
-        return self._name
-
-    @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
         return self.encoder.words
-
-    @property
-    def longest(self) -> int | None:
-        """The most words a sentence may have; None: any number."""
-        return self._longest
 
     def _score(
         self, sentences: Sequence[Sequence[str]], frame: ScoringFrame, score: Callable[..., TokenScores]
@@ -115,12 +105,12 @@ class _TrainedModel:
         """Score those sentences that the tokeniser can read; the others are impossible."""
         check_lengths(sentences, self.longest)
         known = [i for i, sentence in enumerate(sentences) if not self.encoder.unreadable(sentence)]
-        found = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
+        scores = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
         numbers = np.array(known, dtype=np.int32)
         return TokenScores(
-            found.log_prob,
-            numbers[found.sentence],
-            found.position,
+            scores.log_prob,
+            numbers[scores.sentence],
+            scores.position,
             np.setdiff1d(np.arange(len(sentences), dtype=np.int32), numbers),
             len(sentences),
             frame,
@@ -329,5 +319,5 @@ def _log_softmax(logits: Tensor, columns: Sequence[int]) -> FloatArray:
     exact[:, numbers == NO_TOKEN] = -torch.inf
     if bool(exact.isnan().any()):
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
-    found: FloatArray = exact.cpu().numpy()
-    return found
+    result: FloatArray = exact.cpu().numpy()
+    return result

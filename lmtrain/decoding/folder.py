@@ -165,11 +165,11 @@ class SampleFolder:
 
     def sentences(self, *, cut: bool = True) -> list[list[str]]:
         """The words of every sentence; ``cut``: also those that the model did not end."""
-        found = []
+        result = []
         for table in self._tables("text", "finished"):
             columns = (table.column(name).to_pylist() for name in ("text", "finished"))
-            found += [text.split() for text, finished in zip(*columns, strict=True) if cut or finished]
-        return found
+            result += [text.split() for text, finished in zip(*columns, strict=True) if cut or finished]
+        return result
 
     def finished(self) -> BoolArray:
         """(n,) whether the model ended the sentence itself."""

@@ -59,8 +59,8 @@ class PrefixStepper:
 
     def _next(self) -> Tensor:
         different, place = np.unique(self._rows.numpy(), axis=0, return_inverse=True)
-        found = self._following([self._alphabet.spell(row) for row in different.tolist()])
-        return torch.from_numpy(np.asarray(found, dtype=np.float64)[place.reshape(-1)])
+        result = self._following([self._alphabet.spell(row) for row in different.tolist()])
+        return torch.from_numpy(np.asarray(result, dtype=np.float64)[place.reshape(-1)])
 
 
 class NetworkStepper:

@@ -122,9 +122,6 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-_KINDS = (PieceType.NORMAL, PieceType.USER_DEFINED)
-
-
 class SentencePiecePieces:
     """A SentencePiece model, unigram or BPE; a `PieceTokenizer`."""
 
@@ -151,7 +148,7 @@ class SentencePiecePieces:
             (
                 Entry(spelling, number, added_score(spelling) if kind == PieceType.USER_DEFINED else score)
                 for number, (spelling, score, kind) in enumerate(model.pieces)
-                if kind in _KINDS
+                if kind in (PieceType.NORMAL, PieceType.USER_DEFINED)
             ),
             self._marking,
             byte_tokens=self._types.count(PieceType.BYTE),

@@ -167,8 +167,8 @@ def assemble_words(
     if frame.unk == "token":
         sums[slots.words[pieces.unreadable]] = -np.inf  # the whole sentence has no score
     stops = np.cumsum(pieces.words + 1)
-    found = [sums[b - n - 1 : b if ends else b - 1] for b, n in zip(stops, pieces.words, strict=True)]
-    return assemble_scores(found, by_sentence(pieces.unreadable, pieces), frame)
+    result = [sums[b - n - 1 : b if ends else b - 1] for b, n in zip(stops, pieces.words, strict=True)]
+    return assemble_scores(result, by_sentence(pieces.unreadable, pieces), frame)
 
 
 def check_piece_counts(pieces: Pieces, marks: int, longest: int | None) -> None:

@@ -78,8 +78,8 @@ class Reader:
     def contexts(self, stream: Stream) -> Int32Array:
         """The context of every token but ``<bos>``, as a number of the trie, (T - S,)."""
         order = self.estimate.trie.order
-        found: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
-        return found
+        result: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
+        return result
 
     def look_up(self, nodes: IntArray, tokens: NDArray[np.integer]) -> tuple[FloatArray, IntArray]:
         """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
@@ -201,8 +201,8 @@ def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
         others = np.maximum(mass[trie.suffix[some]] - shorter[some], 0.0)
         mass[some] += np.exp(estimate.backoff[some]) * others
     with np.errstate(divide="ignore"):
-        found: FloatArray = np.log(mass)
-    return found
+        result: FloatArray = np.log(mass)
+    return result
 
 
 class NgramStepper:
@@ -270,9 +270,9 @@ class NgramScorer:
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
         """Sum over all paths of a lattice; see `truesource.generator.interface.piece_model.LatticeScorer`."""
-        found = self._reader.sum_paths(source, first, tokens, most)
-        self._steps += found.steps
-        return found
+        result = self._reader.sum_paths(source, first, tokens, most)
+        self._steps += result.steps
+        return result
 
     def keep(self, contexts: IntArray) -> None:
         """Nothing is remembered, so nothing is forgotten."""

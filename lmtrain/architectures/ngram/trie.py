@@ -167,12 +167,12 @@ def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: in
         bar.advance()
         for length in range(1, order):
             last, counts = words[-1], numbers[-1]
-            kept, found = kernels.refine(tokens, places, counts, last, length, eos, n_tokens)
+            kept, n_longer = kernels.refine(tokens, places, counts, last, length, eos, n_tokens)
             first = level[-1] + len(last)
-            if first + found > MOST_NODES:
+            if first + n_longer > MOST_NODES:
                 raise InputError(f"more than {MOST_NODES} different n-grams; lower the order or use fewer sentences")
             start = np.empty(len(last), np.int32)
-            longer = [np.empty(found, np.int32) for _ in range(3)]
+            longer = [np.empty(n_longer, np.int32) for _ in range(3)]
             kernels.extend(tokens, places[:kept], counts, last, length, eos, first, node, start, *longer)
             for table, row in zip((words, numbers, suffixes), longer, strict=True):
                 table.append(row)
