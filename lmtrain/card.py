@@ -1,4 +1,4 @@
-"""What a model folder says about itself, of a network or of counted n-grams: card, versions, generation settings."""
+"""Card, versions and generation settings of a model folder, of a network or of counted n-grams."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 def versions() -> dict[str, str]:
     """Versions of what took part in a training run."""
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for package in ("truesource", "torch", "transformers", "accelerate", "tokenizers", "numpy"):
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            result[package] = "not installed"
+    return result
 
 
 def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:
@@ -127,7 +127,7 @@ The words are those of a grammar, not of people; the model knows nothing else an
 
 
 def _loading(record: dict[str, Any]) -> str:
-    """How the folder is read."""
+    """The lines of code that read the folder."""
     travels = code_travels(record)
     if "code_digest" not in record["model"]:
         return _with_transformers(record, travels)
@@ -141,7 +141,7 @@ def _loading(record: dict[str, Any]) -> str:
 
 
 def _with_transformers(record: dict[str, Any], travels: bool) -> str:
-    """How `transformers` reads the folder; ``travels``: the code of the network lies in it."""
+    """The lines by which `transformers` reads the folder; ``travels``: the code of the network lies in it."""
     auto = "AutoModelForCausalLM" if record["objective"] == "causal" else "AutoModelForMaskedLM"
     code = ", trust_remote_code=True" if travels else ""
     return f"""from transformers import {auto}, AutoTokenizer
@@ -151,7 +151,7 @@ tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder"{code})"""
 
 
 def _with_code(record: dict[str, Any]) -> str:
-    """How truesource reads a folder of an architecture of one's own, with the code that is named."""
+    """The lines by which truesource reads a folder of an architecture of one's own, with the code that is named."""
     model, stays = record["model"], record.get("code_stays")
     name, digest = model["architecture"], model["code_digest"]
     why = "" if stays is None else f"# the code is not in this folder: its file {one_line(stays)}\n"

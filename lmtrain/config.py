@@ -1,4 +1,4 @@
-"""What is trained and how: two settings objects, checked field by field."""
+"""Settings of a model and of its training: two objects, checked field by field."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class ModelConfig(BaseModel):
         return self.name or "-".join(filter(None, (self.architecture, self.size, pieces)))
 
     def with_defaults(self) -> Self:
-        """The same model with what is built where a setting is left out, so that equal models have equal settings."""
+        """Fill in the values that are built where a setting is left out, so that equal models have equal settings."""
         return self
 
 

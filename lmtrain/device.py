@@ -1,4 +1,4 @@
-"""Where networks run, and in which precision: one setting for all verbs, configurations and calls.
+"""The device and the precision of networks: one setting for all verbs, configurations and calls.
 
 `computing` sets it for a block; what is not named in a call is taken from there. Training has a precision of its own,
 `truesource.lmtrain.config.TrainConfig.precision`, in which weights stay 32-bit numbers. `one_thread` and
@@ -53,15 +53,15 @@ def torch_device(device: str | None = None) -> torch.device:
         raise InputError(f"a device is auto, cpu, cuda, cuda:1 or mps, not {name!r}", code="no-device")
     if name == AUTO:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    found = torch.device(name)
-    if found.type == "cuda":
+    place = torch.device(name)
+    if place.type == "cuda":
         number = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (found.index or 0) >= number:
+        if (place.index or 0) >= number:
             there = "no CUDA device" if not number else f"only {number} CUDA device{'s' if number > 1 else ''}"
             raise InputError(f"device {name}: this machine has {there}; use auto or cpu", code="no-device")
-    if found.type == "mps" and not torch.backends.mps.is_available():
+    if place.type == "mps" and not torch.backends.mps.is_available():
         raise InputError("device mps: this machine has no Metal device; use auto or cpu", code="no-device")
-    return found
+    return place
 
 
 def dtype_name(dtype: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What the processes that `torchrun` starts agree on: who writes, how much they see together, when they stop.
+"""Agreement of the processes that `torchrun` starts: who writes, how much they see together, when they stop.
 
 Without `torchrun` there is one process, which agrees with itself.
 """
@@ -29,7 +29,7 @@ def rank() -> int:
 
 
 def is_main_process() -> bool:
-    """Whether this process writes: the only one, or the first of several."""
+    """True of the process that writes: the only one, or the first of several."""
     return rank() == 0
 
 
@@ -69,7 +69,7 @@ def process_group() -> Iterator[None]:
 
 
 def _connection_lost(error: RuntimeError) -> bool:
-    """Whether the connection to another process is lost.
+    """Recognise the loss of the connection to another process.
 
     NCCL and the store raise a `DistError`. Gloo raises a plain RuntimeError without attributes (torch 2.13), so only
     its message shows the reason: it begins with the path of a file of gloo, or names the closed connection.
@@ -79,7 +79,7 @@ def _connection_lost(error: RuntimeError) -> bool:
 
 
 def any_process(*flags: bool) -> tuple[bool, ...]:
-    """For each flag, whether it is set in any process."""
+    """Say of each flag if it is set in any process."""
     if world_size() == 1:
         return flags
     table = torch.tensor(flags, dtype=torch.int32)

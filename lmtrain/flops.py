@@ -1,4 +1,4 @@
-"""What training a model costs: parameters, tokens, and floating-point operations counted on a real batch."""
+"""The cost of training a model: parameters, tokens, and floating-point operations counted on a real batch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.columns import CodedSentences
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device
+from truesource.lmtrain.device import kept_random_states
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.scoring import predictor
 from truesource.lmtrain.subwords import encoder_of
@@ -36,7 +37,7 @@ class ParameterCounts:
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What it takes to train one model."""
+    """The cost of training one model."""
 
     parameters: ParameterCounts
     steps: int  #: optimiser steps
@@ -86,9 +87,8 @@ def count_flops(model: nn.Module, head: str, batch: Batch) -> int:
     """
     mode, gradients = model.training, [p.grad for p in model.parameters()]
     counter = FlopCounterMode(display=False)
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     try:
-        with torch.random.fork_rng(devices=devices), _countable(), predictor(model, head) as predict:
+        with kept_random_states(), _countable(), predictor(model, head) as predict:
             model.train()
             with counter:
                 predict.loss(model, batch).backward()  # type: ignore[no-untyped-call]
@@ -118,7 +118,7 @@ def training_cost(
     *,
     seed: int,
 ) -> TrainingCost:
-    """What `truesource.lmtrain.training.train` would take with the same arguments, in one process; nothing is trained.
+    """The cost of `truesource.lmtrain.training.train` with the same arguments, in one process; nothing is trained.
 
     The FLOPs are those of one micro-batch, times micro-batches, times steps. It is one of the run's own first
     `LOOKED_AT`, the one whose number of positions is the median; the mean of theirs over its own is a factor.

@@ -92,37 +92,22 @@ class FunctionModel:
             )
         if isinstance(vocabulary, str):
             raise InputError(f"the vocabulary of {name} is one string; give a list of words", code="vocabulary")
-        self._words = None if vocabulary is None else tuple(vocabulary)
-        require_words(self._words or (), name)
-        self._columns = {word: number for number, word in enumerate(self._words or ())}
+        self.vocabulary = None if vocabulary is None else tuple(vocabulary)
+        require_words(self.vocabulary or (), name)
+        self._columns = {word: number for number, word in enumerate(self.vocabulary or ())}
         self._log_probs, self._distributions = log_probs, distributions
-        self._name, self._objective = name, objective
+        self.name, self.objective = name, objective
         self._end = int(objective == "causal")  # positions beyond the words
 
     @property
-    def name(self) -> str:
-        """What the model is called in tables."""
-        return self._name
-
-    @property
-    def objective(self) -> Objective:
-        """Whether tokens are predicted from the left context or from all others."""
-        return self._objective
-
-    @property
-    def vocabulary(self) -> tuple[str, ...] | None:
-        """The words it tells apart; None: all."""
-        return self._words
-
-    @property
     def has_distributions(self) -> bool:
-        """Whether it was given a function for them; see `truesource.generator.abilities`."""
+        """True if it was given a function for them; see `truesource.generator.interface.abilities`."""
         return self._distributions is not None
 
     @property
     def has_stepping(self) -> bool:
-        """Whether text can be drawn from it: a causal model with distributions."""
-        return self._distributions is not None and self._objective == "causal"
+        """True if text can be drawn from it: a causal model with distributions."""
+        return self._distributions is not None and self.objective == "causal"
 
     def score(self, sentences: Sentences, frame: ScoringFrame) -> TokenScores:
         """Log probability of every position that ``frame`` counts; sentences with -inf are impossible.
@@ -156,7 +141,7 @@ class FunctionModel:
         """Its tokens, for `truesource.lmtrain.decoding`: the words, ``<unk>`` and the end, numbered as columns."""
         from truesource.lmtrain.decoding.decode import Alphabet
 
-        tokens = (*(self._words or ()), "<unk>")
+        tokens = (*(self.vocabulary or ()), "<unk>")
         return Alphabet(len(tokens) + 1, len(tokens), (), None, lambda numbers: [tokens[i] for i in numbers])
 
     def stepper(self) -> PrefixStepper:
@@ -166,28 +151,28 @@ class FunctionModel:
         return PrefixStepper(self._next, self.alphabet)
 
     def _next(self, prefixes: list[list[str]]) -> FloatArray:
-        """What follows prefixes of one length, (R, V+2)."""
+        """Log probabilities of the token after prefixes of one length, (R, V+2)."""
         return np.stack([table[-1] for table in self._tables(prefixes)])
 
     def _columns_of(self, sentence: Sequence[str]) -> IntArray:
         """Column of each word; that of ``<unk>`` is the number of words."""
-        if self._words is None:
+        if self.vocabulary is None:
             return np.full(len(sentence), -1, dtype=np.int64)
         return np.array([self._columns.get(word, len(self._columns)) for word in sentence], dtype=np.int64)
 
     def _read_off(self, sentences: list[list[str]]) -> list[FloatArray]:
-        found = []
+        result = []
         for table, sentence in zip(self._tables(sentences), sentences, strict=True):
             columns = np.append(self._columns_of(sentence), [len(self._columns) + 1] * self._end)
-            found.append(table[np.arange(len(table)), columns.astype(np.int64)])
-        return found
+            result.append(table[np.arange(len(table)), columns.astype(np.int64)])
+        return result
 
     def _scored(self, sentences: list[list[str]]) -> list[FloatArray]:
         assert self._log_probs is not None
         expected = "one per word and one of the end" if self._end else "one per word"
         rows = self._called(self._log_probs, "log_probs", sentences)
         for number, (row, sentence) in enumerate(zip(rows, sentences, strict=True), start=1):
-            where = f"{self._name}.log_probs: sentence {number} ({_quoted(sentence)})"
+            where = f"{self.name}.log_probs: sentence {number} ({_quoted(sentence)})"
             if row.shape != (len(sentence) + self._end,):
                 raise InputError(
                     f"{where} has an array {shape_of(row)}, expected {len(sentence) + self._end} numbers, {expected}",
@@ -200,11 +185,11 @@ class FunctionModel:
 
     def _tables(self, sentences: list[list[str]]) -> list[FloatArray]:
         if self._distributions is None:
-            raise InputError(f"{self._name} was made without distributions", code="missing-ability")
+            raise InputError(f"{self.name} was made without distributions", code="missing-ability")
         columns = len(self._columns) + 1 + self._end
         tables = self._called(self._distributions, "distributions", sentences)
         for number, (table, sentence) in enumerate(zip(tables, sentences, strict=True), start=1):
-            where = f"{self._name}.distributions: sentence {number} ({_quoted(sentence)})"
+            where = f"{self.name}.distributions: sentence {number} ({_quoted(sentence)})"
             if table.shape != (len(sentence) + self._end, columns):
                 events = "words, <unk> and the end" if self._end else "words and <unk>"
                 raise InputError(
@@ -219,17 +204,17 @@ class FunctionModel:
     def _called(self, function: Function, what: str, sentences: list[list[str]]) -> list[FloatArray]:
         """One array of numbers per sentence."""
         source = file_of(function)
-        with code_errors(f"{self._name}.{what}", source):
-            found = list(function([list(sentence) for sentence in sentences]))
-        if len(found) != len(sentences):
+        with code_errors(f"{self.name}.{what}", source):
+            result = list(function([list(sentence) for sentence in sentences]))
+        if len(result) != len(sentences):
             raise InputError(
-                f"{self._name}.{what} returned {len(found)} arrays for {len(sentences)} sentences; it has to return"
+                f"{self.name}.{what} returned {len(result)} arrays for {len(sentences)} sentences; it has to return"
                 " one per sentence",
                 source,
                 code="not-scores",
             )
-        with code_errors(f"what {self._name}.{what} returned is not arrays of numbers: reading it", source):
-            return [real_numbers(row, f"what {self._name}.{what} returned") for row in found]
+        with code_errors(f"what {self.name}.{what} returned is not arrays of numbers: reading it", source):
+            return [real_numbers(row, f"what {self.name}.{what} returned") for row in result]
 
 
 def _quoted(sentence: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ def library_errors(problem: str, path: Path) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """What an exception says, on one line of at most 200 characters."""
+    """The message of an exception, on one line of at most 200 characters."""
     text = " ".join(str(error).split())
     said = text if text and not isinstance(error, KeyError) else f"{type(error).__name__} {text}".rstrip()
     return said if len(said) <= 200 else f"{said[:199]}…"
@@ -99,7 +99,7 @@ def no_bars() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither bars nor the library's report: what is wrong is said in one sentence here."""
+    """Silence the bars and the report of the library: what is wrong is said in one sentence here."""
     logger = logging.getLogger("transformers")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -111,7 +111,7 @@ def _quiet() -> Iterator[None]:
 
 
 def model_type_of(folder: Path) -> object:
-    """What ``config.json`` names the kind of model; None where it cannot be read."""
+    """The ``model_type`` of ``config.json``; None where it cannot be read."""
     try:
         return read_config_json(folder / "config.json").get("model_type")
     except InputError:
@@ -150,7 +150,7 @@ def load_network(
     """A network with exactly the weights of a folder, as 32-bit numbers, ready to be run.
 
     It is built without memory for its weights first, and no larger than the files of weights: see
-    `truesource.lmtrain.loading`. Weights that the configuration ties to others need not be in a file.
+    `weight_limits`. Weights that the configuration ties to others need not be in a file.
 
     Args:
         folder: with ``config.json`` and weights.
@@ -337,7 +337,9 @@ def _short(value: Any) -> str:
 def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
     """Inside the block networks are built only as far as the weights in ``folder`` can fill them.
 
-    Built are tensors without memory (on the device ``meta``, as ``from_pretrained`` does it).
+    A configuration can ask for any number of layers and any width. A network is built before its weights are read, so a
+    wrong number costs memory or time without end: building stops as soon as it is more than the files can fill. Built
+    are tensors without memory (on the device ``meta``, as ``from_pretrained`` does it).
 
     Args:
         folder: with the weights.
@@ -360,7 +362,7 @@ def weight_limits(folder: Path, config: PreTrainedConfig) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """What files of weights hold, at most."""
+    """The content of files of weights, at most."""
 
     tensors: int
     numbers: int
@@ -418,7 +420,7 @@ class _Count:
         self._take(modules=1)
 
     def _is_new(self, owner: nn.Module, name: str, value: Tensor | None) -> bool:
-        """Whether something is built here; weights that are read take the place of what was built, and are real."""
+        """Recognise what is built here; weights that are read take its place, and are real."""
         if value is None or not value.is_meta or (id(owner), name) in self._seen:
             return False
         self._seen.add((id(owner), name))

@@ -38,7 +38,7 @@ class {network}({base}):
 
 
 def auto_map(model: PreTrainedModel) -> dict[str, str] | None:
-    """Where `transformers` finds configuration and network in a folder, for ``config.json``; None: it has its own."""
+    """The classes by which `transformers` opens a folder, for ``config.json``; None: it has its own."""
     if not _travels(model):
         return None
     file = _file_of(model)
@@ -74,7 +74,7 @@ def why_code_stays(model: PreTrainedModel) -> dict[str, str]:
 
 
 def code_travels(record: dict[str, Any]) -> bool:
-    """Whether the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
+    """True if the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
     if "code_digest" in record["model"]:
         return f"{_OWN_NETWORK}.py" in record.get("files", {})
     return (Path(str(architectures.__file__)).parent / f"{record['model']['architecture']}.py").is_file()

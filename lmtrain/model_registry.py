@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truesource.generator.language_model import Objective
 from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
@@ -73,14 +73,12 @@ def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
 
 
 def completed(config: ModelConfig) -> ModelConfig:
-    """The same settings; of code of one's own, which is imported and compared with them, with its defaults and digest.
+    """Complete the settings of code of one's own by its defaults and digest: it is imported and compared with them.
 
     Raises:
         InputError: the code cannot be imported, or does not take the settings.
     """
-    from truesource.lmtrain.own import settings as factory
-
-    return factory.completed(config) if isinstance(config, OwnSettings) else config
+    return find(config).completed(config) if isinstance(config, OwnSettings) else config
 
 
 def network_architecture(name: str) -> NetworkArchitecture[Any]:
@@ -156,8 +154,8 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
             whole sentence of the published corpora. Masked models start from small random weights, as published; on
             corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
             both, smoothed and, as published, unsmoothed.
-        architecture: a name of `truesource.lmtrain.architectures.names`, or code of one's own, which has no shape
-            here.
+        architecture: a name of `truesource.lmtrain.architectures.settings.names`, or code of one's own, which has
+            no shape here.
         objective: of code of one's own; that of the others is known.
 
     Raises:

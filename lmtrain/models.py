@@ -53,11 +53,11 @@ def ready_model(code: Code) -> LanguageModel:
     Raises:
         InputError: the object is neither (code ``not-a-model``), or it raises (``code-failed``).
     """
-    found = code.object
-    if inspect.isclass(found) or not hasattr(found, "score"):
+    model = code.object
+    if inspect.isclass(model) or not hasattr(model, "score"):
         _require_no_arguments(code)
-        found = code.call()
-    return require_model(found, code.name, code.source)
+        model = code.call()
+    return require_model(model, code.name, code.source)
 
 
 def require_model(model: Any, name: str, source: Path | None = None) -> LanguageModel:

@@ -114,9 +114,9 @@ def hidden_layers(
         sums = np.cumsum([size * widths[layer] for layer in numbers])
         n = max(1, int(np.searchsorted(sums, budget, side="right")))
         some, numbers = numbers[:n], numbers[n:]
-        found = _extracted(model, text, {layer: widths[layer] for layer in some}, pooling, wanted)
+        vectors = _extracted(model, text, {layer: widths[layer] for layer in some}, pooling, wanted)
         for layer in some:
-            yield layer, _finite(found.pop(layer))
+            yield layer, _finite(vectors.pop(layer))
 
 
 def _layers_of_others(
@@ -130,21 +130,21 @@ def _layers_of_others(
     """
     source, n_words = file_of(model), sum(map(len, sentences))
     with code_errors(f"{model.name}.hidden_states", source):
-        found = model.hidden_states(sentences)
+        given = model.hidden_states(sentences)
 
     def refuse(what: str) -> InputError:
         return InputError(f"{model.name}.hidden_states {what}", source, code="not-hidden-states")
 
-    if not isinstance(found, Mapping) or not all(isinstance(layer, int) for layer in found):
+    if not isinstance(given, Mapping) or not all(isinstance(layer, int) for layer in given):
         raise refuse("has to return a dictionary from numbers of layers to arrays of vectors")
-    missing = [layer for layer in layers or () if layer not in found]
+    missing = [layer for layer in layers or () if layer not in given]
     if missing:
         raise InputError(
-            f"{model.name} has layers {', '.join(map(str, sorted(found)))}, there is no layer {missing[0]}"
+            f"{model.name} has layers {', '.join(map(str, sorted(given)))}, there is no layer {missing[0]}"
         )
-    for layer in sorted(found if layers is None else layers):
+    for layer in sorted(given if layers is None else layers):
         with code_errors(f"reading layer {layer} of {model.name}.hidden_states", source):
-            vectors = real_numbers(found[layer], f"layer {layer} of {model.name}.hidden_states", np.float32)
+            vectors = real_numbers(given[layer], f"layer {layer} of {model.name}.hidden_states", np.float32)
         if vectors.ndim != 2 or len(vectors) != n_words or not vectors.shape[1]:
             shape = "x".join(map(str, vectors.shape)) or "a single number"
             raise refuse(f"gives layer {layer} the shape {shape}, expected a row for each of the {n_words} words")
@@ -204,7 +204,7 @@ def _extracted(
     model: Network, text: _Text, widths: dict[int, int], pooling: Pooling, wanted: IntArray
 ) -> dict[int, Vectors]:
     """Vectors of the words wanted in some layers, given with their widths."""
-    found = {layer: np.empty((len(wanted), width), dtype=np.float32) for layer, width in widths.items()}
+    result = {layer: np.empty((len(wanted), width), dtype=np.float32) for layer, width in widths.items()}
     row = np.full(text.word_bounds[-1], -1)
     row[wanted] = np.arange(len(wanted))
     around = len(text.marks.before) + len(text.marks.after)
@@ -214,11 +214,11 @@ def _extracted(
             kept = row[words] >= 0
             if kept.any():
                 states, at = _states(model, text, some)
-                for layer, vectors in found.items():
+                for layer, vectors in result.items():
                     rows = states[layer].flatten(0, 1)[at].float().cpu().numpy()
                     vectors[row[words[kept]]] = _pooled(rows, text.counts[words], pooling)[kept]
             bar.advance(len(some))
-    return found
+    return result
 
 
 def _states(model: Network, text: _Text, some: IntArray) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -251,7 +251,7 @@ def _pooled(rows: Vectors, counts: IntArray, pooling: Pooling) -> Vectors:
 
 
 def _finite(rows: Vectors) -> Vectors:
-    """The same.
+    """Return the rows, all of them finite.
 
     Raises:
         InputError: a value is not finite.
@@ -276,8 +276,8 @@ class LinearProbe:
         """Log probability of each label, (N, C) nats, for vectors (N, D)."""
         logits = _standard(x, self.mean, self.scale) @ self.weight.T + self.bias
         top = logits.max(axis=1, keepdims=True)
-        found: FloatArray = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
-        return found
+        result: FloatArray = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+        return result
 
 
 def fit_linear(
@@ -324,9 +324,9 @@ def fit_linear(
 
 def _standard(x: NDArray[np.floating], mean: FloatArray, scale: FloatArray) -> FloatArray:
     """``(x - mean) / scale``, with no other copy of ``x`` than the result."""
-    found: FloatArray = np.subtract(x, mean, dtype=np.float64)
-    found /= scale
-    return found
+    result: FloatArray = np.subtract(x, mean, dtype=np.float64)
+    result /= scale
+    return result
 
 
 def _minimise(

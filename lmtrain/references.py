@@ -48,7 +48,7 @@ class Code:
     digest: str | None  #: SHA-256 of that file, as it was when it was imported
 
     def call(self, *args: Any, **settings: Any) -> Any:
-        """What the object returns, with its folder first on the search path of modules.
+        """Call the object, with its folder first on the search path of modules.
 
         Raises:
             InputError: it cannot be called (code ``not-callable``), or it raises (``code-failed``).
@@ -61,7 +61,7 @@ class Code:
 
 
 def is_code(text: str) -> bool:
-    """Whether a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
+    """True if a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
     return _CODE.fullmatch(text) is not None
 
 
@@ -88,8 +88,8 @@ def load_code(text: str, base: Path | None = None) -> Code:
             return Code(_named(module, name, source), text, source, digest)
         module = _import_module(where, text, base)
     file = _source_of(module)
-    found = _named(module, name, file or where)
-    return Code(found, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
+    target = _named(module, name, file or where)
+    return Code(target, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def code_file(text: str, base: Path | None = None) -> Path | None:
@@ -164,13 +164,13 @@ def _import_errors(source: Path) -> Iterator[None]:
 
 
 def _named(module: ModuleType, name: str, where: Path | str) -> Any:
-    found: Any = module
+    result: Any = module
     for part in name.split("."):
         try:
-            found = getattr(found, part)
+            result = getattr(result, part)
         except AttributeError:
             raise InputError(f"there is no {name!r} here; {_names_of(module)}", where, code="no-name") from None
-    return found
+    return result
 
 
 def _names_of(module: ModuleType) -> str:
@@ -229,7 +229,7 @@ def _article(kind: str) -> str:
 
 @dataclass(frozen=True)
 class ModelReference:
-    """What a reference names; nothing of it has been read or run."""
+    """The model that a reference names; nothing of it has been read or run."""
 
     text: str  #: as given
     folder: Path | None = None  #: of a trained model
@@ -238,7 +238,7 @@ class ModelReference:
 
     @property
     def ready(self) -> bool:
-        """Whether code alone gives the model."""
+        """True if code alone gives the model."""
         return self.folder is None
 
     @property
@@ -247,7 +247,7 @@ class ModelReference:
         return self.text.rpartition(":")[2] if self.folder is None else self.folder.resolve().name
 
     def at(self, folder: Path) -> ModelReference:
-        """The same architecture in another folder, such as a snapshot."""
+        """This architecture in another folder, such as a snapshot."""
         return replace(self, text=str(folder) if self.code is None else f"{self.code}@{folder}", folder=folder)
 
 
@@ -298,12 +298,12 @@ def require_there(reference: str) -> None:
 
 
 def is_own(architecture: str) -> bool:
-    """Whether the name of an architecture is code of one's own, or an entry point that names it; nothing is run."""
+    """True if the name of an architecture is code of one's own, or an entry point that names it; nothing is run."""
     return is_code(architecture) or entry_point(ARCHITECTURES, architecture) is not None
 
 
 def code_of_architecture(name: str) -> str:
-    """What an architecture of one's own is called, as code: an entry point is replaced by what it names.
+    """The name of an architecture of one's own as code: an entry point is replaced by what it names.
 
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
@@ -313,7 +313,7 @@ def code_of_architecture(name: str) -> str:
 
 
 def names_model(text: str) -> bool:
-    """Whether a text names a model where it could also name a text, a corpus or a grammar."""
+    """True if a text names a model where it could also name a text, a corpus or a grammar."""
     try:
         named = model_reference(text)
     except InputError as error:
@@ -329,12 +329,12 @@ def entry_point(group: str, name: str) -> EntryPoint | None:
     Raises:
         InputError: two packages offer it (code ``ambiguous``).
     """
-    found = {entry.value: entry for entry in entry_points(group=group, name=name)}
-    if len(found) > 1:
+    entries = {entry.value: entry for entry in entry_points(group=group, name=name)}
+    if len(entries) > 1:
         raise InputError(
-            f"installed packages offer {' and '.join(sorted(found))} as {name!r}; name one as code", code="ambiguous"
+            f"installed packages offer {' and '.join(sorted(entries))} as {name!r}; name one as code", code="ambiguous"
         )
-    return next(iter(found.values()), None)
+    return next(iter(entries.values()), None)
 
 
 def _code_and_folder(text: str) -> tuple[str, str]:

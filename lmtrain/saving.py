@@ -50,11 +50,11 @@ def save_model(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokeni
 @contextmanager
 def _auto_map(model: PreTrainedModel) -> Iterator[None]:
     """Inside the block the configuration says which code a folder that is written holds."""
-    found = auto_map(model)
-    if found is None:
+    classes = auto_map(model)
+    if classes is None:
         yield
         return
-    model.config.auto_map = found
+    model.config.auto_map = classes
     try:
         yield
     finally:
@@ -151,7 +151,7 @@ def _losses(rank: int) -> str:
 
 
 def require_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Stop where what an optimiser has loaded is not of its parameters.
+    """Stop where an optimiser has loaded a state that is not of its parameters.
 
     Raises:
         ValueError: there is nothing, or a tensor of another shape.

@@ -5,8 +5,8 @@ The output layer runs only where something is to be predicted, see `Predictor`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing
 from typing import Any
 
 import numpy as np
@@ -99,9 +99,18 @@ def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatA
     with torch.inference_mode():
         batch = to_device(batch, device)
         values = target_log_probs(predict(model, batch, **options), batch["targets"])
+    require_finite(values)
+    return values
+
+
+def require_finite(values: FloatArray) -> None:
+    """Stop where log probabilities are not finite.
+
+    Raises:
+        InputError: one is not.
+    """
     if not np.isfinite(values).all():
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
-    return values
 
 
 class Predictor:
@@ -152,11 +161,6 @@ class Predictor:
         self._handle.remove()
 
 
-@contextmanager
-def predictor(model: nn.Module, head: str) -> Iterator[Predictor]:
+def predictor(model: nn.Module, head: str) -> AbstractContextManager[Predictor]:
     """A `Predictor` that leaves the model as it was."""
-    made = Predictor(model, head)
-    try:
-        yield made
-    finally:
-        made.close()
+    return closing(Predictor(model, head))

@@ -77,7 +77,7 @@ def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError("there is no such model folder", folder)
-    found = []
+    result = []
     for path in (folder / FOLDER).glob("step-*"):
         name = _NAME.fullmatch(path.name)
         if name is None:
@@ -86,8 +86,8 @@ def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
         recorded = read_training(path).step if (path / FILE).is_file() else None
         if recorded not in (None, step):
             raise InputError(f"this snapshot is of step {recorded} by its training.json; rename its folder", path)
-        found.append((step, path))
-    return sorted(found)
+        result.append((step, path))
+    return sorted(result)
 
 
 def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
@@ -101,30 +101,30 @@ def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
             lacks files, or one that its training has made is missing; the message names the step.
     """
     folder = Path(folder)
-    found = dict(snapshots(folder))
+    kept = dict(snapshots(folder))
     if not (folder / FILE).is_file():
-        if not found:
+        if not kept:
             raise InputError(
                 "there is no trained model here; train one, finish its training, or lay out checkpoints of your own as"
                 f" {FOLDER}/step-000010, {FOLDER}/step-000020, ..., each with config.json, weights and tokenizer.json",
                 folder,
             )
-        return _whole(sorted(found.items()))
+        return _whole(sorted(kept.items()))
     record = read_training(folder)
     last, expected = _schedule_of(record, folder)
     if not expected:
         how = "train it with --set training.snapshots=log" if record.training else "an n-gram model has no steps"
         raise InputError(f"this model has no snapshots along its training: {how}", folder)
-    absent = sorted({step for step in expected if step < last} - found.keys())
+    absent = sorted({step for step in expected if step < last} - kept.keys())
     if absent:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
         raise InputError(f"the snapshot of step {absent[0]} is missing{more}; train the model again", folder / FOLDER)
-    own = [(step, path) for step, path in found.items() if step < last] + [(last, folder)]
+    own = [(step, path) for step, path in kept.items() if step < last] + [(last, folder)]
     return _whole(own, (*_FILES, FILE))
 
 
 def _whole(made: list[tuple[int, Path]], files: tuple[str, ...] = _FILES) -> list[tuple[int, Path]]:
-    """The same; each must have the ``files`` and weights.
+    """Check that each folder of ``made`` has the ``files`` and weights, and return them.
 
     Raises:
         InputError: a snapshot lacks a file.
@@ -203,24 +203,24 @@ def checkpoints_of(
     ready = require(load_model(named) if model is None else model, "snapshots", needed_by)
     source = file_of(ready)
     with code_errors(f"{ready.name}.snapshots", source):
-        found = list(ready.snapshots())
+        pairs = list(ready.snapshots())
 
     def refuse(what: str) -> InputError:
         return InputError(f"{ready.name}.snapshots {what}", source, code="not-snapshots")
 
-    if not found:
+    if not pairs:
         raise refuse("returned no snapshots")
-    if not all(isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], int) for pair in found):
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], int) for pair in pairs):
         raise refuse("has to return pairs of a step, a whole number, and a model")
-    if len({step for step, _ in found}) < len(found):
+    if len({step for step, _ in pairs}) < len(pairs):
         raise refuse("returned a step twice")
     return [
         Checkpoint(step, partial(require_model, snapshot, f"step {step} of {ready.name}", source))
-        for step, snapshot in sorted(found, key=lambda pair: pair[0])
+        for step, snapshot in sorted(pairs, key=lambda pair: pair[0])
     ]
 
 
 def has_checkpoints(reference: str | Path | ModelReference, model: LanguageModel) -> bool:
-    """Whether there are checkpoints beside the model, where they are wanted but not needed."""
+    """True if there are checkpoints beside the model, where they are wanted but not needed."""
     folder = model_reference(reference).folder
     return offers(model, "snapshots") if folder is None else (folder / FOLDER).is_dir()

@@ -111,7 +111,7 @@ def encoder_of(tokenizer: PreTrainedTokenizerFast) -> WordVocabulary | SubwordVo
 
 
 def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether a tokeniser was made here, or looks as if it was."""
+    """True if a tokeniser was made here, or looks as if it was."""
     named = (
         tokenizer.pad_token,
         tokenizer.unk_token,
@@ -124,12 +124,11 @@ def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
         return False
     backend = tokenizer.backend_tokenizer
     words = isinstance(backend.model, WordLevel) and isinstance(backend.pre_tokenizer, WhitespaceSplit)
-    earlier = isinstance(backend.decoder, decoders.Metaspace)
-    return words or (is_subword(tokenizer) and (earlier or isinstance(backend.decoder, decoders.Sequence)))
+    return words or (is_subword(tokenizer) and isinstance(backend.decoder, decoders.Sequence))
 
 
 def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether a tokeniser cuts words."""
+    """True if a tokeniser cuts words."""
     return not isinstance(tokenizer.backend_tokenizer.model, WordLevel)
 
 

@@ -59,7 +59,7 @@ class Encoder(Protocol):
 
 
 def count_words(sentences: Iterable[Sequence[str]]) -> Counter[str]:
-    """How often each word occurs.
+    """Count the words.
 
     Raises:
         InputError: there are no words, or a word contains white space or the text of a special token.
@@ -165,7 +165,7 @@ class WordVocabulary:
 
 
 def encode_rows(encoder: Encoder, sentences: CodedSentences) -> Rows:
-    """What ``encoder.encode`` makes of the sentences, as one array."""
+    """Encode sentences as ``encoder.encode`` does, into one array."""
     if isinstance(encoder, WordVocabulary):  # a token a word: translate the numbers
         numbers = np.array([encoder.ids.get(word, encoder.unk) for word in sentences.words], dtype=np.int32)
         flat, lengths = numbers[sentences.rows.flat], sentences.lengths
@@ -234,12 +234,13 @@ def whole_words(tokenizer: PreTrainedTokenizerFast, objective: Objective) -> Who
     after = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id
     if before is None or after is None or (objective == "masked" and tokenizer.mask_token_id is None):
         return None
-    found = WholeWords(tokenizer, int(before), int(after))
-    return found if found.words and all(parts_of(backend, word) == [word] for word in found.words) else None
+    vocabulary = WholeWords(tokenizer, int(before), int(after))
+    kept = vocabulary.words and all(parts_of(backend, word) == [word] for word in vocabulary.words)
+    return vocabulary if kept else None
 
 
 def parts_of(backend: object, word: str) -> list[str]:
-    """What a tokeniser looks up of a word: itself alone, unless it rewrites or cuts words."""
+    """The parts of a word that a tokeniser looks up: itself alone, unless it rewrites or cuts words."""
     normalizer, splitter = backend.normalizer, backend.pre_tokenizer  # type: ignore[attr-defined]
     text = word if normalizer is None else normalizer.normalize_str(word)
     return [text] if splitter is None else [part for part, _ in splitter.pre_tokenize_str(text)]

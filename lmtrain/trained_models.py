@@ -124,10 +124,10 @@ def shared_tokenizer(folder: str | Path, model: ModelConfig) -> PreTrainedTokeni
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError("there is no such model folder to take the tokeniser from", folder)
-    found = load_tokenizer(folder)
-    if not is_ours(found):
+    tokenizer = load_tokenizer(folder)
+    if not is_ours(tokenizer):
         raise InputError("the tokeniser was not made by truesource train; name the folder of a model that was", folder)
-    if is_subword(found) != (model.tokenizer != "word"):
-        has, asked = ("pieces", "words") if is_subword(found) else ("words", "pieces")
+    if is_subword(tokenizer) != (model.tokenizer != "word"):
+        has, asked = ("pieces", "words") if is_subword(tokenizer) else ("words", "pieces")
         raise InputError(f"the tokeniser is one of {has}, but the model asks for {asked}; set model.tokenizer", folder)
-    return with_specials(deepcopy(found.backend_tokenizer), model.objective)
+    return with_specials(deepcopy(tokenizer.backend_tokenizer), model.objective)

@@ -136,7 +136,7 @@ ModelMonitor = Callable[[TrainedModel], Mapping[str, float]]
 
 
 class Watched(Protocol):
-    """What is watched of a training run."""
+    """The parts of a training run that are watched."""
 
     config: ModelConfig
     training: TrainConfig
@@ -228,7 +228,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             self._require_finite(dev, state)
 
     def _mean_loss(self) -> float:
-        """Of the steps since the last line, and the next line begins; that of the Trainer forgets stopped calls."""
+        """Mean loss of the steps since the last line; the Trainer's own forgets stopped calls."""
         trainer = self._run.trainer
         losses, trainer.losses = trainer.losses, LossSum()
         return sum_of(losses.total) / losses.steps
@@ -302,7 +302,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
 
 
 def _has_perplexity(loss: float) -> bool:
-    """Whether exp(loss) is a number."""
+    """True if exp(loss) is a number."""
     return loss < math.log(sys.float_info.max)
 
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class SentenceSource(Protocol):
-    """What training reads of a corpus.
+    """The parts of a corpus that training reads.
 
     Where it also has ``coded(split)``, which gives the same as `CodedSentences`, that is read instead: no Python
     object a token.
@@ -210,8 +210,8 @@ def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -
 def _last_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written to its end (its state file comes last, after those of all processes)."""
     steps = [(step_of(path), path) for path in folder.glob("checkpoint-*")]
-    found = [(step, path) for step, path in steps if step is not None]
-    return max(found)[1] if found else None
+    result = [(step, path) for step, path in steps if step is not None]
+    return max(result)[1] if result else None
 
 
 @contextmanager

@@ -33,7 +33,7 @@ Seconds = Annotated[float, Field(ge=0.0)]
 
 
 class TrainingRecord(BaseModel):
-    """What is read of the record of any model folder."""
+    """The part of the record of any model folder that is read."""
 
     model_config = STRICT
 
@@ -108,7 +108,7 @@ def read_finished(folder: Path) -> FinishedRecord:
 
 
 def model_name(folder: Path) -> str:
-    """What a model is called in tables: as its record says, or as its folder where that says nothing.
+    """Name of a model in tables: as its record says, or as its folder where that says nothing.
 
     Raises:
         InputError: the record is damaged.
@@ -141,7 +141,7 @@ def read_times(folder: Path, *, remedy: str = REMEDY) -> list[TimesRow]:
 
 
 def training_seconds(folder: Path) -> float | None:
-    """How long the training of a finished model took, in all calls if it was stopped; None where nothing says so.
+    """Seconds that the training of a finished model took, in all its calls; None where nothing says so.
 
     Raises:
         InputError: the times are damaged.
@@ -182,7 +182,7 @@ def require_unchanged(folder: Path, names: Iterable[str]) -> None:
 
 
 def place_of(out: Path) -> Path:
-    """Where the model ``out`` is trained."""
+    """The folder that the model ``out`` is trained in."""
     return out.with_name(f"{out.name}{SUFFIX}")
 
 

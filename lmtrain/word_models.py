@@ -37,7 +37,7 @@ class NextTokenProbabilities(NamedTuple):
 
 
 class _TrainedModel:
-    """What both kinds share."""
+    """The common part of causal and masked models of words."""
 
     objective: Objective
     has_hidden_states = True  #: see `truesource.generator.abilities`
@@ -70,8 +70,8 @@ class _TrainedModel:
         longest = architecture.longest(model.config)
         if longest is not None and longest <= self._extra:
             raise InputError(f"config.json gives the model {longest} positions, so it can read no word")
-        self._longest = None if longest is None else longest - self._extra
-        self._name = name
+        self.longest = None if longest is None else longest - self._extra  #: words of a sentence; None: any number
+        self.name = name
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | None = None) -> Self:
@@ -94,19 +94,9 @@ class _TrainedModel:
         return cls(network, tokenizer, model_name(folder))
 
     @property
-    def name(self) -> str:
-        """What the model is called in tables."""
-        return self._name
-
-    @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
         return self.encoder.words
-
-    @property
-    def longest(self) -> int | None:
-        """The most words a sentence may have; None: any number."""
-        return self._longest
 
     def _score(
         self, sentences: Sequence[Sequence[str]], frame: ScoringFrame, score: Callable[..., TokenScores]
@@ -114,12 +104,12 @@ class _TrainedModel:
         """Score those sentences that the tokeniser can read; the others are impossible."""
         check_lengths(sentences, self.longest)
         known = [i for i, sentence in enumerate(sentences) if not self.encoder.unreadable(sentence)]
-        found = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
+        scores = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
         numbers = np.array(known, dtype=np.int32)
         return TokenScores(
-            found.log_prob,
-            numbers[found.sentence],
-            found.position,
+            scores.log_prob,
+            numbers[scores.sentence],
+            scores.position,
             np.setdiff1d(np.arange(len(sentences), dtype=np.int32), numbers),
             len(sentences),
             frame,
@@ -298,7 +288,7 @@ def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tup
 
 
 def _hidden(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-    """What the output layer is given for all positions, (W, n+1, dim), and its other arguments.
+    """The input of the output layer at all positions, (W, n+1, dim), and its other arguments.
 
     The layer itself sees the first position only, so that the logits of all never stand in memory.
     """
@@ -328,5 +318,5 @@ def _log_softmax(logits: Tensor, columns: Sequence[int]) -> FloatArray:
     exact[:, numbers == NO_TOKEN] = -torch.inf
     if bool(exact.isnan().any()):
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
-    found: FloatArray = exact.cpu().numpy()
-    return found
+    result: FloatArray = exact.cpu().numpy()
+    return result

@@ -18,7 +18,7 @@ DEFAULT = "gpt2"
 
 
 class NetworkSettings(ModelConfig):
-    """Of a network of equal layers."""
+    """Settings of a network of equal layers."""
 
     objective: ClassVar[Objective] = "causal"
     layers: int = Field(2, ge=1, description="Number of layers.")
@@ -37,7 +37,7 @@ class NetworkSettings(ModelConfig):
 
 
 class TransformerSettings(NetworkSettings):
-    """Of a transformer."""
+    """Settings of a transformer."""
 
     heads: int | None = Field(None, ge=1, description="Number of attention heads (default: 4).")
     ffn_dim: int | None = Field(None, ge=1, description="Inner width of the feed-forward layers (default: 4 * dim).")
@@ -67,12 +67,12 @@ class TransformerSettings(NetworkSettings):
         return self.max_positions
 
     def with_defaults(self) -> Self:
-        """With the heads and the inner width that are built."""
+        """Fill in the heads and the inner width that are built."""
         return self.model_copy(update={"heads": self.n_heads, "ffn_dim": self.inner})
 
 
 class EncoderSettings(TransformerSettings):
-    """Of a masked transformer."""
+    """Settings of a masked transformer."""
 
     objective: ClassVar[Objective] = "masked"
     local_start: bool = Field(
@@ -115,7 +115,7 @@ class LlamaSettings(TransformerSettings):
         return self.kv_heads or self.n_heads
 
     def with_defaults(self) -> Self:
-        """Also with the heads of keys and values that are built."""
+        """Fill in the heads of keys and values too."""
         return super().with_defaults().model_copy(update={"kv_heads": self.n_kv_heads})
 
 

@@ -38,7 +38,7 @@ class Alphabet:
 
     @classmethod
     def of_words(cls, vocabulary: WordVocabulary, size: int, longest: int | None) -> Alphabet:
-        """Of a model whose tokens are words; ``size`` is how many tokens it emits."""
+        """The alphabet of a model whose tokens are words; ``size`` is the number of tokens that it emits."""
         v = vocabulary
         sayable = {*v.word_ids.tolist(), v.unk, v.eos}
         never = tuple(i for i in range(size) if i not in sayable)
@@ -50,7 +50,7 @@ class StepwiseModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model is called in tables."""
+        """Name of the model in tables."""
 
     @property
     def alphabet(self) -> Alphabet:

@@ -35,7 +35,7 @@ def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str,
 
 @with_config(STRICT)
 class SamplingCall(TypedDict):
-    """What was asked for."""
+    """The call that the samples were made by."""
 
     sentences: Positive
     seed: Annotated[int, Field(ge=0)]
@@ -55,7 +55,7 @@ class ModelOfSamples(TypedDict):
 
 @with_config(STRICT)
 class Counts(TypedDict):
-    """Of a shard or of all."""
+    """Counts of a shard or of all of them."""
 
     sentences: Positive
     tokens: Count
@@ -67,7 +67,7 @@ class Counts(TypedDict):
 
 @with_config(STRICT)
 class SampleShardEntry(Counts):
-    """One file."""
+    """Counts and digest of one file."""
 
     file: FileName
     bytes: Count
@@ -76,7 +76,7 @@ class SampleShardEntry(Counts):
 
 @with_config(STRICT)
 class _SamplesHead(TypedDict):
-    """What records of all versions have."""
+    """The head of a record, by which its version is known."""
 
     format: Literal["truesource samples"]
     format_version: int
@@ -96,7 +96,7 @@ class SamplesRecord(_SamplesHead):
 
 
 def is_sample_folder(path: str | Path) -> bool:
-    """Whether ``path`` holds sentences drawn from a model, and not a corpus or something else."""
+    """Tell a folder of sentences drawn from a model from a corpus or something else."""
     try:
         record: Any = read_record(Path(path) / "record.json", Any, remedy=_REMEDY)
     except InputError:
@@ -135,7 +135,7 @@ class SampleFolder:
 
     @property
     def decoding(self) -> Decoding:
-        """How they were drawn."""
+        """The way that they were drawn."""
         return Decoding.from_record(self.record["call"]["decoding"])
 
     @property
@@ -145,12 +145,12 @@ class SampleFolder:
 
     @property
     def n_sentences(self) -> int:
-        """How many sentences."""
+        """Number of sentences."""
         return int(self.record["counts"]["sentences"])
 
     @property
     def n_finished(self) -> int:
-        """How many of them the model ended itself; the others were cut after ``decoding.max_tokens`` tokens."""
+        """Number of those that the model ended itself; the others were cut after ``decoding.max_tokens`` tokens."""
         return int(self.record["counts"]["finished"])
 
     def verify(self) -> None:
@@ -165,11 +165,11 @@ class SampleFolder:
 
     def sentences(self, *, cut: bool = True) -> list[list[str]]:
         """The words of every sentence; ``cut``: also those that the model did not end."""
-        found = []
+        result = []
         for table in self._tables("text", "finished"):
             columns = (table.column(name).to_pylist() for name in ("text", "finished"))
-            found += [text.split() for text, finished in zip(*columns, strict=True) if cut or finished]
-        return found
+            result += [text.split() for text, finished in zip(*columns, strict=True) if cut or finished]
+        return result
 
     def finished(self) -> BoolArray:
         """(n,) whether the model ended the sentence itself."""

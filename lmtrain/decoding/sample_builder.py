@@ -118,8 +118,8 @@ def make_samples(
 
 def _about(named: ModelReference, license: str | None) -> dict[str, str]:  # noqa: A002
     """Licence and language of the samples, as far as they are known."""
-    found = read_about(named.folder) if named.folder is not None else {}
-    return found if license is None else {**found, "license": license}
+    result = read_about(named.folder) if named.folder is not None else {}
+    return result if license is None else {**result, "license": license}
 
 
 def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: int) -> None:
@@ -153,7 +153,7 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class _Drawing:
-    """What every shard is drawn with; a `truesource.generator.corpus_builder.Writer`."""
+    """The arguments that every shard is drawn with; a `truesource.generator.resumable.Writer`."""
 
     model: ModelReference
     digest: str  #: of the model
@@ -198,7 +198,7 @@ class _Drawing:
         return entry
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its file is still what was written."""
+        """The record of a shard, if its file is still the one that was written."""
         try:
             entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
@@ -288,8 +288,8 @@ class CheckedStepper:
                 (``not-log-probabilities``) or complex (``complex``), or the stepper raises (``code-failed``).
         """
         with code_errors(f"{self._what}().start", self._file):
-            found = torch.as_tensor(self._stepper.start(n))
-        return self._checked(found, n)
+            result = torch.as_tensor(self._stepper.start(n))
+        return self._checked(result, n)
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
         """Go on with some rows, each one token longer; see `Stepper.extend`.
@@ -298,29 +298,29 @@ class CheckedStepper:
             InputError: as `start`.
         """
         with code_errors(f"{self._what}().extend", self._file):
-            found = torch.as_tensor(self._stepper.extend(parents, tokens))
-        return self._checked(found, len(tokens))
+            result = torch.as_tensor(self._stepper.extend(parents, tokens))
+        return self._checked(result, len(tokens))
 
-    def _checked(self, found: Tensor, n: int) -> Tensor:
-        if tuple(found.shape) != (n, self._size):
-            shape = "x".join(map(str, found.shape)) or "of a single number"
+    def _checked(self, log_prob: Tensor, n: int) -> Tensor:
+        if tuple(log_prob.shape) != (n, self._size):
+            shape = "x".join(map(str, log_prob.shape)) or "of a single number"
             raise InputError(
                 f"{self._what} gives an array {shape}, expected {n}x{self._size}: the rows by the alphabet",
                 self._file,
                 code="not-distributions",
             )
-        if found.is_complex():
+        if log_prob.is_complex():
             raise InputError(f"{self._what} is complex; give real numbers", self._file, code="complex")
-        found = found.double()
-        require_log_probability(found.max().item(), self._what)
-        total = found.exp().sum(dim=1).max().item()
+        log_prob = log_prob.double()
+        require_log_probability(log_prob.max().item(), self._what)
+        total = log_prob.exp().sum(dim=1).max().item()
         if total > 1.0 + ROUNDING:
             raise InputError(
                 f"{self._what}: the probabilities of a row sum to {total:.6g}, more than 1; subtract the logsumexp",
                 self._file,
                 code="not-log-probabilities",
             )
-        return found
+        return log_prob
 
 
 def corpus_condition(model: Path) -> dict[str, str]:

@@ -37,14 +37,14 @@ class Stepper(Protocol):
 
 
 class Next(NamedTuple):
-    """What may come next after each of R rows."""
+    """The law of the next token after each of R rows."""
 
     log_p: Tensor  #: (R, K) float64, nats; -inf for tokens that never come; exp sums to 1
     log_kept: Tensor  #: (R,) log of the model's probability that it is none of those; add it for the model's own value
 
 
 class Hypothesis(NamedTuple):
-    """One sentence, as a scheme found it."""
+    """A sentence that a scheme found."""
 
     tokens: list[int]  #: without ``<eos>``
     finished: bool  #: whether it ended; otherwise it was cut
@@ -111,7 +111,7 @@ PART = 512  #: of a large vocabulary, so many tokens are sorted first; more only
 
 
 def next_law(log_p: Tensor, decoding: Decoding) -> Tensor:
-    """What a sampling scheme draws the next token from.
+    """The law that a sampling scheme draws the next token from.
 
     Args:
         log_p: (R, K) log probabilities of each row, nats; -inf for none.
@@ -240,7 +240,7 @@ def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]
     """
     k, most, penalty = decoding.width, decoding.most, decoding.length_penalty or 0.0
     sampled = decoding.scheme == "beam_sampling_hf"
-    found: list[list[Hypothesis]] = [[] for _ in range(n)]
+    result: list[list[Hypothesis]] = [[] for _ in range(n)]
     after = walk.start(n)
     device = walk.device
     beams = torch.arange(n, device=device)  # (B,) those still at work
@@ -265,7 +265,7 @@ def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]
             finished = bool(ended[b, c])
             value = (log_prob if finished else before)[b, c].item()
             tokens = text[b, parent[b, c]].tolist()
-            here = found[numbers[b]]
+            here = result[numbers[b]]
             here.append(Hypothesis(tokens, finished, value, scores[b, c].item() / float(t + 1) ** penalty))
             here.sort(key=lambda h: -h.score)
             del here[k:]
@@ -275,7 +275,7 @@ def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]
         log_p, best = log_p[:, :k], best[:, :k]
         parent, token, log_prob = parent.gather(1, best), token.gather(1, best), log_prob.gather(1, best)
         hopeful = log_p[:, 0] / float(t + 1) ** penalty
-        worst = [found[b][-1].score if len(found[b]) == k else -torch.inf for b in numbers]
+        worst = [result[b][-1].score if len(result[b]) == k else -torch.inf for b in numbers]
         going = (hopeful > torch.tensor(worst, dtype=torch.float64, device=device)).nonzero()[:, 0]
         if not len(going):
             break
@@ -286,11 +286,11 @@ def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]
         beams, log_p, log_prob, token = beams[going], log_p[going], log_prob[going], token[going]
         slots = (log_p.flatten() > -torch.inf).nonzero()[:, 0]
         after = walk.extend(parents[slots], token.flatten()[slots])
-    return found
+    return result
 
 
 def _candidates(scores: Tensor, most: int, n_tokens: int, drawn_by: Walk | None) -> tuple[Tensor, Tensor, Tensor]:
-    """At most so many pairs of hypothesis and token from ``scores`` (B, k * K): their scores, hypotheses and tokens.
+    """Choose at most ``most`` pairs of hypothesis and token from ``scores`` (B, k * K): scores, hypotheses, tokens.
 
     The best in order; or, with a walk, drawn without replacement in proportion to exp(score), in the order drawn: the
     largest scores after adding a Gumbel number to each (Vieira 2014; Kool et al. 2019). (B, most) each; a score of
@@ -311,7 +311,7 @@ def beam_sampling(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesi
     a beam may end with fewer than k hypotheses.
     """
     k, most, penalty = decoding.width, decoding.most, decoding.length_penalty or 0.0
-    found: list[list[Hypothesis]] = [[] for _ in range(n)]
+    result: list[list[Hypothesis]] = [[] for _ in range(n)]
     after = walk.start(n)
     device = walk.device
     rows = torch.arange(n, device=device)  # the beam that each row belongs to
@@ -338,8 +338,8 @@ def beam_sampling(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesi
         scored = (log_p[leaving] / float(t + 1) ** penalty).tolist()
         columns = (rows[leaving].tolist(), text[leaving].tolist(), ended[leaving].tolist(), values, scored)
         for row, tokens, finished, value, score in zip(*columns, strict=True):
-            found[row].append(Hypothesis(tokens, finished, value, score))
-        n_found = torch.tensor([len(hypotheses) for hypotheses in found], device=device)
+            result[row].append(Hypothesis(tokens, finished, value, score))
+        n_found = torch.tensor([len(hypotheses) for hypotheses in result], device=device)
         going = (~ended & (n_found[rows] < k)).nonzero()[:, 0]
         if t == most or not len(going):
             break
@@ -347,7 +347,7 @@ def beam_sampling(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesi
         rows, log_p, log_prob = rows[going], log_p[going], log_prob[going]
         text = torch.cat([text[going], token[:, None]], dim=1)
         after = walk.extend(parent, token)
-    return [sorted(hypotheses, key=lambda h: -h.score)[:k] for hypotheses in found]
+    return [sorted(hypotheses, key=lambda h: -h.score)[:k] for hypotheses in result]
 
 
 def _best(scores: Tensor, rows: Tensor, n: int, k: int) -> tuple[Tensor, Tensor]:

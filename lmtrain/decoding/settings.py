@@ -1,4 +1,4 @@
-"""How text is sampled from a model: one object with everything that could change its distribution."""
+"""Settings of sampling text from a model: one object with everything that could change its distribution."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Decoding(Settings):
         return self.max_tokens
 
     def within(self, longest: int | None) -> Decoding:
-        """The same with ``max_tokens`` set for a model that takes ``longest`` words, or any number (None).
+        """Set ``max_tokens`` for a model that takes ``longest`` words, or any number (None).
 
         Raises:
             InputError: ``max_tokens`` is more than the model takes.

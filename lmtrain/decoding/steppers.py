@@ -18,7 +18,7 @@ from truesource.lmtrain.loading import token_count
 
 @torch.inference_mode()
 def cache_of_one_token(model: PreTrainedModel) -> Any | None:
-    """What a network returns to be given back with the tokens that follow, after one token.
+    """The cache that a network returns after one token, to be given back with the tokens that follow.
 
     None: it returns nothing of the kind. It may keep something within itself (RecurrentGemma) or under another name
     (Mamba), or nothing at all.
@@ -59,8 +59,8 @@ class PrefixStepper:
 
     def _next(self) -> Tensor:
         different, place = np.unique(self._rows.numpy(), axis=0, return_inverse=True)
-        found = self._following([self._alphabet.spell(row) for row in different.tolist()])
-        return torch.from_numpy(np.asarray(found, dtype=np.float64)[place.reshape(-1)])
+        result = self._following([self._alphabet.spell(row) for row in different.tolist()])
+        return torch.from_numpy(np.asarray(result, dtype=np.float64)[place.reshape(-1)])
 
 
 class NetworkStepper:

@@ -57,7 +57,7 @@ class OwnArchitecture(NetworkArchitecture[OwnSettings]):
 
     @property
     def objective(self) -> Objective:
-        """What it predicts from."""
+        """The direction that it predicts in."""
         return self.predicts
 
 
@@ -89,7 +89,7 @@ def try_out(settings: OwnSettings) -> None:
 
 
 def network_of_code(factory: Factory, settings: OwnSettings, size: int, special: dict[str, Any]) -> OwnNetwork:
-    """What the code makes, as a network on the GPU if there is one.
+    """The module that the code makes, as a network on the GPU if there is one.
 
     Args:
         factory: the code.
@@ -148,7 +148,7 @@ def _longest(config: OwnConfig) -> int | None:
 
 
 class OwnRecord(BaseModel):
-    """What is read of ``config.json``."""
+    """The part of ``config.json`` that is read."""
 
     model_config = STRICT
 
@@ -201,7 +201,7 @@ def load_own(folder: Path, code: Code, *, device: str | None = None) -> tuple[Ow
 
 
 def code_of(folder: Path) -> str:
-    """What the code of a trained folder was called, for messages; it is not run."""
+    """The name of the code of a trained folder, for messages; it is not run."""
     named = read_config_json(folder / "config.json").get("code")
     return named if isinstance(named, str) and named else "file.py:name"
 
@@ -415,7 +415,7 @@ def _others(ids: Tensor, size: int) -> Tensor:
 
 
 def _equal(network: OwnNetwork, one: Tensor, other: Tensor) -> bool:
-    """Whether logits are equal up to rounding in the least exact type of the weights."""
+    """Compare logits up to rounding in the least exact type of the weights."""
     spread = float((other - other.mean(dim=-1, keepdim=True)).abs().max())
     exactness = [torch.finfo(p.dtype).eps for p in network.parameters() if p.is_floating_point() or p.is_complex()]
     limit = max(TOLERANCE, *(16 * eps for eps in exactness))

@@ -62,7 +62,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         self.post_init()
 
     def init_weights(self) -> None:
-        """Nothing: the code has set them."""
+        """Do nothing: the code has set them."""
 
     def get_input_embeddings(self) -> None:
         """None is known."""
@@ -72,12 +72,12 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
 
     @property
     def code(self) -> str:
-        """What the person called the code."""
+        """The name that the person gave the code."""
         return str(self.config.code)
 
     @property
     def can_step(self) -> bool:
-        """Whether it goes on with a text without reading it again."""
+        """True if it goes on with a text without reading it again."""
         return self.config.objective == "causal" and callable(getattr(self.module, "step", None))
 
     def forward(
@@ -163,7 +163,7 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
         self._fixed = True
         sizes: list[list[Any]] = []
         state: Any = None
-        found = []
+        stepped = []
         rows = torch.tensor([2, 0, 0, 1], device=self.device)
         for place in range(ids.shape[1]):
             if place == 2:
@@ -172,10 +172,10 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
             output = self._step(ids[:, place : place + 1], state)
             state = output.past_key_values
             sizes.append([tensor.shape[1:] for tensor in state.tensors])
-            found.append(output.logits[:, 0])
+            stepped.append(output.logits[:, 0])
         expected = self.forward(ids).logits
         limit = TOLERANCE * max(1.0, float(expected.abs().max()))
-        for place, logits in enumerate(found):
+        for place, logits in enumerate(stepped):
             wanted = expected[:, place] if place >= 2 else None
             difference = 0.0 if wanted is None else float((logits - wanted).abs().max())
             if not difference <= limit:
@@ -260,10 +260,10 @@ def _why_not(root: str, folder: Path) -> str | None:
         return _HIDDEN["__import__"]
     if root in sys.builtin_module_names:
         return None
-    found = PathFinder.find_spec(root, [str(folder), *sys.path])
-    if found is None:  # not here either, so the code does without it
+    spec = PathFinder.find_spec(root, [str(folder), *sys.path])
+    if spec is None:  # not here either, so the code does without it
         return None
-    places = [found.origin] if found.origin else [*(found.submodule_search_locations or ())]
+    places = [spec.origin] if spec.origin else [*(spec.submodule_search_locations or ())]
     if any(_INSTALLED.intersection(Path(place).parts) for place in places):
         return None
     beside = any(folder in [*Path(place).resolve().parents][:2] for place in places)  # root.py, root/__init__.py
@@ -294,7 +294,7 @@ def tensors_of(state: Any) -> list[Tensor]:
 
 
 def nest_like(state: Any, tensors: Sequence[Tensor]) -> Any:
-    """The same nest as ``state`` with other tensors in it."""
+    """Build a nest like ``state`` with other tensors in it."""
     remaining = iter(tensors)
 
     def filled(part: Any) -> Any:

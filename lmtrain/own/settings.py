@@ -37,7 +37,7 @@ class OwnSettings(ModelConfig):
     """A model whose architecture is code that a person names.
 
     All keys that are no fields are settings of the code, in the same flat mapping. Nothing is imported or run to make
-    these; `truesource.lmtrain.own.settings.completed` compares them with the code.
+    these; `Factory.completed` compares them with the code.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -59,7 +59,7 @@ class OwnSettings(ModelConfig):
     @model_validator(mode="before")
     @classmethod
     def _leave_out_settings_of_others(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """None is left out: a key that a built-in architecture has too is a setting of the code."""
+        """Leave none out: a key that a built-in architecture has too is a setting of the code."""
         return values
 
     @model_validator(mode="after")
@@ -133,7 +133,7 @@ class Factory:
 
     @property
     def objective(self) -> Objective | None:
-        """What the code says that it predicts from; None: nothing, or nothing that there is."""
+        """The objective that the code states; None: none, or none that there is."""
         stated = getattr(self.code.object, "objective", None)
         return next((known for known in get_args(Objective) if known == stated), None)
 
@@ -179,7 +179,7 @@ class Factory:
         return OwnSettings(**values)
 
     def arguments(self, settings: OwnSettings) -> dict[str, Any]:
-        """What the code is called with: the settings that differ from its own defaults."""
+        """The arguments of the code: the settings that differ from its own defaults."""
         ours = {name: getattr(settings, name) for name in OURS if name in self.parameters}
         return changed_settings(self.parameters, {**settings.settings, **ours})
 
@@ -213,15 +213,6 @@ def code_for(settings: OwnSettings) -> Code:
         InputError: see `truesource.lmtrain.references.load_code`.
     """
     return load_code(code_of_architecture(settings.architecture), settings.code_base)
-
-
-def completed(settings: OwnSettings) -> OwnSettings:
-    """Settings compared with the code that they name, its defaults and its digest among them; this imports the code.
-
-    Raises:
-        InputError: see `find` and `Factory.completed`.
-    """
-    return find(settings).completed(settings)
 
 
 def _error(code: Code, problem: str, kind: str) -> InputError:

@@ -17,13 +17,13 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.decoding.steppers import cache_of_one_token, without_cache
 from truesource.lmtrain.loading import token_count
 from truesource.lmtrain.pieces.scoring import check_beginning, check_length
 from truesource.lmtrain.pieces.words import Marks
+from truesource.lmtrain.scoring import require_finite
 
 NUMBERS = 2**27  #: approximate maximum of keys, values or states (in numbers) that are gathered for one call
 TOGETHER = 2**22  #: logits that `NetworkScorer.log_any` adds up at once
@@ -171,10 +171,9 @@ class _Context:
         self.row = -1  #: of the logits
 
 
-def _finite(found: torch.Tensor) -> FloatArray:
-    values: FloatArray = found.cpu().numpy()
-    if not np.isfinite(values).all():
-        raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
+def _finite(tensor: torch.Tensor) -> FloatArray:
+    values: FloatArray = tensor.cpu().numpy()
+    require_finite(values)
     return values
 
 
@@ -184,25 +183,25 @@ def _held(context: _Context) -> IntArray:
 
 
 def _with_unread(contexts: Iterable[_Context]) -> list[_Context]:
-    """Some contexts and those before them, back to the first that has been read."""
-    found: dict[_Context, None] = {}
+    """The contexts and those before them, back to the first that has been read."""
+    result: dict[_Context, None] = {}
     for context in contexts:
         at: _Context | None = context
-        while at is not None and at not in found:
-            found[at] = None
+        while at is not None and at not in result:
+            result[at] = None
             at = at.parent
-    return [*found]
+    return [*result]
 
 
 class Memory(Protocol):
-    """What a network keeps of texts."""
+    """The memory that a network keeps of texts."""
 
     def cost(self, lengths: IntArray) -> IntArray:
         """(R,) of reading one more token of texts of these lengths, the same unit as ``budget``."""
 
     @property
     def budget(self) -> int:
-        """How much one call may cost, rows times the dearest."""
+        """Maximum cost of a call, rows times the dearest."""
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """Read one more token of R texts.
@@ -263,27 +262,38 @@ class Store:
             self._tensors[i][: len(rows)] = tensor.index_select(0, rows)
 
 
-class KeyValues:
-    """Of a transformer: keys and values of each token, once, however many texts go on from it.
+class _StoreMemory:
+    """Memory that is rows of a `Store`."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self._store = Store()
+        self._size = 1  #: numbers that are kept of a token, or of a text
+
+    @property
+    def budget(self) -> int:
+        """Numbers that are gathered."""
+        return NUMBERS
+
+    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
+        """See `Memory.compact`."""
+        return self._store.compact(held)
+
+
+class KeyValues(_StoreMemory):
+    """Memory of a transformer: keys and values of each token, once, however many texts go on from it.
 
     The rows of one call may be of different lengths: shorter ones are padded on the left, with a mask and with
     position numbers. That serves wherever positions enter by number or by distance; see `reads_padded`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        self._model = model
+        super().__init__(model)
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
-        self._store = Store()
-        self._size = 1
 
     def cost(self, lengths: IntArray) -> IntArray:
         """Numbers of keys and values gathered."""
         return (lengths + 1) * self._size
-
-    @property
-    def budget(self) -> int:
-        """Of them."""
-        return NUMBERS
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
@@ -312,37 +322,26 @@ class KeyValues:
 
     def _gather(self, table: Tensor) -> DynamicCache:
         """A cache of the rows ``table`` (R, L) of the store."""
-        found = [x.index_select(0, table.flatten()).unflatten(0, table.shape).transpose(1, 2) for x in self._store]
+        rows = [x.index_select(0, table.flatten()).unflatten(0, table.shape).transpose(1, 2) for x in self._store]
         cache = DynamicCache()
-        for keys, values in zip(found[::2], found[1::2], strict=True):
+        for keys, values in zip(rows[::2], rows[1::2], strict=True):
             layer = DynamicLayer()
             layer.dtype, layer.device = keys.dtype, keys.device
             layer.keys, layer.values, layer.is_initialized = keys, values, True
             cache.layers.append(layer)
         return cache
 
-    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
-        """See `Memory.compact`."""
-        return self._store.compact(held)
 
-
-class FixedStates:
-    """Of a recurrent or convolutional network: `RecurrentStates` of one size however long the text."""
+class FixedStates(_StoreMemory):
+    """Memory of a recurrent or convolutional network: `RecurrentStates` of one size however long the text."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        self._model = model
-        self._store = Store()
+        super().__init__(model)
         self._dim = 0
-        self._size = 1
 
     def cost(self, lengths: IntArray) -> IntArray:
         """Numbers of states gathered."""
         return np.full(len(lengths), self._size)
-
-    @property
-    def budget(self) -> int:
-        """Of them."""
-        return NUMBERS
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`; either all texts or none are at their beginning."""
@@ -361,13 +360,9 @@ class FixedStates:
         self._size = sum(x[0].numel() for x in last)
         return output.logits[:, -1], [*self._store.append(last)[:, None]], len(tokens)
 
-    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
-        """See `Memory.compact`."""
-        return self._store.compact(held)
-
 
 class WholeTexts:
-    """Of any other network: the tokens, which are all read again at every step."""
+    """Memory of any other network: the tokens, which are all read again at every step."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -378,7 +373,7 @@ class WholeTexts:
 
     @property
     def budget(self) -> int:
-        """Of them, such that their logits fit in memory."""
+        """Tokens, such that their logits fit in memory."""
         return max(256, NUMBERS // token_count(self._model) // 8)
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
@@ -397,7 +392,7 @@ class WholeTexts:
 
 @torch.inference_mode()
 def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
-    """How a network remembers, found by running it at a few tokens."""
+    """The kind of memory of a network, found by running it at a few tokens."""
     kept = cache_of_one_token(model)
     if isinstance(kept, RecurrentStates):
         return FixedStates
@@ -408,7 +403,7 @@ def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | t
 
 @torch.inference_mode()
 def reads_padded(model: PreTrainedModel) -> bool:
-    """Whether a transformer reads texts of different lengths together as it reads each alone."""
+    """True if a transformer reads texts of different lengths together as it reads each alone."""
     size = token_count(model)
     pad = getattr(model.config, "pad_token_id", None)
     a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]
@@ -420,6 +415,6 @@ def reads_padded(model: PreTrainedModel) -> bool:
         for token in text[:-1]:
             _, (some,), _ = memory.read([some], np.array([token]))
         held.append(some)
-    found, _, _ = memory.read(held, np.array([text[-1] for text in texts]))
+    together, _, _ = memory.read(held, np.array([text[-1] for text in texts]))
     alone, _, _ = WholeTexts(model).read([text[:-1] for text in texts], np.array([text[-1] for text in texts]))
-    return bool((found - alone).abs().max() <= 1e-4 * alone.abs().max().clamp(min=1.0))
+    return bool((together - alone).abs().max() <= 1e-4 * alone.abs().max().clamp(min=1.0))

@@ -64,7 +64,7 @@ def read_pieces(source: Any) -> PieceTokenizer:
     Args:
         source: a fast tokeniser of ``transformers``, a ``tokenizers.Tokenizer``, a ``tokenizer.json`` file, a folder
             that holds one (read as ``transformers`` does where it has a configuration), or ``vocab.json`` with
-            ``merges.txt``, or ``vocab.txt`` (see `lmtrain.pieces.inventory`), or a SentencePiece ``.model``.
+            ``merges.txt``, or ``vocab.txt`` (see `read_plain`), or a SentencePiece ``.model``.
 
     Raises:
         InputError: there is no such file, it cannot be read, `sentencepiece` is needed and not installed, words are
@@ -72,7 +72,6 @@ def read_pieces(source: Any) -> PieceTokenizer:
     """
     if isinstance(source, str | Path):
         return _read_path(Path(source))
-
     backend = getattr(source, "backend_tokenizer", source)
     if not hasattr(backend, "to_str"):
         raise InputError(f"a {type(source).__name__} is no fast tokeniser; its pieces cannot be listed")
@@ -85,29 +84,23 @@ def _read_path(path: Path) -> PieceTokenizer:
     if not path.is_file():
         raise InputError("there is no such file; name a model folder, a tokenizer.json or a SentencePiece .model", path)
     if path.suffix == ".json":
-        return _read_json(path)
+        with _located(path):
+            return HuggingFacePieces(read_tokenizer_json(path))
     from truesource.lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
 
     return SentencePiecePieces.load(path)
 
 
 def _read_folder(folder: Path) -> PieceTokenizer:
-
-    found = read_plain(folder)
-    if found is not None:
+    plain = read_plain(folder)
+    if plain is not None:
         with _located(folder):
-            return HuggingFacePieces(*found)
+            return HuggingFacePieces(*plain)
     from truesource.lmtrain.loading import load_tokenizer  # torch
 
     tokenizer = load_tokenizer(folder)
     with _located(folder):
         return read_pieces(tokenizer)
-
-
-def _read_json(path: Path) -> PieceTokenizer:
-
-    with _located(path):
-        return HuggingFacePieces(read_tokenizer_json(path))
 
 
 @contextmanager
@@ -167,11 +160,11 @@ class HuggingFacePieces:
         spelling, marker = self._spell(text), self._marking.marker
         if not spelling.replace(marker, "") and marker not in text:
             raise InputError(f"the tokeniser keeps nothing of the text {text[:20]!r}")
-        found = self._backend.encode(text, add_special_tokens=False)
-        cut: IntArray = self._index[np.array(found.ids, dtype=np.int64)]
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        cut: IntArray = self._index[np.array(encoding.ids, dtype=np.int64)]
         unreadable = dict.fromkeys(
             text[a:b].strip() or text[a:b] or token
-            for (a, b), token, at in zip(found.offsets, found.tokens, cut.tolist(), strict=True)
+            for (a, b), token, at in zip(encoding.offsets, encoding.tokens, cut.tolist(), strict=True)
             if at < 0
         )
         if not unreadable:
@@ -181,7 +174,7 @@ class HuggingFacePieces:
         if not unreadable:
             joined = "".join(self.inventory.pieces[i] for i in cut.tolist())
             if joined != spelling:
-                unreadable = dict.fromkeys(self._added[number] for number in found.ids if number in self._added)
+                unreadable = dict.fromkeys(self._added[number] for number in encoding.ids if number in self._added)
             if joined != spelling and not unreadable:
                 raise no_joining(spelling, joined)
         return PieceText(
@@ -209,7 +202,7 @@ class HuggingFacePieces:
                 yield Entry(self._spell_piece(piece), number, score)
 
     def _fallback(self, model: dict[str, Any]) -> int:
-        """How many byte tokens it falls back on."""
+        """Number of byte tokens that it falls back on."""
         known = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
         return sum(known) if model.get("byte_fallback") else 0
 
@@ -266,7 +259,7 @@ def _settled(backend: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def _has(part: Any, kind: str) -> bool:
-    """Whether a part of a tokeniser is, or holds, one of some type."""
+    """True if a part of a tokeniser is, or holds, one of some type."""
     if isinstance(part, dict):
         return part.get("type") == kind or any(_has(value, kind) for value in part.values())
     return isinstance(part, list) and any(_has(value, kind) for value in part)
@@ -294,7 +287,7 @@ class _SpecialToken(BaseModel):
 
 
 class _Config(BaseModel):
-    """What is read of ``tokenizer_config.json``."""
+    """The part of ``tokenizer_config.json`` that is read."""
 
     model_config = STRICT
 
@@ -342,8 +335,8 @@ def read_plain(folder: Path) -> tuple[Tokenizer, list[int]] | None:
     elif (folder / "vocab.txt").is_file():
         backend = _wordpiece(folder, config)
     else:
-        found = sorted(folder.glob("*.model"))
-        hint = f"; name {found[0]} for the SentencePiece model" if found else ""
+        others = sorted(folder.glob("*.model"))
+        hint = f"; name {others[0]} for the SentencePiece model" if others else ""
         raise InputError(f"the folder has no tokenizer.json, vocab.json with merges.txt, or vocab.txt{hint}", folder)
     numbers = [backend.token_to_id(text) for text in ([] if config is None else config.special())]
     return backend, [number for number in numbers if number is not None]

@@ -1,4 +1,4 @@
-"""How a tokeniser writes white space, and the inventory of its pieces in the alphabet that it spells texts in."""
+"""White space as a tokeniser writes it, and the inventory of its pieces in the alphabet that it spells texts in."""
 
 from __future__ import annotations
 

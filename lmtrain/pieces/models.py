@@ -50,7 +50,7 @@ _NAMED = ("bos", "eos", "cls", "sep", "pad")
 
 
 class _PieceModel(OpenVocabulary):
-    """What both kinds share."""
+    """The common part of causal and masked models of pieces."""
 
     objective: Objective
     has_hidden_states = True  #: see `truesource.generator.abilities`
@@ -100,7 +100,7 @@ class CausalPieceModel(_PieceModel):
     chosen_before: str | None = None  #: the token before a text, where `around_texts` changed it
 
     def around_texts(self, *, before: str | None = None, end: bool = True) -> Self:
-        """The same model with other tokens around a text.
+        """This model with other tokens around a text.
 
         Models without a token for the beginning (Qwen, Falcon) were trained on documents one after the other, so what
         stands before a text commonly is the token that ends one: ``before="eos"``.
@@ -128,7 +128,7 @@ class CausalPieceModel(_PieceModel):
 
     @property
     def reading(self) -> str:
-        """How words are scored, for signatures: the correction, and the tokens around a text, by number."""
+        """The way that words are scored, for signatures: the correction, and the tokens around a text, by number."""
         return reading_of(self.aligner)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -170,7 +170,7 @@ class CausalPieceModel(_PieceModel):
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many tokens stand before a text and after it: 1 or 0 each."""
+        """Numbers of tokens before a text and after it: 1 or 0 each."""
         before, after, _, _ = self.aligner.marks
         return len(before), len(after)
 
@@ -223,7 +223,7 @@ class MaskedPieceModel(_PieceModel):
 
     @property
     def reading(self) -> str:
-        """How words are scored, for signatures: the variant, and the tokens around a text, by number."""
+        """The way that words are scored, for signatures: the variant, and the tokens around a text, by number."""
         before, after, _, _ = self.aligner.marks
         return f"pieces/pll-word-l2r/before={numbers(before)}/after={numbers(after)}"
 
@@ -313,7 +313,7 @@ def subword_model(
 
 
 def objective_of(config: Any, folder: Path) -> Objective:
-    """What a checkpoint was trained for, by the class that its configuration names.
+    """The objective of a checkpoint, by the class that its configuration names.
 
     Raises:
         InputError: neither to predict the next token nor masked ones.
@@ -342,7 +342,7 @@ def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> in
 
 
 def _sees_ahead(model: PreTrainedModel) -> bool:
-    """Whether the logits of a causal model change with a token further right."""
+    """True if the logits of a causal model change with a token further right."""
     size = token_count(model)
     ids = torch.arange(8, device=model.device).remainder(size)[None]
     other = ids.clone()

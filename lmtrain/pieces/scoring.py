@@ -43,7 +43,7 @@ from truesource.lmtrain.pieces.words import (
     check_piece_counts,
     first_words,
 )
-from truesource.lmtrain.scoring import batch_budget
+from truesource.lmtrain.scoring import batch_budget, require_finite
 
 #: opens a function from the model and a batch to logits (T, V) at the batch's ``positions``
 OpenPredictor = Callable[[nn.Module], AbstractContextManager[Callable[[nn.Module, Batch], torch.Tensor]]]
@@ -290,6 +290,6 @@ def log_probs_at(
             at = torch.from_numpy(np.flatnonzero(opens)).to(device)
             together = torch.logsumexp(logits[at].index_select(1, columns.to(device)), dim=1) - total[at]
             boundary[opens] = together.cpu().numpy()
-    if not (np.isfinite(values).all() and np.isfinite(boundary).all()):
-        raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
+    require_finite(values)
+    require_finite(boundary)
     return values, boundary

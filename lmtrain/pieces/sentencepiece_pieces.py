@@ -28,7 +28,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
 
 class PieceType(IntEnum):
-    """Of a piece."""
+    """Type of a piece."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -39,7 +39,7 @@ class PieceType(IntEnum):
 
 
 class Algorithm(IntEnum):
-    """Of a model."""
+    """Algorithm of a model."""
 
     UNIGRAM = 1
     BPE = 2
@@ -121,9 +121,6 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-_KINDS = (PieceType.NORMAL, PieceType.USER_DEFINED)
-
-
 class SentencePiecePieces:
     """A SentencePiece model, unigram or BPE; a `PieceTokenizer`."""
 
@@ -150,7 +147,7 @@ class SentencePiecePieces:
             (
                 Entry(spelling, number, added_score(spelling) if kind == PieceType.USER_DEFINED else score)
                 for number, (spelling, score, kind) in enumerate(model.pieces)
-                if kind in _KINDS
+                if kind in (PieceType.NORMAL, PieceType.USER_DEFINED)
             ),
             self._marking,
             byte_tokens=self._types.count(PieceType.BYTE),

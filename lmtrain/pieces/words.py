@@ -76,7 +76,7 @@ class WordAligner(Protocol):
 
     @property
     def marks(self) -> Marks:
-        """What stands around a text."""
+        """The tokens that stand around a text."""
 
     @property
     def begins(self) -> BoolArray | None:
@@ -166,8 +166,8 @@ def assemble_words(
     if frame.unk == "token":
         sums[slots.words[pieces.unreadable]] = -np.inf  # the whole sentence has no score
     stops = np.cumsum(pieces.words + 1)
-    found = [sums[b - n - 1 : b if ends else b - 1] for b, n in zip(stops, pieces.words, strict=True)]
-    return assemble_scores(found, by_sentence(pieces.unreadable, pieces), frame)
+    result = [sums[b - n - 1 : b if ends else b - 1] for b, n in zip(stops, pieces.words, strict=True)]
+    return assemble_scores(result, by_sentence(pieces.unreadable, pieces), frame)
 
 
 def check_piece_counts(pieces: Pieces, marks: int, longest: int | None) -> None:
@@ -215,12 +215,12 @@ def first_words(pieces: Pieces) -> BoolArray:
 
 
 def by_sentence(values: NDArray[Any], pieces: Pieces) -> list[NDArray[Any]]:
-    """What stands at each word (W,), sentence by sentence."""
+    """The values of the words (W,), sentence by sentence."""
     return np.split(values, np.cumsum(pieces.words)[:-1]) if len(pieces.words) else []
 
 
 class OpenVocabulary:
-    """What cannot be asked of a model of pieces."""
+    """Methods of models of words that a model of pieces refuses."""
 
     name: str
     has_distributions = False  #: see `truesource.generator.interface.abilities`
@@ -256,7 +256,7 @@ class OpenVocabulary:
 
 
 def reading_of(aligner: WordAligner) -> str:
-    """How a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
+    """The way that a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
     before, after, _, _ = aligner.marks
     corrected = "pieces" if aligner.begins is None else "pieces/bow"
     return f"{corrected}/bos={numbers(before)}/eos={numbers(after)}"
@@ -380,7 +380,7 @@ class OffsetAligner:
 
 
 def _after(decoder: Any, piece: str) -> str:
-    """What a piece adds to a text."""
+    """The text that a piece adds to another."""
     before: str = decoder.decode(["a"])
     both: str = decoder.decode(["a", piece])
     return both[len(before) :]
@@ -398,7 +398,7 @@ def _begins(backend: Tokenizer, size: int) -> BoolArray:
 
 
 def _template(tokenizer: PreTrainedTokenizerFast) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What the tokeniser itself puts before and after a text."""
+    """The tokens that the tokeniser itself puts before and after a text."""
     bare, whole = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
     for start in range(len(whole) - len(bare) + 1):
         if bare and whole[start : start + len(bare)] == bare:

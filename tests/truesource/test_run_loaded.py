@@ -153,7 +153,8 @@ def test_a_model_that_cannot_be_made_stops_the_run_before_the_grammar(tmp_path: 
 def test_a_network_too_short_for_the_corpus_stops_the_run_before_the_grammar(tmp_path: Path) -> None:
     folder = written(tmp_path, "[{name: x, load: 'own.py:short'}]")
     code = (
-        CODE + "\n\ndef short():\n    found = model()\n    found._words, found.longest = ('a',), 5\n    return found\n"
+        CODE
+        + "\n\ndef short():\n    found = model()\n    found.vocabulary, found.longest = ('a',), 5\n    return found\n"
     )
     (folder / "own.py").write_text(code, encoding="utf-8")
     with pytest.raises(InputError, match="models: x: it reads sentences of at most 5 words"):

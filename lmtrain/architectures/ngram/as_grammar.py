@@ -69,7 +69,7 @@ def as_grammar(model: NgramModel | NgramPieceModel) -> GrammarRules:
 
 
 def _names(model: NgramModel, contexts: IntArray) -> list[str]:
-    """What each context is called, such as ``after the dog``."""
+    """The name of each context, such as ``after the dog``."""
     trie, tokens = model.estimate.trie, model.encoder.tokens
     shorter = np.repeat(np.arange(len(trie.start) - 1), np.diff(trie.start)).tolist()  # of each n-gram but the first
     names: list[str] = []

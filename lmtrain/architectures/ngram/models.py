@@ -91,7 +91,7 @@ class CountedModel(ABC):
 
     @property
     def n_ngrams(self) -> int:
-        """How many different n-grams of 1 to N tokens it has counts of."""
+        """Number of different n-grams of 1 to N tokens that it has counts of."""
         return self.estimate.trie.n_ngrams
 
     @property
@@ -223,7 +223,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
 
     @property
     def reading(self) -> str:
-        """How words are scored, for signatures; see `truesource.lmtrain.pieces.models.CausalPieceModel.reading`."""
+        """The way that words are scored, see `truesource.lmtrain.pieces.models.CausalPieceModel.reading`."""
         return reading_of(self._vocabulary)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:

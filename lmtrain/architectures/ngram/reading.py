@@ -20,14 +20,14 @@ from truesource.lmtrain.architectures.ngram.trie import NgramEstimate, Stream
 
 
 class ReaderState(NamedTuple):
-    """What R texts of one length are remembered by."""
+    """The memory of R texts of one length."""
 
     node: IntArray  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
     length: IntArray  #: (R,) tokens of it
     position: int  #: tokens read, ``<bos>`` not counted
 
     def take(self, rows: IntArray) -> ReaderState:
-        """Some of the texts, in any order, any number of times."""
+        """Select texts, in any order, any number of times."""
         return ReaderState(self.node[rows], self.length[rows], self.position)
 
 
@@ -54,7 +54,7 @@ class Reader:
 
     @property
     def strict(self) -> bool:
-        """Whether nothing is expected after a context that was never seen in full."""
+        """True: nothing is expected after a context that was never seen in full."""
         return self.estimate.smoothing == "mle"
 
     @cached_property
@@ -75,10 +75,10 @@ class Reader:
         return values
 
     def contexts(self, stream: Stream) -> Int32Array:
-        """What every token but ``<bos>`` is expected from, as a number of the trie, (T - S,)."""
+        """The context of every token but ``<bos>``, as a number of the trie, (T - S,)."""
         order = self.estimate.trie.order
-        found: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
-        return found
+        result: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
+        return result
 
     def look_up(self, nodes: IntArray, tokens: NDArray[np.integer]) -> tuple[FloatArray, IntArray]:
         """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
@@ -131,7 +131,7 @@ class Reader:
         return ReaderState(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
 
     def advance(self, state: ReaderState, tokens: NDArray[np.integer]) -> ReaderState:
-        """The same texts, each one token longer; ``tokens`` (R,)."""
+        """Continue each text by one of ``tokens`` (R,)."""
         node, length = state.node.copy(), state.length.copy()
         kernels.advance(self._arrays, node, length, tokens.astype(np.int32))
         return ReaderState(node, length, state.position + 1)
@@ -200,8 +200,8 @@ def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
         others = np.maximum(mass[trie.suffix[some]] - shorter[some], 0.0)
         mass[some] += np.exp(estimate.backoff[some]) * others
     with np.errstate(divide="ignore"):
-        found: FloatArray = np.log(mass)
-    return found
+        result: FloatArray = np.log(mass)
+    return result
 
 
 class NgramStepper:
@@ -269,9 +269,9 @@ class NgramScorer:
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
         """Sum over all paths of a lattice; see `truesource.generator.interface.piece_model.LatticeScorer`."""
-        found = self._reader.sum_paths(source, first, tokens, most)
-        self._steps += found.steps
-        return found
+        result = self._reader.sum_paths(source, first, tokens, most)
+        self._steps += result.steps
+        return result
 
     def keep(self, contexts: IntArray) -> None:
         """Nothing is remembered, so nothing is forgotten."""

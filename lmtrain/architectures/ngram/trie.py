@@ -37,7 +37,7 @@ class Stream(NamedTuple):
 
     @property
     def begins(self) -> IntArray:
-        """Where each sentence begins, (S,)."""
+        """Place of the first token of each sentence, (S,)."""
         return self.ends - self.lengths - 2
 
     @property
@@ -100,7 +100,7 @@ class Trie:
 
     @property
     def n_ngrams(self) -> int:
-        """How many different n-grams of all lengths occur."""
+        """Number of different n-grams of all lengths that occur."""
         return int(np.count_nonzero(self.count))
 
     def bounds(self, length: int) -> tuple[int, int]:
@@ -167,12 +167,12 @@ def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: in
         bar.advance()
         for length in range(1, order):
             last, counts = words[-1], numbers[-1]
-            kept, found = kernels.refine(tokens, places, counts, last, length, eos, n_tokens)
+            kept, n_longer = kernels.refine(tokens, places, counts, last, length, eos, n_tokens)
             first = level[-1] + len(last)
-            if first + found > MOST_NODES:
+            if first + n_longer > MOST_NODES:
                 raise InputError(f"more than {MOST_NODES} different n-grams; lower the order or use fewer sentences")
             start = np.empty(len(last), np.int32)
-            longer = [np.empty(found, np.int32) for _ in range(3)]
+            longer = [np.empty(n_longer, np.int32) for _ in range(3)]
             kernels.extend(tokens, places[:kept], counts, last, length, eos, first, node, start, *longer)
             for table, row in zip((words, numbers, suffixes), longer, strict=True):
                 table.append(row)
@@ -186,7 +186,7 @@ def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: in
 
 
 def _joined(table: list[Int32Array]) -> Int32Array:
-    """One array; the parts are let go."""
+    """Join the parts to one array and let them go."""
     array = np.concatenate(table)
     table.clear()
     return array

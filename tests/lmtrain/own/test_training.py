@@ -18,13 +18,13 @@ from walked_texts import walked
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain import probing as hidden_states
 from truesource.lmtrain.flops import training_cost
 from truesource.lmtrain.model_registry import completed, model_settings, preset
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.own.network import OwnNetwork
 from truesource.lmtrain.pieces.incremental_scorer import FixedStates, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.probing import hidden_states
 from truesource.lmtrain.word_models import MaskedModel
 
 CODE = '''

@@ -90,7 +90,7 @@ def refine(
         widest = max(widest, counts[r])
     follows = np.empty(widest, dtype=np.int32)
     other_tokens, other_places = np.empty_like(follows), np.empty_like(follows)
-    begin = kept = found = 0
+    begin = kept = n_longer = 0
     for r in range(len(counts)):
         n = counts[r]
         if last[r] == end:
@@ -98,7 +98,7 @@ def refine(
             continue
         if n == 1:
             places[kept] = places[begin]
-            found += 1
+            n_longer += 1
         elif n > 1:
             row = places[kept:]
             for i in range(n):
@@ -107,10 +107,10 @@ def refine(
             _sort(follows, row, n, other_tokens, other_places, n_tokens - 1)
             for i in range(n):
                 if i == 0 or follows[i] != follows[i - 1]:
-                    found += 1
+                    n_longer += 1
         begin += n
         kept += n
-    return kept, found
+    return kept, n_longer
 
 
 @kernel
@@ -144,10 +144,10 @@ def extend(
         child_count: (F,) int32, to be filled: how often it occurs.
         child_suffix: (F,) int32, to be filled: the number of the n-gram that is left without its first token.
     """
-    found = -1
+    child = -1
     at = 0
     for r in range(len(counts)):
-        child_start[r] = first + found + 1
+        child_start[r] = first + child + 1
         if last[r] == end:
             continue
         before = -1
@@ -155,11 +155,11 @@ def extend(
             token = tokens[places[i] + length]
             if token != before:
                 before = token
-                found += 1
-                child_word[found] = token
-                child_count[found] = 0
-                child_suffix[found] = node[places[i] + 1]
-            child_count[found] += 1
+                child += 1
+                child_word[child] = token
+                child_count[child] = 0
+                child_suffix[child] = node[places[i] + 1]
+            child_count[child] += 1
         at += counts[r]
     at = 0
     for c in range(len(child_count)):
@@ -170,7 +170,7 @@ def extend(
 
 @kernel
 def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Array:
-    """How many different tokens stand before each n-gram, (G,) int32.
+    """Number of different tokens before each n-gram, (G,) int32.
 
     An n-gram of the greatest length (``first_longest`` on), or at the beginning of a sentence, where nothing stands
     before it, keeps its own ``count`` (G,).
@@ -187,12 +187,12 @@ def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Arra
 
 @kernel
 def counts_of_counts(count: Array) -> Array:
-    """How many of ``count`` are 1, 2, 3 and 4, (4,) int64."""
-    found = np.zeros(4, dtype=np.int64)
+    """Numbers of entries of ``count`` that are 1, 2, 3 and 4, (4,) int64."""
+    result = np.zeros(4, dtype=np.int64)
     for c in count:
         if 1 <= c <= 4:
-            found[c - 1] += 1
-    return found
+            result[c - 1] += 1
+    return result
 
 
 @kernel
@@ -258,11 +258,11 @@ def start_range(start: Array, level: Array, node: int) -> Array:
     ``node`` is an n-gram of length 1; the rows of lengths 0 and 1 are empty and itself.
     """
     n_levels = len(level) - 1
-    found = np.zeros((n_levels + 1, 2), dtype=np.int64)
-    found[1, 0], found[1, 1] = node, node + 1
+    result = np.zeros((n_levels + 1, 2), dtype=np.int64)
+    result[1, 0], result[1, 1] = node, node + 1
     for k in range(1, n_levels):
-        found[k + 1, 0], found[k + 1, 1] = start[found[k, 0]], start[found[k, 1]]
-    return found
+        result[k + 1, 0], result[k + 1, 1] = start[result[k, 0]], start[result[k, 1]]
+    return result
 
 
 @kernel

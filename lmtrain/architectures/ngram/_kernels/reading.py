@@ -72,7 +72,7 @@ def score(
     Returns:
         (T - S,), nats.
     """
-    found = np.empty(len(tokens) - len(ends))
+    result = np.empty(len(tokens) - len(ends))
     at = begin = 0
     for s in range(len(ends)):
         node = 1 + tokens[begin] if order > 1 else 0
@@ -80,10 +80,10 @@ def score(
         for i in range(begin + 1, ends[s]):
             seen = length == min(order - 1, i - begin)
             value, node, length = _step(trie, node, length, tokens[i])
-            found[at] = value if seen or not strict else -np.inf
+            result[at] = value if seen or not strict else -np.inf
             at += 1
         begin = ends[s]
-    return found
+    return result
 
 
 @kernel
@@ -94,16 +94,16 @@ def contexts(
     ends: Array,
 ) -> Array:
     """The context before every token after the first of each sentence, (T - S,) int32; arguments as for `score`."""
-    found = np.empty(len(tokens) - len(ends), dtype=np.int32)
+    result = np.empty(len(tokens) - len(ends), dtype=np.int32)
     at = begin = 0
     for s in range(len(ends)):
         node = 1 + tokens[begin] if order > 1 else 0
         for i in range(begin + 1, ends[s]):
-            found[at] = node
+            result[at] = node
             _, node, _ = _step(trie, node, 0, tokens[i])
             at += 1
         begin = ends[s]
-    return found
+    return result
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What the kernels that read with an n-gram model take: a named tuple of arrays."""
+"""The argument of the kernels that read with an n-gram model: a named tuple of arrays."""
 
 from __future__ import annotations
 
