@@ -18,8 +18,8 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
+from truesource.evaluation.divergence.blocks import PENN, TagClasses
 from truesource.evaluation.divergence.contexts import (
     CachedTruth,
     Contexts,

@@ -16,9 +16,10 @@ from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.divergence.blocks import (
+    PENN,
     Events,
+    TagClasses,
     TruthBlock,
     batches_of,
     events_of,

@@ -10,9 +10,9 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
-from truesource.evaluation.core.tag_classes import PENN
 from truesource.evaluation.core.transformed import require_tokens
 from truesource.evaluation.divergence.blocks import (
+    PENN,
     Events,
     TruthBlock,
     batches_of,

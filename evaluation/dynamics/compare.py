@@ -23,8 +23,7 @@ from truesource.evaluation.core.comparison import BothScored, oracle_for, score_
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
-from truesource.evaluation.divergence.blocks import Events, events_of, frequency_bands
+from truesource.evaluation.divergence.blocks import PENN, Events, TagClasses, events_of, frequency_bands, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.divergence.settings import By as ExactBy

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.tag_classes import TagClasses, tags_of
-from truesource.evaluation.divergence.blocks import END, Events
+from truesource.evaluation.divergence.blocks import END, Events, TagClasses, tags_of
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.inference.posterior import Posterior, posterior

@@ -11,8 +11,7 @@ from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.token_kinds import stopwords_among, symbols
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, stopwords_among, symbols
 
 Sentences = list[list[str]]
 ORACLE = "oracle"  #: fresh samples of the truth

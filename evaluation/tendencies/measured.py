@@ -25,8 +25,7 @@ from truesource.evaluation.tendencies.laws import (
     rank_frequency,
     type_counts,
 )
-from truesource.evaluation.tendencies.token_kinds import shares
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, shares
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.seeds import DEFAULT_SEED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from truesource.evaluation.core.tag_classes import PENN, read_classes
+from truesource.evaluation.divergence.blocks import PENN, read_classes
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
 from truesource.evaluators.divergence.settings import DivergenceSettings
 
