@@ -45,7 +45,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class TextScores:
-    """What `score_on_text` found."""
+    """Result of `score_on_text`."""
 
     kind: Kind
     objective: str
@@ -57,14 +57,14 @@ class TextScores:
     sides: Mapping[str, TokenScores] = field(repr=False)  #: scores of each model, and of the grammar
 
     def counts(self) -> dict[str, Any]:
-        """How many sentences are given, impossible for each side, common, and possible by ``<unk>`` alone."""
+        """Numbers of sentences given, impossible for each side, common, and possible by ``<unk>`` alone."""
         counted = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
         return {**counted, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)
 class _CountedPositions:
-    """Which positions count."""
+    """Choice of the positions that count."""
 
     sentences: Literal["all", "common"]
     words: Literal["all", "known"]
@@ -176,7 +176,7 @@ class _SidesOnText:
         return np.array(sorted(kept), dtype=np.int32)
 
     def records(self) -> list[dict[str, Any]]:
-        """Of every side, every choice of sentences and of words."""
+        """Records of every side, every choice of sentences and of words."""
         found = []
         words = ("all", "known") if self._has_unknown() else ("all",)
         choices = [_CountedPositions(sentences, word) for word in words for sentences in ("common", "all")]  # type: ignore[arg-type]
@@ -266,7 +266,7 @@ class _SidesOnText:
         )
 
     def _has_unknown(self) -> bool:
-        """Whether words outside the vocabulary count, so that numbers without them differ."""
+        """Tell whether words outside the vocabulary count, so that numbers without them differ."""
         skipped = next(iter(self.sides.values())).frame.unk == "skip"
         if self.model.vocabulary is None or skipped:
             return False

@@ -64,7 +64,7 @@ class ModelScores:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What models have in common that compare: the values of `SAME`."""
+        """Values of `SAME`, which models that compare have in common."""
         values = {name: str(self.parts.get(name, "")) for name in SAME}
         values["grammar"] = values["grammar"].split(" ")[-1]  # the digest, without the name of a language
         return tuple(values.values())
@@ -89,7 +89,7 @@ class ModelScores:
         return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
 
     def sums(self, measure: str, sentences: BoolArray) -> SeedSums:
-        """What the ratio of a measure is made of, on some of the sentences.
+        """Numerators and denominators of a measure, on some of the sentences.
 
         Args:
             measure: ``kl``, ``bound`` (-ln P) or ``ppl`` (-ln Q), each a token, in nats.
@@ -256,7 +256,7 @@ def compare_models(
 def surely_nearer(
     best: ModelScores, other: ModelScores, models: Sequence[ModelScores], *, seed: int = DEFAULT_SEED
 ) -> bool:
-    """Whether the model that came out nearest to the truth is nearer than another; False where that may be chance.
+    """Tell whether the model nearest to the truth is nearer than another; False where that may be chance.
 
     Args:
         best: of all ``models`` that with the lowest divergence.

@@ -62,7 +62,7 @@ def tagged_words(tree: Tree) -> list[tuple[str, str]]:
 
 
 def is_punctuation(tag: str) -> bool:
-    """Whether words of this tag do not count."""
+    """Tell whether words of this tag do not count."""
     return tag in PUNCTUATION
 
 
@@ -136,7 +136,7 @@ class SentenceBrackets(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Matches:
-    """What two sides have in common, and the shares that follow (0 where there is nothing to count)."""
+    """Counts that two sides have in common, and the shares that follow (0 where there is nothing to count)."""
 
     matched: int  #: what parses and treebank share
     gold: int  #: what the treebank has
@@ -310,7 +310,7 @@ class _Tally:
         self.matched.update(matched)
 
     def matches(self) -> dict[str, Matches]:
-        """By name, the most frequent of the treebank first, then those that are only proposed."""
+        """Matches by name, the most frequent of the treebank first, then those that are only proposed."""
         names = sorted({*self.gold, *self.proposed}, key=lambda name: (-self.gold[name], -self.proposed[name], name))
         return {
             name: Matches(matched=self.matched[name], gold=self.gold[name], proposed=self.proposed[name])
@@ -361,7 +361,7 @@ BANDS = (LengthBand(1, 10), LengthBand(11, 20), LengthBand(21, 30), LengthBand(3
 
 @dataclass(frozen=True, kw_only=True)
 class ParseScores:
-    """What `score_parses` found."""
+    """Result of `score_parses`."""
 
     parser: str  #: how the sentences were parsed
     brackets: BracketScores
@@ -429,7 +429,7 @@ def score_parses(
 
 
 def treebank_parts(gold: Sequence[Tree]) -> dict[str, object]:
-    """What a signature says of the treebank: which brackets count, its digest, and that of its sentences."""
+    """Parts of a signature on the treebank: which brackets count, its digest, and that of its sentences."""
     return {
         "brackets": "evalb-collins",
         "reference": digest_sentences([[str(tree)] for tree in gold]),
@@ -468,7 +468,7 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
 
 
 def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """By measure, what is divided by what, (N,) each."""
+    """Numerators and denominators by measure, (N,) each."""
     gold, proposed, parsed = table["gold"], table["proposed"], table["parsed"]
     found = {}
     for kind, matched in (("labelled", table["matched"]), ("unlabelled", table["matched_unlabelled"])):

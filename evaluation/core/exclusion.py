@@ -55,7 +55,7 @@ class Exclusion:
     def of(
         cls, corpus: Corpus, split: str, pcfg: PCFG, lengths: LengthRange | None, *, scored: bool = True
     ) -> Exclusion | None:
-        """What the split of a corpus leaves out; None where splits may share sentences, and for the first split.
+        """Find what a split of a corpus leaves out; None where splits may share sentences, and for the first split.
 
         Args:
             corpus: the folder.
@@ -86,7 +86,7 @@ class Exclusion:
 
     @property
     def part(self) -> str:
-        """For signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
+        """Part of signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
         return f"{len(self.sentences)}/{digest_sentences(self.sentences)}" if self.exact else UNCORRECTED
 
     @property
@@ -157,7 +157,7 @@ class Exclusion:
         return found
 
     def token_mass(self, read: Read, first: bool) -> dict[str, float]:
-        """Of each token, its expected number in a sentence, counted in those of S only: sum of P(s) c_s(token).
+        """Expected number of each token in a sentence, counted in those of S only: sum of P(s) c_s(token).
 
         Args:
             read: how the truth reads the sentences of S.
@@ -177,7 +177,7 @@ class Exclusion:
 
 
 def disjoint_part(excluded: Exclusion | None, *, corrected: bool = True) -> dict[str, object]:
-    """What signatures say of a split that leaves sentences out; they have it after ``given``.
+    """Parts of signatures on a split that leaves sentences out; they have it after ``given``.
 
     Args:
         excluded: what the split leaves out; None: nothing, and signatures do not mention it.

@@ -90,14 +90,14 @@ class Oracle:
 
     @property
     def condition(self) -> str:
-        """What the scores are conditioned on, for signatures."""
+        """Condition of the scores, for signatures."""
         if self.objective == "masked":
             return "length"
         return "none" if self.lengths is None else str(self.lengths)
 
     @property
     def of_sentences(self) -> bool:
-        """Whether only the sums of its scores over sentences are exact, not those of tokens."""
+        """True where only the sums of its scores over sentences are exact, not those of tokens."""
         return of_sentences(self.transform, self.objective)
 
     def read(self, sentence: Sequence[str]) -> list[str]:
@@ -205,7 +205,7 @@ class Oracle:
         return next_token_blocks(self._language.exact, batch, self.lengths)
 
     def columns(self, words: Sequence[str]) -> IntArray:
-        """For each of ``words``, ``<unk>`` and, if causal, the end: its column in `blocks`; -1 where it has none."""
+        """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none."""
         known = self._language.word_ids
         found = [known.get(word, -1) for word in (*words, UNKNOWN)]
         return np.array(found + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)

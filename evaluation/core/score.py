@@ -29,7 +29,7 @@ def no_interval_entry(signature: str) -> dict[str, str]:
 
 @with_config(STRICT)
 class ScoreRecord(TypedDict):
-    """What `Score.as_record` gives, read from disk; evaluations add keys of their own."""
+    """Record of `Score.as_record`, read from disk; evaluations add keys of their own."""
 
     name: str
     value: float | None

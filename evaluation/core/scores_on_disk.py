@@ -39,7 +39,7 @@ class _Part:
 
 @dataclass(frozen=True, kw_only=True)
 class _Scoring:
-    """What all parts are scored with."""
+    """Settings that all parts are scored with."""
 
     pcfg: PCFG
     lengths: LengthRange | None

@@ -43,7 +43,7 @@ RAREST = -7  #: power of ten; rarer words are in one band
 
 @dataclass(frozen=True)
 class TagClasses:
-    """Which class each tag is in."""
+    """Class of each tag."""
 
     of_tag: Mapping[str, str]
     origin: str  #: for signatures
@@ -136,7 +136,7 @@ class TruthBlock:
     states: FloatArray  #: (W, S) weight of each symbol that the next word may come from
 
     def rows(self, kept: IntArray) -> TruthBlock:
-        """Some rows of it."""
+        """Some rows of the block."""
         return TruthBlock(
             self.position,
             tuple(self.members[row] for row in kept),

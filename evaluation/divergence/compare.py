@@ -208,7 +208,7 @@ def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelDivergence(ResultRecords):
-    """What `compare_distributions` found for one model."""
+    """Result of `compare_distributions` for one model."""
 
     model: str
     objective: str
@@ -327,7 +327,7 @@ def _table(
 
 
 def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
-    """All that is measured over the whole corpus."""
+    """Scores of all that is measured over the whole corpus."""
     nats, share = {"unit": "nats/token"}, {"unit": "share"}
     exact = {**nats, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
     within = {**exact, "q": "renormalised"}
@@ -449,7 +449,7 @@ def _parts_of_samples(oracle: Oracle, samples: Sequence[Sequence[str]], seed: in
 
 
 def _columns_of_samples(measured: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
-    """What `mean_scores` takes the means of."""
+    """Columns that `mean_scores` takes the means of."""
     exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
     share = {"unit": "share", "possible": nats["possible"], "estimator": "rao-blackwell"}
     return {

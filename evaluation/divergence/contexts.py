@@ -111,7 +111,7 @@ class Reliability:
 
 
 class DivergenceRows(NamedTuple):
-    """What is measured in W contexts."""
+    """Measures in W contexts."""
 
     values: FloatArray  #: (W, 13) columns are `NAMES`
     share: FloatArray  #: (W, G) P of each group of events
@@ -182,7 +182,7 @@ class Contexts:
 
     @property
     def starts(self) -> IntArray:
-        """Where each kept sentence begins, (K,)."""
+        """Index of the beginning of each kept sentence, (K,)."""
         return np.flatnonzero(np.diff(self.sentence, prepend=-1))
 
     def per_sentence(self, values: FloatArray) -> FloatArray:
@@ -260,7 +260,7 @@ def measure_contexts(
 
 
 class _ContextTable:
-    """What is measured in every context, sentence after sentence, as blocks of one position come in.
+    """Measures of every context, sentence after sentence, filled as blocks of one position come in.
 
     Args:
         sizes: contexts of each sentence, (S,).
@@ -280,7 +280,7 @@ class _ContextTable:
         self._possible[sentence] = True
 
     def contexts(self, ends: int, reliability: Reliability, collect: Mapping[str, _Collect]) -> Contexts:
-        """All of the sentences that the truth can make; ``ends``: contexts of a sentence beyond its words."""
+        """Contexts of all sentences that the truth can make; ``ends``: contexts of a sentence beyond its words."""
         n = len(self._sizes)
         if not self._possible.any():
             raise NothingToMeasureError(
@@ -353,7 +353,7 @@ class CachedTruth:
             yield from matched(iter(blocks), checked_distributions(model, rows, len(self.events)), len(self.events))
 
     def compare(self, model: DistributionModel) -> dict[str, float]:
-        """Where a model stands now.
+        """Measure where a model stands now.
 
         Returns:
             ``relative_ppl``, exp of the mean of ln P - ln Q over tokens; ``kl``, the mean over contexts of the exact

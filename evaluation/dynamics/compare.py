@@ -69,7 +69,7 @@ class ExactTable:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OracleScores:
-    """What is known of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
+    """Scores of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
 
     pcfg: PCFG
     sentences: Sequence[Sequence[str]]
@@ -361,7 +361,7 @@ def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tu
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """What groups need to know, found before any model is scored."""
+    """Classes, structure and bands that groups need, found before any model is scored."""
 
     classes: TagClasses
     structure: Structure | None  #: of the words of the sentences that the truth can make
@@ -377,7 +377,7 @@ class _Groups:
         trees: Sequence[Tree] | None,
         seed: int,
     ) -> _Groups:
-        """Those that the settings ask for."""
+        """Find those that the settings ask for."""
         possible = np.ones(len(truth.sentences), dtype=bool)
         possible[truth.scores.impossible] = False
         sizes = np.array([len(sentence) for sentence in truth.sentences]) * possible

@@ -32,7 +32,7 @@ DEEPEST = 15  #: words under so many constituents or more are one group
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What is known of the T words of some sentences, one sentence after the other."""
+    """Tags and depths of the T words of some sentences, one sentence after the other."""
 
     labels: tuple[str, ...]  #: (L,) of symbols that make words
     tags: FloatArray  #: (T, L) share of each label in the symbol that makes the word; rows sum to one
@@ -141,7 +141,7 @@ class Means(NamedTuple):
 
 
 def enough_sentences(share: FloatArray) -> bool:
-    """Whether a group stands in enough sentences for an interval: the effective number of them is `FEWEST` or more.
+    """Tell whether a group is in enough sentences for an interval: their effective number is `FEWEST` or more.
 
     It is ``(sum of s)^2 / sum of s^2`` (Kish 1965), the number of sentences where all have the same share s of tokens
     in the group; a sentence that is in it by a hair hardly counts.
@@ -280,7 +280,7 @@ def _near_median(values: FloatArray, own: Members, row: IntArray, n: int) -> _Wi
 
 
 def _medians(values: FloatArray, reached: FloatArray, half: FloatArray) -> FloatArray:
-    """Where cumulated weights (R, M) of rising values (M,) reach half (R,), and pass it; NaN where there is none."""
+    """Values where cumulated weights (R, M) of rising values (M,) reach half (R,), and pass it; NaN for none."""
     slack = _slack(half)
     low = np.argmax(reached >= (half - slack)[:, None], axis=1)
     high = np.argmax(reached > (half + slack)[:, None], axis=1)
@@ -314,7 +314,7 @@ def _ends(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """How tokens are shared out among G groups; the shares of a token sum to one."""
+    """Shares of tokens in G groups; the shares of a token sum to one."""
 
     by: By
     names: tuple[str, ...]  #: (G,)
@@ -331,7 +331,7 @@ class Places:
 
     @property
     def is_end(self) -> BoolArray:
-        """Which positions are the end of their sentence, (T,)."""
+        """Mask of the positions that are the end of their sentence, (T,)."""
         return np.asarray(self.paired.position == self.length)
 
     @property
@@ -349,12 +349,12 @@ class Places:
 
 
 def by_all(places: Places) -> Grouping:
-    """Every token in one group."""
+    """Group all tokens together."""
     return _parted("all", np.zeros(places.paired.tokens, dtype=np.int64), (ALL,))
 
 
 def by_class(places: Places, structure: Structure, classes: TagClasses) -> Grouping:
-    """By class of tag; the end of a sentence is one of its own.
+    """Group by class of tag; the end of a sentence is one of its own.
 
     Raises:
         InputError: ``classes`` miss a tag.
@@ -374,24 +374,24 @@ def by_class(places: Places, structure: Structure, classes: TagClasses) -> Group
 
 
 def by_depth(places: Places, structure: Structure) -> Grouping:
-    """By the (expected) number of constituents above the word, rounded."""
+    """Group by the (expected) number of constituents above the word, rounded."""
     depth = np.minimum(np.floor(structure.depth + 0.5), DEEPEST).astype(np.int64)[places.word]
     names = (*map(str, range(DEEPEST)), f"{DEEPEST}+", END)
     return _parted("depth", np.where(places.is_end, DEEPEST + 1, depth), names)
 
 
 def by_length(places: Places) -> Grouping:
-    """By words of the sentence."""
+    """Group by number of words of the sentence."""
     return _parted("length", places.length)
 
 
 def by_position(places: Places) -> Grouping:
-    """By place in the sentence, the first is 1; the end of a sentence of n words stands at n + 1."""
+    """Group by place in the sentence, from 1; the end of a sentence of n words stands at n + 1."""
     return _parted("position", places.paired.position.astype(np.int64) + 1)
 
 
 def by_frequency(places: Places, events: Events, bands: IntArray, names: Sequence[str]) -> Grouping:
-    """By the exact probability of the word among all tokens, as the model tells words apart.
+    """Group by the exact probability of the word among all tokens, as the model tells words apart.
 
     ``bands`` and ``names`` are those of `truesource.evaluation.divergence.blocks.frequency_bands`.
     """

@@ -1,4 +1,4 @@
-"""How far a model in training is from the truth, measured on the same sentences again and again."""
+"""Distance of a model in training from the truth, measured on the same sentences again and again."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class OracleMonitor:
         return cls(pcfg, some, lengths=corpus.lengths, excluded=excluded, transform=transform)
 
     def __call__(self, model: DistributionModel) -> dict[str, float]:
-        """Where the model stands now; always a model of one kind with one vocabulary.
+        """Measure where the model stands now; always a model of one kind with one vocabulary.
 
         Raises:
             InputError: the grammar can make none of the sentences, or they are too long for the model.

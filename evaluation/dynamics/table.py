@@ -37,7 +37,7 @@ class Milestone:
 
 
 class Crossings(NamedTuple):
-    """Where curves come below a level for good; all inf where there is no level."""
+    """Steps at which curves come below a level for good; all inf where there is no level."""
 
     step: FloatArray  #: (...,) read off between the two checkpoints; inf where the curve ends above
     before: FloatArray  #: (...,) step of the last checkpoint that is not below; of the first one if all are below
@@ -73,7 +73,7 @@ def stays_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray)
 
 
 def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | None) -> Crossings:
-    """Where curves stay below ``threshold`` nats, or, if None, below half of their first value if that is above 0.
+    """Find where curves stay below ``threshold`` nats, or, if None, below half of their first value above 0.
 
     Args:
         steps: (C,) rising.
@@ -133,7 +133,7 @@ class LearningCurves:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Dynamics(ResultRecords):
-    """What `truesource.evaluation.dynamics.compare.learning_dynamics` found."""
+    """Result of `truesource.evaluation.dynamics.compare.learning_dynamics`."""
 
     model: str
     objective: str
@@ -311,7 +311,7 @@ def _whole(dynamics: Dynamics, whole: LearningCurves) -> str:
 
 
 def left_out(objective: str) -> str:
-    """What does not count in the published frame."""
+    """Tokens that do not count in the published frame, in words."""
     return "unknown words" if objective == "masked" else "sentence ends, first words and unknown words"
 
 
@@ -341,7 +341,7 @@ def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) 
 
 
 def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
-    """What is learned when, and where the order is not certain."""
+    """Sentences on what is learned when, and where the order is not certain."""
     said = []
     steps = {g: m.step for g, m in enumerate(classes.half) if g in kept}
     reached = sorted((step, g) for g, step in steps.items() if step is not None)
@@ -430,7 +430,7 @@ def _sums(curves: LearningCurves, g: int, sign: float = 1.0) -> SeedSums:
 
 
 def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool:
-    """Whether one half is surely gone by a checkpoint at which the other one is not yet.
+    """Tell whether one half is surely gone by a checkpoint at which the other one is not yet.
 
     In 97.5% of the resamples, or more where the two were picked among so many pairs, see `may_be_chance`.
     """

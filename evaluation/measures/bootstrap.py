@@ -67,7 +67,7 @@ def ci_part(
     method: Literal["t", "percentile", "jackknife", "wilson"] = "t",
     with_seeds: bool = False,
 ) -> str:
-    """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none.
+    """Part of a signature on intervals of so many sentences, or other units: method and seed, or why none.
 
     Args:
         sentences: that count.
@@ -214,7 +214,7 @@ def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATE
 
 
 def resampled_times(n: int, *, seed: int, replicates: int = REPLICATES) -> Iterator[FloatArray]:
-    """How often each of ``n`` sentences is drawn in each resample, a few resamples at once, (some, n)."""
+    """Draw resamples of ``n`` sentences: how often each is in each, a few resamples at once, (some, n)."""
     rng = np.random.default_rng(seed)
     step = max(1, min(replicates, DRAWN // n))
     for start in range(0, replicates, step):
@@ -259,7 +259,7 @@ def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
-    """Whether the normal limit does for each column (N, K) of influences, (K,)."""
+    """Tell whether the normal limit does for each column (N, K) of influences, (K,)."""
     spread = np.square(influence).sum(axis=0) ** 1.5
     skew = np.divide(np.abs((influence**3).sum(axis=0)), spread, out=np.zeros(len(spread)), where=spread > 0.0)
     return np.asarray((sentences >= LARGE) & (skew <= SKEWED))

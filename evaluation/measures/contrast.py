@@ -50,7 +50,7 @@ class SeedSums:
 
     @property
     def influence(self) -> FloatArray:
-        """What each sentence adds to the ratio of each seed, (K, N); rows sum to 0."""
+        """Influence of each sentence on the ratio of each seed, (K, N); rows sum to 0."""
         return np.asarray((self.total - self.values[:, None] * self.count) / self.count.sum(axis=1)[:, None])
 
 
@@ -70,7 +70,7 @@ class Contrast:
 
 
 def may_be_chance(found: Contrast, tests: int = 1) -> bool:
-    """Whether a mean or a difference may be chance; of all that are tested, one is wrongly called sure in 5% of cases.
+    """Tell whether a mean or difference may be chance; of all tested, one is wrongly called sure in 5% of cases.
 
     Two extremes are picked after looking at all, so the test is of all pairs that they might have been (Bonferroni).
 
@@ -82,7 +82,7 @@ def may_be_chance(found: Contrast, tests: int = 1) -> bool:
 
 
 class SeedPart(NamedTuple):
-    """What the seeds of one model add to the variance of its mean."""
+    """Part of the seeds of one model in the variance of its mean."""
 
     variance: float  #: without the interaction with sentences
     whole: float  #: with it, which is what is observed
@@ -189,7 +189,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, half: float, sentences: int, parts: Sequence[SeedPart]) -> _Side:
-        """From half the interval of the sentences alone, and the parts of the seeds."""
+        """Errors from half the interval of the sentences alone, and the parts of the seeds."""
         free = sentences - 1
         own = (half / float(stdtrit(free, TAILS[1]))) ** 2
         variance = own + sum(part.variance for part in parts)
@@ -198,7 +198,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def mean(cls, sides: Sequence[_Side]) -> _Side:
-        """Of the mean of independent estimates with these errors."""
+        """Errors of the mean of independent estimates with these errors."""
         variances = [side.error**2 / len(sides) ** 2 for side in sides]
         total = math.fsum(variances)
         spread = math.fsum(v**2 / side.degrees for v, side in zip(variances, sides, strict=True))

@@ -59,7 +59,7 @@ def distances(of: FloatArray, others: FloatArray) -> dict[str, FloatArray]:
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """How the means of a value differ between two samples, or a sample and a known distribution."""
+    """Difference of the means of a value between two samples, or a sample and a known distribution."""
 
     difference: float  #: first minus second
     low: float | None  #: of the 95% interval: Welch's for two samples; None: there are too few sentences

@@ -30,7 +30,7 @@ class Encoded:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def among(self, rows: IntArray) -> BoolArray:
-        """Which tokens stand in the sentences ``rows``, (T,)."""
+        """Mask of the tokens in the sentences ``rows``, (T,)."""
         chosen = np.zeros(len(self.lengths), dtype=np.bool_)
         chosen[rows] = True
         return chosen[self.sentence]

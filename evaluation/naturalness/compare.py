@@ -127,7 +127,7 @@ def _left(corpus: Encoded) -> IntArray:
 
 @dataclass(frozen=True, repr=False)
 class Naturalness(ResultRecords):
-    """What `compare_naturalness` found: scores for the tables, and what the figures draw."""
+    """Result of `compare_naturalness`: scores for the tables, and what the figures draw."""
 
     reference: str  #: name of the source that the others are compared with
     scores: dict[str, dict[str, Score]]  #: by source, the reference first, and by measure

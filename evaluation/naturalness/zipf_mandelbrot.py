@@ -100,7 +100,7 @@ def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw
 
 
 def _solved(fit: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
-    """Where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
+    """Find where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
     None where nothing is found.
     """
@@ -324,7 +324,7 @@ def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -
 
 
 def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: FloatArray) -> float:
-    """What the published recipe maximises.
+    """Objective that the published recipe maximises.
 
     ``sum_r w_r (-alpha lg(r + beta) - lg zeta(alpha, beta + 1)) - beta^5`` with ``w = ln count``, ranks from 0,
     logarithms to base 10 and the Hurwitz zeta function, whose sum starts at rank 1.

@@ -1,4 +1,4 @@
-"""How a model prefers between the sentences of pairs, beside the truth."""
+"""Preferences of a model between the sentences of pairs, beside the truth."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PairEvaluation(ResultRecords):
 
     @property
     def phenomena(self) -> list[str]:
-        """Of the pairs that count, in their order."""
+        """Records of the pairs that count, in their order."""
         return list(dict.fromkeys(pair.phenomenon for pair in self.pairs))
 
     def scores(self) -> list[tuple[dict[str, str], Score]]:

@@ -54,7 +54,7 @@ class Forms:
     tagged: bool  #: tags are known
 
     def of(self, kind: Kind, word: str) -> Form | None:
-        """What is known of a word as this kind."""
+        """Form of a word as this kind, if it is known."""
         return self.table[kind].get(word)
 
 

@@ -93,7 +93,7 @@ def with_truth(pairs: Sequence[Pair], lexicon: Lexicon) -> list[Pair]:
 
 
 def truth_log_odds(pairs: Sequence[Pair], pcfg: PCFG, model: LanguageModel) -> FloatArray:
-    """What a model is compared with, (P,) nats: as `model_log_odds`, of the grammar.
+    """Log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
 
     For a causal model ln P(a)/P(b), as it stands in the pairs; for a masked model the difference of the exact sums of
     ln P(word | all others).
@@ -132,7 +132,7 @@ def _difference(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray:
-    """Which pairs have a word that the model reads as ``<unk>``, (P,)."""
+    """Mask of the pairs with a word that the model reads as ``<unk>``, (P,)."""
     if model.vocabulary is None:
         return np.zeros(len(pairs), dtype=bool)
     known = set(model.vocabulary)
@@ -140,7 +140,7 @@ def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray
 
 
 def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> FloatArray:
-    """What each pair adds to every sum, (P, K) in the order of ``COLUMNS``.
+    """Terms of each pair in every sum, (P, K) in the order of ``COLUMNS``.
 
     Which sentence of a pair is named first is arbitrary. So correlation and slope count every pair in both orders,
     which makes their means zero: ``sum x y / sqrt(sum x^2 sum y^2)`` and ``sum x y / sum x^2``. Probabilities of a

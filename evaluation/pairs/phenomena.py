@@ -94,7 +94,7 @@ class Attachment(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """At random one of all exchanges of a word that move the attachment far enough; None: none does."""
+        """Draw one of all exchanges of a word that move the attachment far enough; None: none does."""
         found: list[tuple[int, str, int, float, float]] = []
         for site in sites(sentence, SURE):
             noun = noun_attachment(sentence.posterior, site)
@@ -134,7 +134,7 @@ class Attachment(Phenomenon):
 
 
 def sites(sentence: SampledSentence, sure: float) -> list[Site]:
-    """Where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
+    """Find where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
 
     The verb stands directly before the object, which ends in a noun.
     """

@@ -155,7 +155,7 @@ def _normalised(weight: Mapping[str, float], source: str, parts: Mapping[str, ob
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UnigramPerplexity(ResultRecords):
-    """What `compare_pplu` found."""
+    """Result of `compare_pplu`."""
 
     model: str
     objective: str

@@ -39,7 +39,7 @@ class Probe(Protocol):
 
     @property
     def weight_decay(self) -> float:
-        """That it was trained with."""
+        """Weight decay that the probe was trained with."""
 
     @property
     def dev_loss(self) -> float:
@@ -53,7 +53,7 @@ class ProbeTrainer(Protocol):
     """Trains one."""
 
     def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:
-        """From vectors (N, D) and label probabilities (N, C), and those of a dev part, to choose the decay by."""
+        """Train on vectors (N, D) and label probabilities (N, C); those of a dev part choose the decay."""
 
 
 def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, group: IntArray) -> dict[str, Interval]:
@@ -89,7 +89,7 @@ def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:
 
 
 def random_labels(truth: IntArray, seed: int) -> IntArray:
-    """For each item a label drawn anew from those of the items, (T,): nothing can tell it."""
+    """Draw a label for each item anew from those of the items, (T,): nothing can tell it."""
     rng = np.random.default_rng([seed, 3])
     return truth[rng.integers(len(truth), size=len(truth))]
 
@@ -165,7 +165,7 @@ def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[in
 
 
 class WordValues(NamedTuple):
-    """What the words of the items are worth to grammar and model; NaN where one of them does not score a word."""
+    """Log probabilities of the words of the items by grammar and model; NaN where one does not score a word."""
 
     truth: FloatArray  #: (T,) ln P, nats
     model: FloatArray  #: (T,) ln Q, nats
@@ -173,7 +173,7 @@ class WordValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LayerResult:
-    """What was measured on one layer."""
+    """Measures on one layer."""
 
     step: int | None  #: of the training; None: the finished model
     layer: int
@@ -212,12 +212,12 @@ class Experiment:
 
     @cached_property
     def text_split(self) -> ProbingSplit:
-        """By position, where word types recur as they do in any text."""
+        """Split by position, where word types recur as they do in any text."""
         return self.split if self.settings.split_by == "position" else self._split("position")
 
     @property
     def control_split(self) -> ProbingSplit:
-        """That selectivity is measured on."""
+        """Items that selectivity is measured on."""
         return self.split if self.settings.control == "split" else self.text_split
 
     @cached_property

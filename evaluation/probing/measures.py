@@ -130,7 +130,7 @@ def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: In
 
 
 def _matthews(counts: FloatArray) -> FloatArray:
-    """From (R, 1+2C): how many are right, how often each label was predicted, how often it was right to."""
+    """Correlation from (R, 1+2C): how many are right, how often each label was predicted and was right to be."""
     right, (predicted, true) = counts[:, 0], np.split(counts[:, 1:], 2, axis=1)
     total = true.sum(axis=1)
     above = right * total - (predicted * true).sum(axis=1)
@@ -140,7 +140,7 @@ def _matthews(counts: FloatArray) -> FloatArray:
 
 
 def confusion(guess: IntArray, truth: IntArray, n_labels: int) -> IntArray:
-    """How often each label (row) was taken for each (column), (C, C)."""
+    """Counts of each label (row) taken for each (column), (C, C)."""
     return np.bincount(truth * n_labels + guess, minlength=n_labels**2).reshape(n_labels, n_labels)
 
 
@@ -240,7 +240,7 @@ def _dealt(first: IntArray, last: IntArray, truth: IntArray, rng: np.random.Gene
 
 
 def _showing(first: IntArray, last: IntArray, truth: IntArray, sizes: IntArray) -> IntArray:
-    """Of each label the types of its most frequent pair of ends; of several, the pair of the more frequent types."""
+    """Types of the most frequent pair of ends of each label; of several, the pair of the more frequent types."""
     pairs, label = first * len(sizes) + last, truth.astype(np.int64)
     found, count = np.unique(np.stack([label, pairs]), axis=1, return_counts=True)
     ends = np.stack(np.divmod(found[1], len(sizes)))

@@ -128,7 +128,7 @@ def task_parts(experiment: Experiment) -> dict[str, object]:
 
 
 def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
-    """What signatures of single measures say otherwise than `task_parts`, or besides: other splits, other groups."""
+    """Parts of signatures of single measures that differ from `task_parts`, or are added: splits, groups."""
     span, settings = experiment.targets.kind == "span", experiment.settings
     text, unit = _split_parts(experiment, experiment.text_split), _group(experiment)
     sent = _ci(experiment, experiment.text_split, "t", experiment.text_split.train)
@@ -148,7 +148,7 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
 
 
 def record_fields(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """How items are divided and what is resampled for intervals, by measure; under an empty name, of all others."""
+    """Division of the items and unit of resampling, by measure; under an empty name, of all others."""
 
     def of(parts: ProbingSplit) -> dict[str, str]:
         return {"split": parts.by, "resampled": _unit(experiment, parts)}
@@ -173,16 +173,16 @@ def _ci(
     method: Literal["t", "percentile", "jackknife"],
     items: IntArray | None = None,
 ) -> str:
-    """What is resampled for intervals over items, the test part by default, and how."""
+    """Unit and method of resampling for intervals over items, the test part by default."""
     groups = np.unique(parts.group[parts.test if items is None else items])
     return ci_part(len(groups), experiment.seed, _unit(experiment, parts), method=method)
 
 
 def _unit(experiment: Experiment, parts: ProbingSplit) -> str:
-    """What is resampled for intervals."""
+    """Unit of resampling for intervals."""
     return "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
 
 
 def _group(experiment: Experiment) -> str:
-    """What accuracy is averaged over."""
+    """Unit over which accuracy is averaged."""
     return "pair" if experiment.targets.kind == "span" else "type"

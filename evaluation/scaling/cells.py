@@ -57,15 +57,15 @@ class ScalingCell:
         return self.model, self.sentences
 
     def value(self, axis: Axis) -> float:
-        """Where it stands on an axis."""
+        """Place of the cell on an axis."""
         return float(getattr(self, axis))
 
     def held(self, axis: Axis) -> str:
-        """What is the same in all cells that a fit over ``axis`` takes together with this one."""
+        """Settings that all cells share that a fit over ``axis`` takes together with this one."""
         return self.model if axis == "sentences" else f"{self.sentences:,} sentences"
 
     def varied(self, axis: Axis) -> str | int:
-        """What differs between the settings of such a fit."""
+        """Setting that differs between the cells of such a fit."""
         return self.sentences if axis == "sentences" else self.model
 
 
@@ -96,7 +96,7 @@ class Losses:
 
     @property
     def too_few(self) -> bool:
-        """Whether so few sentences count that there are no intervals."""
+        """True where so few sentences count that there are no intervals."""
         return too_few(int((self.counts > 0.0).sum()))
 
     def take(self, rows: Sequence[int]) -> Losses:
@@ -122,7 +122,7 @@ class Resampled:
         return replace(self, reducible=self.reducible[:, list(rows)])
 
     def shifted(self, logs: FloatArray) -> Resampled:
-        """With something added to the logarithm of each reducible loss, (R, C)."""
+        """Add something to the logarithm of each reducible loss, (R, C)."""
         return replace(self, reducible=self.reducible * np.exp(logs))
 
 
@@ -166,7 +166,7 @@ def _deviation(logs: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Of ln KL between K cells that a law does not tell apart."""
+    """Scatter of ln KL between K cells that a law does not tell apart."""
 
     replicated: bool  #: from seeds of equal settings; False: there are none, it is the scatter around the law
     moves: FloatArray  #: (M, K) of ln KL, each times a standard normal number
@@ -207,7 +207,7 @@ def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: Floa
 
 
 def draw(scatter: Scatter, *, seed: int, replicates: int) -> FloatArray:
-    """What to add to each ln KL in each replicate, (R, K).
+    """Draw what to add to each ln KL in each replicate, (R, K).
 
     Normal, and stretched within a replicate by sqrt(f / chi2_f), so that it is distributed as Student's t with f
     degrees of freedom.
@@ -251,7 +251,7 @@ class PowerLaw:
     exponent: float
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Its value at each x, (K,)."""
+        """Value of the law at each x, (K,)."""
         return np.asarray(self.coefficient * x**-self.exponent)
 
 
@@ -350,7 +350,7 @@ def log_design(x: FloatArray) -> FloatArray:
 
 
 def _with_levels(design: FloatArray, seeds: Sequence[Hashable]) -> FloatArray:
-    """With a column for each seed but the first, unless too few points would be left to tell the scatter."""
+    """Add a column for each seed but the first, unless too few points would be left to tell the scatter."""
     groups = groups_of(seeds)
     if len(seeds) - design.shape[1] - (len(groups) - 1) < 1:
         return design
@@ -420,7 +420,7 @@ def lack_of_fit(
 
 
 def _crossed(groups: Sequence[Sequence[int]], seeds: Sequence[Hashable]) -> bool:
-    """Whether every setting has the same seeds, each once."""
+    """Tell whether every setting has the same seeds, each once."""
     rows = [[seeds[i] for i in group] for group in groups]
     return all(len(row) == len(set(row)) and set(row) == set(rows[0]) for row in rows)
 
@@ -433,7 +433,7 @@ def best_fit(
     *,
     again: bool,
 ) -> Any:
-    """What `scipy.optimize.least_squares` finds at the lowest cost.
+    """Best result of `scipy.optimize.least_squares` from several starts.
 
     Args:
         residuals: of the parameters.

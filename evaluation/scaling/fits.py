@@ -59,7 +59,7 @@ class JointFit:
     at_bound: bool  #: an exponent is at its bounds, or a term next to nothing: the points do not tell the parameters
 
     def __call__(self, n: FloatArray, d: FloatArray) -> FloatArray:
-        """Its value at each pair, (K,)."""
+        """Value of the law at each pair, (K,)."""
         return np.asarray(self.size(n) + self.data(d))
 
 
@@ -152,7 +152,7 @@ class FloorFit:
     at_bound: bool  #: the floor came out at 0, or the exponent at its bounds: the points do not say where E is
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Its value at each x, (K,)."""
+        """Value of the law at each x, (K,)."""
         return self.floor + self.law(x)
 
 
@@ -265,7 +265,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Fits:
-    """What `fit_all` found."""
+    """Result of `fit_all`."""
 
     axes: list[AxisFit]
     joint: Joint | None

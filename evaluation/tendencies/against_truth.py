@@ -176,7 +176,7 @@ class Chance:
 def chance_of(
     truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: TendencySettings
 ) -> Chance:
-    """What samples of the truth of n sentences are like."""
+    """Values of samples of the truth of n sentences."""
     rows: list[dict[str, float]] = []
     types: list[TypeCounts] = []
     within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
@@ -204,7 +204,7 @@ def _known(truth: Truth, words: list[str]) -> list[str]:
 
 
 def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
-    """As many known tokens and pairs as every sample has, and with near certainty every sample of the truth."""
+    """Numbers of known tokens and pairs that every sample has, and with near certainty every sample of the truth."""
     n = min(len(sample.corpus) for sample in samples.values())
     tokens = min(int(sample.known.sum()) for sample in samples.values())
     pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
@@ -217,7 +217,7 @@ def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
 
 
 def _least(truth: Truth, n: int) -> list[int]:
-    """What n sentences of the truth have of known tokens and pairs all but certainly, as a sample of it says."""
+    """Numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
     (drawn,) = truth.samples(MEASURED, 1, seed=0)
     known = drawn.tokens != truth.unknown_code
     pair = known[1:] & known[:-1] & (drawn.sentence[1:] == drawn.sentence[:-1])

@@ -37,7 +37,7 @@ _S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
 
 @dataclass(frozen=True)
 class TypeCounts:
-    """How many sentences of each length have how many types: the K pairs of the two that occur, lengths ascending."""
+    """Counts of sentences by length and number of types: the K pairs of the two that occur, lengths ascending."""
 
     length: IntArray  #: (K,) tokens
     types: IntArray  #: (K,) different words, ascending where lengths are equal
@@ -142,7 +142,7 @@ def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
 
 
 def _inner(corpus: Encoded, without: int | None) -> BoolArray:
-    """Which tokens but the last have a neighbour to the right, and neither is the word ``without``, (T-1,)."""
+    """Mask of the tokens but the last with a neighbour to the right, neither of them the word ``without``, (T-1,)."""
     inner = corpus.sentence[1:] == corpus.sentence[:-1]
     if without is not None:
         inner &= (corpus.tokens[1:] != without) & (corpus.tokens[:-1] != without)

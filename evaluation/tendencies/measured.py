@@ -49,7 +49,7 @@ class Sample:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Of every word, (V,)."""
+        """Count of every word, (V,)."""
         return self.corpus.counts()
 
     @cached_property
@@ -63,7 +63,7 @@ class Sample:
 
     @cached_property
     def bigrams(self) -> IntArray:
-        """Of every pair of known neighbours that occurs."""
+        """Count of every pair of known neighbours that occurs."""
         return np.unique(pairs_of(self.corpus, self.unknown), return_counts=True)[1]
 
     @cached_property
@@ -85,7 +85,7 @@ class Sample:
             return None
 
     def shares(self, name: str) -> FloatArray:
-        """Of one class, (N,)."""
+        """Shares of one class in the sentences, (N,)."""
         return shares(self.corpus, self.classes[name])
 
     def rarefied(self, tokens: int) -> float:
@@ -99,7 +99,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Sizes:
-    """At what sizes different words are counted, the same for all samples of a table."""
+    """Sizes at which different words are counted, the same for all samples of a table."""
 
     tokens: int
     pairs: int

@@ -74,7 +74,7 @@ LONGEST = 200  #: tokens; exact shares and types of longer sentences take too mu
 
 
 def is_symbol(token: str) -> bool:
-    """Whether a token has no letter: punctuation, numbers, and what treebanks write for them."""
+    """Tell whether a token has no letter: punctuation, numbers, and what treebanks write for them."""
     plain = ESCAPED.get(token.lower(), token)
     return token != UNKNOWN and not any(character.isalpha() for character in plain)
 
@@ -153,12 +153,12 @@ class Truth:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its words, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
+        """Words of the truth, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
         return self.pcfg.terminals
 
     @property
     def signature_part(self) -> str:
-        """For signatures: digest of the grammar, condition, and number of words told apart."""
+        """Part of signatures: digest of the grammar, condition, and number of words told apart."""
         return f"{self.pcfg.digest[:8]}/{self.lengths or 'none'}/{len(self.words)}words"
 
     def read(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -166,7 +166,7 @@ class Truth:
         return [self._oracle.read(sentence) for sentence in sentences]
 
     def read_as_text(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
-        """The same for a comparison with a text, where words that the grammar lacks are words like others."""
+        """Read sentences for a comparison with a text, where words that the grammar lacks are words like others."""
         return [
             [
                 read if word in self._possible else word
@@ -177,7 +177,7 @@ class Truth:
 
     @property
     def collapsed(self) -> bool:
-        """Whether some words are read as ``<unk>``."""
+        """True where some words are read as ``<unk>``."""
         return self._oracle.collapsed
 
     @cached_property
@@ -239,7 +239,7 @@ class Truth:
 
     @cached_property
     def zipf_exponent(self) -> float:
-        """Of Zipf's law fitted to `ranked`.
+        """Exponent of Zipf's law fitted to `ranked`.
 
         Raises:
             InputError: there are fewer than 3 words.
@@ -295,7 +295,7 @@ class Truth:
         return 1.0 - float(np.mean(found)) if found else 0.0
 
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
-        """In what the sentences are cut into tokens differently from those of the grammar, see `differing_habits`.
+        """Habits by which the sentences are cut into tokens otherwise than the grammar's, see `differing_habits`.
 
         ``<unk>`` is left out on both sides, and so are words that this truth takes for it.
 
@@ -312,10 +312,10 @@ class Truth:
 
     @property
     def unknown(self) -> str:
-        """How a word outside the vocabulary is written."""
+        """Spelling of a word outside the vocabulary."""
         return UNKNOWN
 
     @property
     def unknown_code(self) -> int | None:
-        """Its code among `words`; None where every word is told apart."""
+        """Code of ``<unk>`` among `words`; None where every word is told apart."""
         return self.pcfg.word_ids.get(UNKNOWN)

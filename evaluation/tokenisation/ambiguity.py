@@ -1,4 +1,4 @@
-"""How many segmentations texts have, and how the scores of the pieces divide probability among them.
+"""Numbers of segmentations of texts, and how the scores of the pieces divide probability among them.
 
 Sums over a long text come from its word types: each is segmented once, however often it stands there.
 """
@@ -37,7 +37,7 @@ SLACK = 1e-6  #: share of a score by which a segmentation may be below the best:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeSums:
-    """What `truesource.evaluation.tokenisation.lattice` gives, of every word type and of all tokens together."""
+    """Sums of `truesource.evaluation.tokenisation.lattice` of every word type and of all tokens together."""
 
     words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
     counts: IntArray  #: (U,) tokens of each
@@ -54,7 +54,7 @@ class TypeSums:
 
     @property
     def entropy(self) -> float:
-        """Of Q_b of the whole text, nats."""
+        """Entropy of Q_b of the whole text, nats."""
         return self._total(self.entropies)
 
     @property
@@ -148,7 +148,7 @@ class Ambiguity:
 
     @property
     def factorises(self) -> bool:
-        """Whether words are segmented on their own."""
+        """True where words are segmented on their own."""
         return self.builder.factorises
 
     def scores(self, *, scores: str) -> dict[str, Score]:

@@ -130,7 +130,7 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED
 
 @dataclass(frozen=True)
 class LocalCanonicality:
-    """How the canonical tokenisation of a word compares with its other segmentations, given the text before it."""
+    """Comparison of the canonical tokenisation of a word with its others, given the text before it."""
 
     model: str
     words: int  #: that were compared: those with more than one segmentation
@@ -153,7 +153,7 @@ def local_canonicality(
     candidates: int = 64,
     seed: int = DEFAULT_SEED,
 ) -> LocalCanonicality:
-    """Whether the most likely segmentation of each word, given the canonical text before it, is the canonical one.
+    """Find whether the most likely segmentation of each word, given the canonical text before, is the canonical.
 
     Every word is compared with the ``candidates`` segmentations of it that Q ranks highest; P of a segmentation is that
     of its pieces, whatever follows, and zero where it does not fit the model's window. Scores, over the words with more
@@ -256,7 +256,7 @@ class CachingRow:
 
 @dataclass(frozen=True)
 class Caching:
-    """What `caching` found."""
+    """Result of `caching`."""
 
     model: str
     rows: tuple[CachingRow, ...]

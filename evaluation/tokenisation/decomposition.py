@@ -1,4 +1,4 @@
-"""How much of a model's distance to the truth is the tokeniser's: sentences of a grammar, whose truth is known."""
+"""Share of the tokeniser in a model's distance to the truth: sentences of a grammar, whose truth is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STEP = 5  #: lengths in a band
 
 @dataclass(frozen=True)
 class Shortfall:
-    """How far the total of one run lies below another."""
+    """Distance of the total of one run below another."""
 
     run: str
     nats: float  #: of the total
@@ -46,13 +46,13 @@ class Shortfall:
 
     @property
     def note(self) -> str:
-        """In a few words, for tables."""
+        """The shortfall in a few words, for tables."""
         reason = "too low" if self.standard_error is None else "error bar too small"
         return f"{reason}: {self.nats:.3g} below {self.below}"
 
 
 def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
-    """Whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
+    """Find whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
 
     Every sum over distinct segmentations is at most P(D), whatever run scored them. A run without a standard error has
     none to hide behind: its total is compared as it is.
@@ -61,7 +61,7 @@ def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
 
 
 def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
-    """By label, the unbiased runs whose standard errors cannot be believed.
+    """Find the unbiased runs, by label, whose standard errors cannot be believed.
 
     These lie more than `chance` of both, and rounding, below the run that stands for log P(D), or below what
     some run certainly reaches. Where ``marginal`` has no standard error, only the latter counts.
@@ -85,12 +85,12 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
 
 
 def chance(total: Total) -> float:
-    """How far a total may be off by chance, nats: three standard errors, more where these are uncertain."""
+    """Error of a total that may be chance, nats: three standard errors, more where these are uncertain."""
     return student(_TAIL, total.degrees) * (total.standard_error or 0.0)
 
 
 def _bounds(evaluation: Evaluation) -> list[tuple[float, str, bool, float]]:
-    """What each run certainly reaches: nats, label, that it is certain, and no error."""
+    """Totals that each run certainly reaches: nats, label, that it is certain, and no error."""
     return [(evaluation.total(label).log_lower, label, True, 0.0) for label in evaluation.runs]
 
 

@@ -62,7 +62,7 @@ class Estimate:
 
     @property
     def variance(self) -> float | None:
-        """Of ``log_p``, by the delta method; 0 where exact; None where nothing gives it, or too much is unlisted."""
+        """Variance of ``log_p`` by the delta method; 0 where exact; None where nothing gives it or much is unlisted."""
         if self.bound == "exact":
             return 0.0
         if self.unlisted > UNLISTED**2:
@@ -71,7 +71,7 @@ class Estimate:
 
     @property
     def standard_error(self) -> float | None:
-        """Of ``log_p``, nats."""
+        """Standard error of ``log_p``, nats."""
         return None if self.variance is None else math.sqrt(self.variance)
 
     @property
@@ -125,19 +125,19 @@ def most_pieces(model: TokenisedModel) -> int | None:
 
 
 def canonical_fits(model: TokenisedModel, document: Document) -> bool:
-    """Whether the model can read the canonical tokenisation."""
+    """Tell whether the model can read the canonical tokenisation."""
     most = most_pieces(model)
     return most is None or len(document.best) <= most
 
 
 def every_segmentation_fits(model: TokenisedModel, document: Document) -> bool:
-    """Whether the model can read every segmentation of a text, so that the sum over those that fit is P(text)."""
+    """Tell whether the model can read every segmentation of a text: the sum over those that fit is then P(text)."""
     most = most_pieces(model)
     return most is None or document.lattice.n <= most or longest_segmentation(document.lattice) <= most
 
 
 def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE) -> None:
-    """Whether the model can score the canonical tokenisation, which every sum over segmentations is compared with.
+    """Check that the model can score the canonical tokenisation, with which every sum is compared.
 
     Args:
         model: with its window.
@@ -155,17 +155,17 @@ def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE
 
 
 def beyond_window(model: TokenisedModel, documents: Iterable[Document]) -> int:
-    """How many texts have segmentations that the model cannot read."""
+    """Number of texts with segmentations that the model cannot read."""
     return sum(not every_segmentation_fits(model, document) for document in documents)
 
 
 def window_part(model: TokenisedModel, documents: Iterable[Document]) -> dict[str, object]:
-    """For signatures: the window, where it leaves out segmentations of some text."""
+    """Part of signatures: the window, where it leaves out segmentations of some text."""
     return {"window": model.longest} if beyond_window(model, documents) else {}
 
 
 def narrowed(bound: Bound, model: TokenisedModel, document: Document) -> Bound:
-    """What a value is for P(text) that is ``bound`` for the sum over the segmentations that fit."""
+    """Bound on P(text) of a value that is ``bound`` for the sum over the segmentations that fit."""
     if every_segmentation_fits(model, document):
         return bound
     return "lower" if bound in ("exact", "lower") else "part"
@@ -199,7 +199,7 @@ class WithinWindow:
 
     @classmethod
     def of(cls, model: TokenisedModel) -> WithinWindow:
-        """Of a model that has a window."""
+        """Scorer of a model that has a window."""
         most = most_pieces(model)
         assert most is not None
         return cls(model.incremental_scorer(), most)
@@ -339,7 +339,7 @@ def fitting(model: TokenisedModel, found: Documents) -> Documents:
 
 
 def check_numbers(inventory: PieceInventory) -> None:
-    """Whether different segmentations are different rows of tokens.
+    """Check that different segmentations are different rows of tokens.
 
     Raises:
         InputError: two pieces have one number.

@@ -59,7 +59,7 @@ def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
 
 
 def check_share(share: float) -> None:
-    """Whether it is a share of words.
+    """Check that a number is a share of words.
 
     Raises:
         InputError: it is not.
@@ -147,7 +147,7 @@ def shifted_sets(
 
 
 def parse_change(change: str) -> Callable[[PCFG, int], PCFG]:
-    """What makes the changed grammar from a grammar and a seed; see `shifted_sets`.
+    """Function that makes the changed grammar from a grammar and a seed; see `shifted_sets`.
 
     Raises:
         InputError: the change is unknown, or its value is wrong.

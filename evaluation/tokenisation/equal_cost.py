@@ -31,7 +31,7 @@ BUDGETS = (8, 16, 32, 64, 128)
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What log P(D) is taken to be for each document."""
+    """Log P(D) of each document that estimators are compared with."""
 
     numbers: IntArray  #: (N,) of the documents among the texts given
     log_p: FloatArray  #: (N,) nats

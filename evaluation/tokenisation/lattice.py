@@ -195,7 +195,7 @@ def _points(text: str) -> NDArray[np.uint32]:
 
 
 def _factorises(inventory: PieceInventory) -> bool:
-    """Whether the marker stands in no piece but in a run at its beginning (its end, where the marker ends words)."""
+    """Tell whether the marker is in pieces only as a run at their beginning (end, where the marker ends words)."""
     mark = inventory.marker
     strip = str.rstrip if inventory.marker_ends else str.lstrip
     return not any(mark in strip(piece, mark) for piece in inventory.pieces)
@@ -247,7 +247,7 @@ def log_collision(lattice: Lattice, b: float = 1.0) -> float:
 
 
 def count_paths(lattice: Lattice) -> int:
-    """How many paths there are."""
+    """Number of paths."""
     # all paths meet at the positions that no arc crosses, so numbers stay small between those
     n = lattice.n
     furthest = np.full(n + 1, n, dtype=np.int64)
@@ -265,7 +265,7 @@ def count_paths(lattice: Lattice) -> int:
 
 
 def exact_count(lattice: Lattice, low: int, high: int) -> int:
-    """How many paths lead from one position to another, in integers of any size."""
+    """Number of paths from one position to another, in integers of any size."""
     number = {low: 1}
     source, first = lattice.source.tolist(), lattice.first.tolist()
     for i in range(low + 1, high + 1):
@@ -335,7 +335,7 @@ def fit_trace(
     tolerance: float = 1e-6,
     floor: float = 1e-9,
 ) -> tuple[FloatArray, list[float]]:
-    """As `fit_scores`, and the log-likelihood of the words (nats) at the start and after every step."""
+    """Fit scores as `fit_scores`; also the log-likelihood of the words (nats) at the start and after every step."""
     n = len(inventory.pieces)
     if iterations < 1 or not tolerance >= 0.0:
         raise InputError("EM needs at least one iteration and a tolerance of 0 or more")

@@ -1,4 +1,4 @@
-"""What the verb and the stage that sum over tokenisations share: which model, which cuts, which sums, which records."""
+"""Choices that the verb and the stage of tokenisation share: which model, which cuts, which sums, which records."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ class Measured(ResultRecords):
 
     @property
     def too_low(self) -> Shortfall | None:
-        """How far the total that stands for log P(D) is below what some run certainly reaches; None: it is not."""
+        """Distance of the total for log P(D) below what some run certainly reaches; None: it is not below."""
         from truesource.evaluation.tokenisation.decomposition import below_bounds
 
         return below_bounds(self.evaluation, self.marginal)
 
     @property
     def notes(self) -> dict[str, Shortfall]:
-        """By label, the runs whose standard errors cannot be believed."""
+        """Runs by label whose standard errors cannot be believed."""
         from truesource.evaluation.tokenisation.decomposition import shortfalls
 
         return shortfalls(self.evaluation, self.marginal)
 
     @property
     def warning(self) -> str | None:
-        """What to say of the run that stands for log P(D), where its total is certainly too low."""
+        """Warning about the run that stands for log P(D), where its total is certainly too low."""
         if (found := self.too_low) is None:
             return None
         return (
@@ -319,7 +319,7 @@ def measure(
 
 
 def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: EstimatorSettings) -> Measured:
-    """What evaluations of one or several sets of texts say, all documents together; without the truth.
+    """Measure evaluations of one or several sets of texts, all documents together, without the truth.
 
     Args:
         evaluations: by name of the set, all of one model with the same runs.

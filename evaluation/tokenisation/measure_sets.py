@@ -38,7 +38,7 @@ _NAME = re.compile(r"[^\W_][\w.-]*")
 
 @dataclass(eq=False, kw_only=True)
 class Tables:
-    """Those that were asked for; None or empty where not."""
+    """Tables that were asked for; None or empty where not."""
 
     grid: Grid | None = None
     orders: OrderCurves | None = None
@@ -234,7 +234,7 @@ class MeasuredSets:
 
     @property
     def grids(self) -> Mapping[str, Grid]:
-        """By name, the published table of the sets and at last of all of them pooled; empty where not wanted."""
+        """Published table by name of the set, at last of all sets pooled; empty where not wanted."""
         if self.pooled_grid is None:
             return {}
         grids = {name: tables.grid for name, tables in self.tables.items() if tables.grid is not None}
@@ -242,7 +242,7 @@ class MeasuredSets:
 
     @property
     def each(self) -> Mapping[str, Measured]:
-        """By name, the sets and at last all of them pooled."""
+        """Results by name of the set, at last of all sets pooled."""
         return {**self.sets, POOLED: self.pooled}
 
     def records(self) -> list[dict[str, Any]]:

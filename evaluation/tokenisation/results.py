@@ -51,7 +51,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """What one run found over all documents that count; they are independent, so that variances add."""
+    """Sums of one run over all documents that count; they are independent, so that variances add."""
 
     estimator: str
     log_p: float  #: sum of the estimates of log P(D), nats
@@ -162,7 +162,7 @@ class Evaluation(ResultRecords):
         )
 
     def scores(self) -> dict[str, list[Score]]:
-        """By label: the parts of `Total` that there are, and how many documents count and are left out."""
+        """Scores by label: the parts of `Total` that there are, and how many documents count and are left out."""
         found: dict[str, list[Score]] = {}
         for label in self.runs:
             total = self.total(label)
@@ -202,12 +202,12 @@ class Evaluation(ResultRecords):
         ]
 
     def reasons(self, *, unreadable: bool = True) -> dict[str, int]:
-        """How many documents are left out for each reason; with ``unreadable``, also those that no pieces spell."""
+        """Numbers of documents left out by reason; with ``unreadable``, also those that no pieces spell."""
         return dict(Counter(text.reason for text in self.left_out if unreadable or not text.unreadable))
 
 
 def summed(estimator: str) -> str:
-    """What an estimator sums, for signatures: the canonical tokenisation, consistent segmentations, or all."""
+    """Name of what an estimator sums, for signatures: canonical tokenisation, consistent segmentations, or all."""
     if estimator == ONE_BEST:
         return "own-cut"
     return "all-cuts" if ESTIMATORS[estimator].target == "P" else "consistent-cuts"
@@ -331,7 +331,7 @@ def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
 
 
 def _check(runs: Mapping[str, EstimatorRun]) -> None:
-    """Whether there are such estimators, and they have as many samples as they need."""
+    """Check that there are such estimators, and that they have as many samples as they need."""
     for run in runs.values():
         if run.estimator not in ESTIMATORS:
             raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(ESTIMATORS)}")
@@ -352,7 +352,7 @@ def numbered(number: int) -> Iterator[None]:
 def _estimates(
     model: TokenisedModel, document: Document, number: int, runs: Mapping[str, EstimatorRun]
 ) -> dict[str, Estimate] | str:
-    """What each run finds for one document, or why it is left out."""
+    """Estimates of each run for one document, or why it is left out."""
     found = {}
     for label, run in runs.items():
         settings = replace(run.settings, seed=seed_of(run.settings.seed, number))
@@ -372,7 +372,7 @@ def seed_of(seed: int, number: int) -> int:
 
 
 def digest_scores(documents: Sequence[Document]) -> str:
-    """Of the scores on the arcs, which say what Q is."""
+    """Digest of the scores on the arcs, which say what Q is."""
     sha = hashlib.sha256()
     for document in documents:
         sha.update(np.ascontiguousarray(document.lattice.score).tobytes())

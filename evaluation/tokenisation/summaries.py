@@ -42,7 +42,7 @@ PREFIXES: Mapping[Consistency, str] = {
 
 
 def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, dict[str, Score]]:
-    """How well each run predicts the documents (Cao & Rimell 2021, section 4.1).
+    """Perplexities of the documents under each run (Cao & Rimell 2021, section 4.1).
 
     By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and
     ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1. Of
@@ -82,7 +82,7 @@ def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, 
 
 
 def perplexity(nats: float) -> float | None:
-    """Of a word, from its nats; None where it is beyond the largest float."""
+    """Perplexity of a word, from its nats; None where it is beyond the largest float."""
     return math.exp(nats) if nats <= MOST else None
 
 

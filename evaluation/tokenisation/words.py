@@ -49,7 +49,7 @@ from truesource.grammar.support.seeds import DEFAULT_SEED
 
 @dataclass(frozen=True)
 class WordProbabilities:
-    """Of the words of one text, each given those before it."""
+    """Log probabilities of the words of one text, each given those before it."""
 
     words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
     log_p: FloatArray  #: (W,) nats; minus these are surprisals

@@ -121,7 +121,7 @@ def word_ends(spelling: str, marker: str, *, marker_ends: bool) -> list[int]:
 
 
 def block_ends(lattice: Lattice, marker: str, *, marker_ends: bool) -> list[int]:
-    """Where the blocks of a text end."""
+    """Positions where the blocks of a text end."""
     over = np.zeros(lattice.n + 1, dtype=np.int64)  # arcs that begin before a position and end after it
     np.add.at(over, lattice.source + 1, 1)
     np.add.at(over, arc_ends(lattice), -1)
@@ -165,7 +165,7 @@ def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntAr
 
 
 class _Fork(NamedTuple):
-    """What can be drawn at one position, given what was drawn right of it."""
+    """Arcs that can be drawn at one position, given those drawn right of it."""
 
     arcs: IntArray  #: (D,)
     cumulative: FloatArray  #: (D,) the last is 1
@@ -261,7 +261,7 @@ class Tail:
 
 
 def _path_counts(lattice: Lattice) -> list[int]:
-    """How many paths lead to each position, of any size."""
+    """Numbers of paths to each position, of any size."""
     counts = [1]
     sources = lattice.source.tolist()
     for at in range(1, lattice.n + 1):

@@ -52,7 +52,7 @@ class States:
         return cls(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))._merged()
 
     def where(self, which: BoolArray) -> States:
-        """Some of them."""
+        """Some of the states."""
         return States(*(getattr(self, field)[which] for field in _FIELDS))
 
     def _merged(self) -> States:
@@ -72,7 +72,7 @@ class States:
 
 
 class Budget:
-    """How much probability of beginnings may be left, and what was lost."""
+    """Probability of beginnings that may be left, and what was lost."""
 
     def __init__(self, spare: float) -> None:
         self._spare = spare  # log of all of it, nats; -inf: none
@@ -107,7 +107,7 @@ class TooManyContextsError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactSum:
-    """What one pass over all segmentations of a text finds."""
+    """Results of one pass over all segmentations of a text."""
 
     log_p: float = -math.inf  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
     best: IntArray | None = None  #: arcs of the most likely segmentation; None where all have probability zero
@@ -150,7 +150,7 @@ def of_sum(name: str, total: ExactSum) -> Estimate:
 
 
 def exact_is_possible(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> bool:
-    """Whether the model can read T*, and `exact` visits at most ``settings.most_prefixes`` contexts.
+    """Tell whether the model can read T* and `exact` visits at most ``settings.most_prefixes`` contexts.
 
     Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
     """
@@ -254,7 +254,7 @@ def _sum_at_end(
     budget: Budget,
     visited: int,
 ) -> ExactSum:
-    """What the states of the last position sum to, with the probability that the text ends."""
+    """Sum the states of the last position, each with the probability that the text ends."""
     at_end = np.empty(len(states))
     for low in range(0, len(states), CHUNK):
         scorer.keep(np.unique(states.context[low:]))
@@ -317,7 +317,7 @@ def _in_one_pass(
 
 
 def remembers_all(model: TokenisedModel) -> bool:
-    """Whether the contexts of a model never become equal: one piece read over and over leads to ever new ones."""
+    """Tell whether contexts of a model never become equal: one piece read over and over leads to ever new ones."""
     scorer = model.incremental_scorer()
     token = model.pieces.inventory.ids[:1]
     before, context = -1, scorer.begin()

@@ -43,18 +43,18 @@ from truesource.grammar.support.errors import InputError
 
 
 class SegmentationSource(Protocol):
-    """Where segmentations come from: all paths of a lattice, or those with one segmentation for each word."""
+    """Source of segmentations: all paths of a lattice, or those with one segmentation for each word."""
 
     @property
     def whole(self) -> Bound:
-        """What a sum over all of its segmentations is for P(D)."""
+        """Bound on P(D) that a sum over all of its segmentations is."""
 
     @property
     def drawn(self) -> Bound:
-        """What an unbiased estimate of that sum is for P(D)."""
+        """Bound on P(D) that an unbiased estimate of that sum is."""
 
     def count(self) -> int:
-        """How many segmentations there are."""
+        """Number of segmentations."""
 
     def best(self, k: int) -> Paths:
         """The k best, or all."""
@@ -80,15 +80,15 @@ class LatticeSegmentations:
         return count_paths(self._lattice)
 
     def best(self, k: int) -> Paths:
-        """By descending score."""
+        """Best paths by descending score."""
         return n_best(self._lattice, k)
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """By forward filtering and backward sampling."""
+        """Draw by forward filtering and backward sampling."""
         return sample(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """By perturbed log probabilities."""
+        """Draw by perturbed log probabilities."""
         return sample_distinct(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
 
@@ -139,11 +139,11 @@ class ConsistentPaths:
         self._tokens = tokens
 
     def count(self) -> int:
-        """How many consistent paths there are."""
+        """Number of consistent paths."""
         return count_paths(self.lattice)
 
     def sample(self, k: int, *, b: float = 1.0, seed: int, avoid: NDArray[Any] | None = None) -> Paths:
-        """As `truesource.evaluation.tokenisation.paths.sample`; paths of the whole text, with log Q_cons."""
+        """Draw paths of the whole text, with log Q_cons, as `truesource.evaluation.tokenisation.paths.sample`."""
         return self.expanded(sample(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid)))
 
     def sample_distinct(
@@ -155,12 +155,12 @@ class ConsistentPaths:
         avoid: NDArray[Any] | None = None,
         method: Method | None = None,
     ) -> DistinctPaths:
-        """As `evaluation.tokenisation.paths.sample_distinct`; of the whole text, with log Q_cons."""
+        """Draw paths of the whole text, with log Q_cons, as `evaluation.tokenisation.paths.sample_distinct`."""
         found = sample_distinct(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid), method=method)
         return DistinctPaths(self.expanded(found.paths), found.log_inclusion, found.kappa, found.method)
 
     def n_best(self, k: int) -> Paths:
-        """As `truesource.evaluation.tokenisation.paths.n_best`; paths of the whole text, by descending log Q_cons."""
+        """Best paths of the whole text, by descending log Q_cons, as `evaluation.tokenisation.paths.n_best`."""
         return self.expanded(n_best(self.lattice, k))
 
     def expanded(self, paths: Paths) -> Paths:
@@ -223,7 +223,7 @@ class ConsistentSegmentations:
 
     @cached_property
     def _all(self) -> bool:
-        """Whether every segmentation is consistent and fits the model's window."""
+        """True where every segmentation is consistent and fits the model's window."""
         return self._fit and self._paths.count() == count_paths(self._document.lattice)
 
     @property
@@ -241,15 +241,15 @@ class ConsistentSegmentations:
         return self._paths.count()
 
     def best(self, k: int) -> Paths:
-        """By descending score over the different words."""
+        """Best paths by descending score over the different words."""
         return self._paths.n_best(k)
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """By forward filtering and backward sampling over the different words."""
+        """Draw by forward filtering and backward sampling over the different words."""
         return self._paths.sample(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """By perturbed log probabilities over the different words."""
+        """Draw by perturbed log probabilities over the different words."""
         return self._paths.sample_distinct(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
 

@@ -134,7 +134,7 @@ def score_segmentations(
 
 
 def check_numbers(log_p: FloatArray) -> None:
-    """Whether log probabilities are numbers; -inf is one.
+    """Check that log probabilities are numbers; -inf is one.
 
     Raises:
         InputError: one is not.
