@@ -177,7 +177,7 @@ class _SidesOnText:
 
     def records(self) -> list[dict[str, Any]]:
         """Records of every side, every choice of sentences and of words."""
-        found = []
+        records = []
         words = ("all", "known") if self._has_unknown() else ("all",)
         choices = [_CountedPositions(sentences, word) for word in words for sentences in ("common", "all")]  # type: ignore[arg-type]
         for count in choices:
@@ -186,15 +186,15 @@ class _SidesOnText:
                 scores = self._counted(side, count)
                 if not len(scores.log_prob):
                     continue
-                found.append(self._ppl(name, scores, count))
+                records.append(self._ppl(name, scores, count))
                 if count.sentences == "common" and name != GRAMMAR:
                     if first is not None:
-                        found.append(self._ratio(name, scores, first, count))
+                        records.append(self._ratio(name, scores, first, count))
                     first = scores if first is None else first
                 if count.sentences == "common" and name != GRAMMAR and GRAMMAR in self.sides:
                     truth = self._counted(self.sides[GRAMMAR], count)
-                    found.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
-        return found
+                    records.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
+        return records
 
     def _ppl(self, name: str, scores: TokenScores, count: _CountedPositions) -> dict[str, Any]:
         of_grammar = BOUND if self.kind == "sampled" else REFERENCE

@@ -156,7 +156,7 @@ class ModelComparison(ResultRecords):
         """One record a number: of the oracle, of each model and each of several seeds, and of each difference."""
         return [
             *(record for row in (self.oracle, *self.rows) for record in _row_records(row)),
-            *(_difference_record(self, found) for found in self.differences),
+            *(_difference_record(self, pair) for pair in self.differences),
         ]
 
     def __repr__(self) -> str:
@@ -189,12 +189,12 @@ def _row_records(row: ModelRow) -> list[dict[str, Any]]:
     return records
 
 
-def _difference_record(comparison: ModelComparison, found: PairedDifference) -> dict[str, Any]:
+def _difference_record(comparison: ModelComparison, pair: PairedDifference) -> dict[str, Any]:
     """``kl_difference``, nats a token, with its p-value as it is and adjusted."""
-    contrast = found.contrast
-    score = Score("kl_difference", contrast.value, signature(found.parts), contrast.low, contrast.high)
-    head = {"model": found.model, "baseline": found.baseline, "objective": comparison.objective}
-    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": found.p_adjusted}
+    contrast = pair.contrast
+    score = Score("kl_difference", contrast.value, signature(pair.parts), contrast.low, contrast.high)
+    head = {"model": pair.model, "baseline": pair.baseline, "objective": comparison.objective}
+    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": pair.p_adjusted}
 
 
 def compare_models(
@@ -229,8 +229,8 @@ def compare_models(
     if not common.any():
         raise _nothing_common(models)
     others = [model for model in models if model is not against]
-    found = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
-    tested = [contrast.p for contrast in found if contrast.p is not None]
+    contrasts = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
+    tested = [contrast.p for contrast in contrasts if contrast.p is not None]
     adjusted = iter(holm(tested))
     differences = [
         PairedDifference(
@@ -240,7 +240,7 @@ def compare_models(
             p_adjusted=None if contrast.p is None else next(adjusted),
             parts=_difference_parts(model, against, common, len(tested), seed),
         )
-        for model, contrast in zip(others, found, strict=True)
+        for model, contrast in zip(others, contrasts, strict=True)
     ]
     return ModelComparison(
         objective=against.objective,
@@ -267,8 +267,8 @@ def surely_nearer(
     common = best.made & other.made
     if not common.any():
         return False
-    found = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
-    return found.value > 0.0 and not may_be_chance(found, math.comb(len(models), 2))
+    contrast = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
+    return contrast.value > 0.0 and not may_be_chance(contrast, math.comb(len(models), 2))
 
 
 def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
@@ -292,9 +292,9 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
     if k == 1:
         measures = perplexities(model.seeds[0].paired, model.seeds[0].resampling)
     else:
-        found = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
-        measures = {name: _of_log(found[name]) for name in ("ppl", "bound")}
-        measures |= {"relative_ppl": _of_log(found["kl"], least=-math.inf), "kl": found["kl"].interval}
+        contrasts = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
+        measures = {name: _of_log(contrasts[name]) for name in ("ppl", "bound")}
+        measures |= {"relative_ppl": _of_log(contrasts["kl"], least=-math.inf), "kl": contrasts["kl"].interval}
         tokens = [int(scores.table[2, made].sum()) for scores in model.seeds]
         parts |= {"seeds": k, "sentences": n, "excluded": len(made) - n, "tokens": _both(*tokens)}
         parts["ci"] = ci_part(n, seed, with_seeds=True)
@@ -315,12 +315,12 @@ def _oracle_row(model: ModelScores, name: str) -> ModelRow:
     return model_row(ModelScores(name=name, seeds=[alone]))
 
 
-def _of_log(found: Contrast, least: float = 0.0) -> Interval:
+def _of_log(contrast: Contrast, least: float = 0.0) -> Interval:
     """The exponential of a mean logarithm, whose interval ends at ``least`` or above."""
-    if found.low is None or found.high is None:
-        return Interval(math.exp(found.value))
+    if contrast.low is None or contrast.high is None:
+        return Interval(math.exp(contrast.value))
     with np.errstate(over="ignore"):
-        return Interval(math.exp(found.value), *ends(*np.exp(np.maximum([found.low, found.high], least))))
+        return Interval(math.exp(contrast.value), *ends(*np.exp(np.maximum([contrast.low, contrast.high], least))))
 
 
 def _check_parallel(models: Sequence[ModelScores]) -> None:

@@ -73,7 +73,7 @@ def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], li
     trace) are taken out; phrases that cover no word and root labels are not listed. Labels are cut at the first
     ``-`` or ``=``.
     """
-    found: Counter[Bracket] = Counter()
+    counts: Counter[Bracket] = Counter()
     tags: list[str] = []
     place = 0
     stack: list[tuple[Tree, int]] = [(tree, -1)]  # with the word it begins at, once its children are done
@@ -82,7 +82,7 @@ def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], li
         if begin >= 0:
             label = _label(node.label)
             if len(tags) > begin and label not in ROOTS:
-                found[begin, len(tags), label] += 1
+                counts[begin, len(tags), label] += 1
         elif node.is_preterminal:
             if node.label != EMPTY:
                 if not left_out[place]:
@@ -91,25 +91,25 @@ def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], li
         else:
             stack.append((node, len(tags)))
             stack.extend((child, -1) for child in reversed(node.children) if isinstance(child, Tree))
-    return found, tags
+    return counts, tags
 
 
 def unlabelled(labelled: Counter[Bracket]) -> Counter[tuple[int, int]]:
     """The spans of brackets, each as often as it stands."""
-    found: Counter[tuple[int, int]] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     for (begin, end, _), times in labelled.items():
-        found[begin, end] += times
-    return found
+        counts[begin, end] += times
+    return counts
 
 
 def crossing_brackets(proposed: Counter[tuple[int, int]], gold: Counter[tuple[int, int]]) -> int:
     """Number of proposed spans that overlap a span of the treebank where neither contains the other."""
-    found = 0
+    crossing = 0
     for (begin, end), times in proposed.items():
         if (begin, end) not in gold:  # spans of one tree never cross each other
             crosses = any(b < begin < e < end or begin < b < end < e for b, e in gold)
-            found += times if crosses else 0
-    return found
+            crossing += times if crosses else 0
+    return crossing
 
 
 def _label(label: str) -> str:
@@ -267,30 +267,30 @@ class _Comparison:
         words = tagged_words(tree)
         left_out = [is_punctuation(tag) for tag, _ in words]
         right, right_tags = brackets(tree, left_out)
-        found: Counter[Bracket] = Counter()
+        proposed: Counter[Bracket] = Counter()
         found_tags: list[str] = []
         if parse is not None:
             if [word for _, word in tagged_words(parse)] != [word for _, word in words]:
                 raise InputError(f"parse {number:,} has other words than tree {number:,} of the treebank")
-            found, found_tags = brackets(parse, left_out)
-        matched = right & found
-        self.labels.add(*map(_labels, (right, found, matched)))
+            proposed, found_tags = brackets(parse, left_out)
+        matched = right & proposed
+        self.labels.add(*map(_labels, (right, proposed, matched)))
         pairs = Counter(zip(right_tags, found_tags, strict=parse is not None))
         agreed = Counter({one: times for (one, other), times in pairs.items() if one == other})
         self.tags.add(Counter(right_tags), Counter(found_tags), agreed)
         self.confusions.update({pair: times for pair, times in pairs.items() if pair[0] != pair[1]})
-        spans, found_spans = unlabelled(right), unlabelled(found)
+        spans, found_spans = unlabelled(right), unlabelled(proposed)
         return SentenceBrackets(
             number=number,
             length=len(left_out),
             words=len(right_tags),
             gold=right.total(),
-            proposed=found.total(),
+            proposed=proposed.total(),
             matched=matched.total(),
             matched_unlabelled=(spans & found_spans).total(),
             crossing=crossing_brackets(found_spans, spans),
             tagged=agreed.total(),
-            exact=parse is not None and right == found,
+            exact=parse is not None and right == proposed,
             parsed=parse is not None,
         )
 
@@ -318,9 +318,9 @@ class _Tally:
         }
 
 
-def _labels(found: Counter[Bracket]) -> Counter[str]:
+def _labels(counts: Counter[Bracket]) -> Counter[str]:
     by_label: Counter[str] = Counter()
-    for (_, _, label), times in found.items():
+    for (_, _, label), times in counts.items():
         by_label[label] += times
     return by_label
 
@@ -381,10 +381,10 @@ class ParseScores:
             by_sentence: also give ``sentences``, a row of counts for each.
         """
         head = {"parser": self.parser}
-        found: dict[str, Any] = {"summary": [{**head, **record} for record in self._summary()]}
+        records: dict[str, Any] = {"summary": [{**head, **record} for record in self._summary()]}
         if by_sentence:
-            found["sentences"] = [row._asdict() for row in self.brackets.by_sentence]
-        return found
+            records["sentences"] = [row._asdict() for row in self.brackets.by_sentence]
+        return records
 
     def _summary(self) -> Iterator[dict[str, Any]]:
         rows = self.brackets.by_sentence
@@ -470,13 +470,13 @@ def _measures(rows: Sequence[SentenceBrackets], parts: Mapping[str, object], see
 def _fractions(table: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Numerators and denominators by measure, (N,) each."""
     gold, proposed, parsed = table["gold"], table["proposed"], table["parsed"]
-    found = {}
+    fractions = {}
     for kind, matched in (("labelled", table["matched"]), ("unlabelled", table["matched_unlabelled"])):
-        found[f"{kind}_f1"] = 2.0 * matched, gold + proposed
-        found[f"{kind}_precision"] = matched, proposed
-        found[f"{kind}_recall"] = matched, gold
+        fractions[f"{kind}_f1"] = 2.0 * matched, gold + proposed
+        fractions[f"{kind}_precision"] = matched, proposed
+        fractions[f"{kind}_recall"] = matched, gold
     return {
-        **found,
+        **fractions,
         "tagging_accuracy": (table["tagged"], table["words"]),
         "crossing_brackets": (table["crossing"], parsed),
         "exact_match": (table["exact"], np.ones_like(parsed)),

@@ -199,8 +199,8 @@ class Comparison(ResultRecords):
         if self.bound_unconditioned is not None:
             values["bound_unconditioned"] = self.bound_unconditioned
         scores = [
-            Score(name, found.value, signature({**self.parts, **own.get(name, {})}), found.low, found.high)
-            for name, found in values.items()
+            Score(name, interval.value, signature({**self.parts, **own.get(name, {})}), interval.low, interval.high)
+            for name, interval in values.items()
         ]
         return scores + [Score(name, value, self.signature) for name, value in counted.items()]
 
@@ -236,7 +236,7 @@ class Comparison(ResultRecords):
         }
 
     def as_record(self) -> dict[str, Any]:
-        """Record of the comparison as one row, for the report's table; interval ends are ``<name>_low`` and ``<name>_high``."""
+        """Record of the comparison as one row, for the report; interval ends are ``<name>_low`` and ``<name>_high``."""
         record: dict[str, Any] = {"model": self.model, "objective": self.objective}
         values = dict(self.measures)
         if self.bound_unconditioned is not None:

@@ -115,15 +115,15 @@ class Exclusion:
         for excluded, log_prob in self._possible():
             nodes = tree.along(read(excluded))
             log_mass[nodes] = np.logaddexp(log_mass[nodes], log_prob)
-        found = []
+        corrected = []
         for row, sentence in zip(rows, seen, strict=True):
             if not np.isfinite(row).all():
-                found.append(row)
+                corrected.append(row)
                 continue
             before = np.concatenate([[0.0], np.cumsum(row)])  # ln P of each prefix, of the whole sentence at last
             kept = before + _log_rest(log_mass[tree.along(sentence)] - before)
-            found.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
-        return found
+            corrected.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
+        return corrected
 
     def masked(
         self, rows: Sequence[FloatArray], seen: Sequence[Sequence[str]], language: PCFG, read: Read
@@ -147,14 +147,14 @@ class Exclusion:
                     log_mass[gap] = float(np.logaddexp(log_mass[gap], log_prob))
         masses = [np.array([log_mass[gap] for gap in _gaps(sentence)]) for sentence in seen]
         changed = [i for i, mass in enumerate(masses) if np.isfinite(mass).any() and np.isfinite(rows[i]).all()]
-        found = list(rows)
+        corrected = list(rows)
         log_probs = language.exact.string_log_probs([seen[i] for i in changed], self.lengths)
         for i, log_prob in zip(changed, log_probs.tolist(), strict=True):
             rest = _log_rest(np.array([whole[tuple(seen[i])] - log_prob]))[0]
-            found[i] = (
+            corrected[i] = (
                 rows[i] + rest - _log_rest(rows[i] + masses[i] - log_prob) if np.isfinite(rest) else rest + rows[i]
             )
-        return found
+        return corrected
 
     def token_mass(self, read: Read, first: bool) -> dict[str, float]:
         """Expected number of each token in a sentence, counted in those of S only: sum of P(s) c_s(token).

@@ -198,8 +198,8 @@ class Oracle:
 
         if self.objective == "masked" and self.transform is not None:
             places = order(self.transform, len(batch.words)).tolist()
-            found = masked_blocks(self._language.exact, batch, positions=places)
-            return (replace(block, position=position) for position, block in enumerate(found))
+            blocks = masked_blocks(self._language.exact, batch, positions=places)
+            return (replace(block, position=position) for position, block in enumerate(blocks))
         if self.objective == "masked":
             return masked_blocks(self._language.exact, batch)
         return next_token_blocks(self._language.exact, batch, self.lengths)
@@ -207,8 +207,8 @@ class Oracle:
     def columns(self, words: Sequence[str]) -> IntArray:
         """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none."""
         known = self._language.word_ids
-        found = [known.get(word, -1) for word in (*words, UNKNOWN)]
-        return np.array(found + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
+        columns = [known.get(word, -1) for word in (*words, UNKNOWN)]
+        return np.array(columns + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
 
     @staticmethod
     def log_table(block: Distributions, columns: IntArray) -> FloatArray:
@@ -277,10 +277,10 @@ class ConstantModel:
         """Log probabilities of the positions that ``frame`` counts, nats."""
         unknown = len(self.vocabulary)
         columns = [np.array([self._place.get(word, unknown) for word in sentence]) for sentence in sentences]
-        rows = [self._log_prob[found] for found in columns]
+        rows = [self._log_prob[column] for column in columns]
         if self.objective == "causal":
             rows = [np.append(row, self._log_prob[-1]) for row in rows]
-        return assemble_scores(rows, [found == unknown for found in columns], frame)
+        return assemble_scores(rows, [column == unknown for column in columns], frame)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """The one distribution, at every position of sentences of one length."""

@@ -62,9 +62,9 @@ class TagClasses:
         of_label = [self.of_tag.get(label, label) for label in labels]
         known = [name for name in dict.fromkeys(self.of_tag.values()) if name in of_label]
         names = (*known, *sorted(set(of_label) - set(known)))
-        found = np.zeros((len(labels), len(names)))
-        found[np.arange(len(labels)), [names.index(name) for name in of_label]] = 1.0
-        return names, found
+        table = np.zeros((len(labels), len(names)))
+        table[np.arange(len(labels)), [names.index(name) for name in of_label]] = 1.0
+        return names, table
 
 
 #: Penn Treebank tags in seven classes; other labels are classes of their own
@@ -97,16 +97,16 @@ def read_classes(path: str | Path) -> TagClasses:
 
 
 def _lines(text: str, path: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         tag, name = (*(part.strip() for part in line.split("\t")), "")[:2]
         if line.count("\t") != 1 or not tag or not name:
             raise InputError(f"expecting a tag, a tab and a class, got {line!r}", path, number)
-        if found.setdefault(tag, name) != name:
-            raise InputError(f"the tag {tag!r} has two classes, {found[tag]!r} and {name!r}", path, number)
-    return found
+        if classes.setdefault(tag, name) != name:
+            raise InputError(f"the tag {tag!r} has two classes, {classes[tag]!r} and {name!r}", path, number)
+    return classes
 
 
 def _mapping(content: bytes, path: Path) -> dict[str, str]:
@@ -225,14 +225,14 @@ def matched(
     Raises:
         InputError: the model's have other positions or columns, or hold NaN or more than probability 1.
     """
-    for block, found in zip(truth, model, strict=True):
-        if found.position != block.position or found.log_prob.shape != (len(block.members), n_events):
+    for block, expected in zip(truth, model, strict=True):
+        if expected.position != block.position or expected.log_prob.shape != (len(block.members), n_events):
             raise InputError(
                 f"the model's distributions are not those of position {block.position} over {n_events} events"
             )
-        if not (found.log_prob <= 1e-9).all():
+        if not (expected.log_prob <= 1e-9).all():
             raise InputError("the model's distributions hold values that are no log probabilities")
-        yield block, np.ascontiguousarray(found.log_prob, dtype=np.float64)
+        yield block, np.ascontiguousarray(expected.log_prob, dtype=np.float64)
 
 
 def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str, ...]]:

@@ -226,12 +226,12 @@ class ModelDivergence(ResultRecords):
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON; those of tables have ``by``, ``group`` and ``tokens`` as well."""
         head = {"model": self.model, "objective": self.objective}
-        found = [{**head, **score.as_record()} for score in self.scores.values()]
+        records = [{**head, **score.as_record()} for score in self.scores.values()]
         for by, rows in self.tables.items():
             for row in rows:
                 place = {"by": by, "group": row.group, "tokens": row.tokens}
-                found += [{**head, **place, **score.as_record()} for score in row.scores.values()]
-        return found
+                records += [{**head, **place, **score.as_record()} for score in row.scores.values()]
+        return records
 
 
 def compare_distributions(

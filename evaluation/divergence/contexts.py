@@ -249,8 +249,8 @@ def measure_contexts(
         rows = np.repeat(np.arange(len(kept)), repeats)
         p, q, observed = np.asarray(block.log_prob[kept], dtype=np.float64), q[kept], block.observed[kept]
         measured = measure_rows(p, q, top=top, groups=bands, weight=repeats.astype(np.float64), reliability=reliability)
-        truth, found = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
-        table.add(which, block.position, measured.values[rows], truth, found)
+        truth, modelled = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
+        table.add(which, block.position, measured.values[rows], truth, modelled)
         if "frequency" in by:
             collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
         if divider is not None:
@@ -373,12 +373,12 @@ class CachedTruth:
             totals += weight @ values[:, columns]
             gap += float(weight @ (p[at] - q[at]))
             infinite += int(weight @ np.isinf(values[:, 0]))
-        found = {name: float(total) / self.contexts for name, total in zip(_KEPT, totals, strict=True)}
+        means = {name: float(total) / self.contexts for name, total in zip(_KEPT, totals, strict=True)}
         mean = gap / self.contexts
-        found["relative_ppl"] = math.exp(mean) if mean < math.log(np.finfo(np.float64).max) else math.inf
+        means["relative_ppl"] = math.exp(mean) if mean < math.log(np.finfo(np.float64).max) else math.inf
         if infinite:
-            found["infinite"] = float(infinite)
-        return {name: value for name, value in found.items() if math.isfinite(value)}
+            means["infinite"] = float(infinite)
+        return {name: value for name, value in means.items() if math.isfinite(value)}
 
 
 def cache_truth(

@@ -75,7 +75,7 @@ def next_words(
     oracle = oracle_for(model, pcfg, lengths, transform=transform)
     events = events_of(model, oracle)
     names = np.array([*events.words, UNKNOWN, *([END] if events.causal else [])], dtype=object)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for block, of_model in _blocks(model, oracle, sentences, events):
         kept = np.flatnonzero(block.whole)
         classes = _classes(oracle, events, block)
@@ -86,8 +86,8 @@ def next_words(
                     likely = {"side": side, "rank": rank, "word": names[column], "log_prob": float(table[row, column])}
                     for sentence in block.members[row]:
                         place = {"sentence": sentence, "position": block.position, "class": classes[row]}
-                        found.append({**place, **likely})
-    return sorted(found, key=lambda row: (row["sentence"], row["position"], row["side"] != "truth", row["rank"]))
+                        rows.append({**place, **likely})
+    return sorted(rows, key=lambda row: (row["sentence"], row["position"], row["side"] != "truth", row["rank"]))
 
 
 def _blocks(

@@ -51,14 +51,16 @@ def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> St
     """
     known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
     labels = tags_of(oracle.pcfg)
-    found = []
+    structures = []
     with meter("exact posterior of word classes in sentences", len(sentences)) as progress:
         for sentence in map(tuple, sentences):
             if sentence not in known:
                 known[sentence] = _expected(_posterior(oracle, sentence), labels)
-            found.append(known[sentence])
+            structures.append(known[sentence])
             progress.advance(1)
-    return Structure(labels, np.concatenate([tags for tags, _ in found]), np.concatenate([depth for _, depth in found]))
+    return Structure(
+        labels, np.concatenate([tags for tags, _ in structures]), np.concatenate([depth for _, depth in structures])
+    )
 
 
 def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: int) -> Structure:
@@ -109,17 +111,17 @@ def _posterior(oracle: Oracle, sentence: Sequence[str]) -> Posterior:
     return posterior(oracle.language, oracle.read(sentence))
 
 
-def _expected(found: Posterior, labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    order = [found.labels.index(label) for label in labels]
-    plain = np.array([not label.startswith("@") for label in found.pcfg.labels])
-    n = len(found)
+def _expected(posterior: Posterior, labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    order = [posterior.labels.index(label) for label in labels]
+    plain = np.array([not label.startswith("@") for label in posterior.pcfg.labels])
+    n = len(posterior)
     nodes = np.zeros((n, n + 1))  #: expected constituents over tokens i to j-1
-    expected = (found.closed * found.chart.inside) @ plain.astype(np.float64)
+    expected = (posterior.closed * posterior.chart.inside) @ plain.astype(np.float64)
     for j in range(1, n + 1):
         nodes[:j, j] = expected[j * (j - 1) // 2 : j * (j + 1) // 2]
     covering = np.cumsum(np.cumsum(nodes, axis=0)[:, ::-1], axis=1)[:, ::-1]
-    above = covering[np.arange(n), np.arange(n) + 1] - found.preterminals @ plain
-    return found.tags[:, order], above
+    above = covering[np.arange(n), np.arange(n) + 1] - posterior.preterminals @ plain
+    return posterior.tags[:, order], above
 
 
 class Members(NamedTuple):
@@ -191,12 +193,12 @@ def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:
         values: (T,) finite.
         groups: of the tokens.
     """
-    found = np.empty(len(groups))
+    medians = np.empty(len(groups))
     for g, (token, share) in enumerate(groups):
         order = np.argsort(values[token], kind="stable")
         reached = np.cumsum(share[order])
-        found[g] = _medians(values[token][order], reached[None], reached[-1:] / 2.0)[0]
-    return found
+        medians[g] = _medians(values[token][order], reached[None], reached[-1:] / 2.0)[0]
+    return medians
 
 
 def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> FloatArray:
@@ -221,10 +223,10 @@ def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: In
         for g, (window, own) in enumerate(zip(near, groups, strict=True)):
             if window is None:
                 continue
-            found, known = window.medians(times)
+            medians, known = window.medians(times)
             if not known.all():
-                found[~known] = _sorted(values, own, row, n).medians(times[~known])[0]
-            drawn[done : done + len(times), g] = found
+                medians[~known] = _sorted(values, own, row, n).medians(times[~known])[0]
+            drawn[done : done + len(times), g] = medians
         done += len(times)
     return np.stack(_ends(drawn))
 
@@ -241,7 +243,7 @@ class _Window:
 
     def medians(self, times: FloatArray) -> tuple[FloatArray, BoolArray]:
         """The median where sentence i is drawn ``times[r, i]`` times, and whether it lies in the window, (R,) each."""
-        found, known = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
+        medians, known = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
         step = max(1, CELLS // len(self.values))
         for start in range(0, len(times), step):
             part = times[start : start + step]
@@ -252,8 +254,8 @@ class _Window:
             reached += before[:, None]
             slack = _slack(half)
             known[start : start + step] = ((before < half - slack) & (reached[:, -1] > half + slack)) | (half == 0.0)
-            found[start : start + step] = _medians(self.values, reached, half)
-        return found, known
+            medians[start : start + step] = _medians(self.values, reached, half)
+        return medians, known
 
 
 def _sorted(values: FloatArray, own: Members, row: IntArray, n: int) -> _Window:
@@ -363,14 +365,14 @@ def by_class(places: Places, structure: Structure, classes: TagClasses) -> Group
     names, of_tag = classes.table([structure.labels[i] for i in used.tolist()])
     shares = structure.tags[:, used] @ of_tag
     is_word, word = np.flatnonzero(~places.is_end), places.word
-    found = {}
+    members = {}
     for name, share in zip(names, shares.T, strict=True):
         own = share[word[is_word]]
         if own.any():
-            found[name] = Members(is_word[own > 0.0], own[own > 0.0])
+            members[name] = Members(is_word[own > 0.0], own[own > 0.0])
     if len(end := np.flatnonzero(places.is_end)):
-        found[END] = Members(end, np.ones(len(end)))
-    return Grouping("class", tuple(found), tuple(found.values()))
+        members[END] = Members(end, np.ones(len(end)))
+    return Grouping("class", tuple(members), tuple(members.values()))
 
 
 def by_depth(places: Places, structure: Structure) -> Grouping:

@@ -95,10 +95,10 @@ class OracleMonitor:
                 contexts=contexts,
                 transform=self._transform,
             )
-        found = self._truth.compare(model)
-        if "relative_ppl" in found:
-            found["relative_ppl"] *= self._correction
-        return found
+        values = self._truth.compare(model)
+        if "relative_ppl" in values:
+            values["relative_ppl"] *= self._correction
+        return values
 
     def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
         """The sentences that the truth can make, once its perplexity of them is known without what they leave out."""

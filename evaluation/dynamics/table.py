@@ -64,9 +64,9 @@ def stays_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray)
     between = (after > 0) & (after <= last) & np.isfinite(upper)
     part = np.divide(np.abs(upper) - level, np.abs(upper - lower), out=np.zeros_like(lower), where=between)
     ended = after > last
-    found = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), known[0])
+    steps_at = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), known[0])
     return Crossings(
-        np.where(ended, np.inf, found),
+        np.where(ended, np.inf, steps_at),
         np.where(np.isnan(level), np.inf, known[before]),
         np.where(ended, np.inf, known[at]),
     )
@@ -157,35 +157,35 @@ class Dynamics(ResultRecords):
 
     def score(self, by: By, g: int, c: int, measure: str) -> Score | None:
         """One value of a group at a checkpoint: ``log_ratio``, ``log_ratio_median`` or ``kl``."""
-        found = self.curves[by]
+        curves = self.curves[by]
         if measure == "kl":
-            return found.kl[c].get(found.names[g])
+            return curves.kl[c].get(curves.names[g])
         if measure == "log_ratio":
-            ends = _known(found.low[c, g]), _known(found.high[c, g])
+            ends = _known(curves.low[c, g]), _known(curves.high[c, g])
             why = {} if ends[0] is not None else {"ci": f"none/{few_code()}"}
             signed = signature({**self._signed(by, g), "step": self.steps[c], **why})
-            return Score("log_ratio", float(found.mean[c, g]), signed, *ends)
+            return Score("log_ratio", float(curves.mean[c, g]), signed, *ends)
         last = c == len(self.steps) - 1
-        low, high = map(_known, found.median_ends[:, g]) if last else (None, None)
+        low, high = map(_known, curves.median_ends[:, g]) if last else (None, None)
         why = {} if low is not None else {"ci": f"none/{few_code() if last else 'last-step-only'}"}
         signed = signature({**self._signed(by, g), **self._percentile, "step": self.steps[c], **why})
-        return Score("log_ratio_median", float(found.median[c, g]), signed, low, high)
+        return Score("log_ratio_median", float(curves.median[c, g]), signed, low, high)
 
     def records(self) -> list[dict[str, Any]]:
         """A record a checkpoint, group and measure, then the milestones (value None: not reached), for JSON."""
         rows: list[dict[str, Any]] = []
-        for by, found in self.curves.items():
+        for by, curves in self.curves.items():
             for c, step in enumerate(self.steps):
-                for g, name in enumerate(found.names):
+                for g, name in enumerate(curves.names):
                     head = self._head(by, g) | {"step": step}
                     scores = [self.score(by, g, c, m) for m in ("log_ratio", "log_ratio_median", "kl")]
                     rows += [{**head, **score.as_record()} for score in scores if score is not None]
                     if scores[-1] is not None:
-                        rows[-1]["tokens"] = found.kl_tokens[name]
-                    if infinite := found.infinite[c].get(name, 0):
+                        rows[-1]["tokens"] = curves.kl_tokens[name]
+                    if infinite := curves.infinite[c].get(name, 0):
                         rows[-1]["infinite"] = infinite
-        for by, found in self.curves.items():
-            for g in range(len(found.names)):
+        for by, curves in self.curves.items():
+            for g in range(len(curves.names)):
                 rows += [
                     {
                         **self._head(by, g),
@@ -197,7 +197,7 @@ class Dynamics(ResultRecords):
                             {
                                 **self._signed(by, g),
                                 **self._percentile,
-                                **({"ci": f"none/{few_code()}"} if np.isnan(found.median_ends[0, g]) else {}),
+                                **({"ci": f"none/{few_code()}"} if np.isnan(curves.median_ends[0, g]) else {}),
                                 "unit": "steps",
                                 "steps": "/".join(map(str, self.steps)),
                                 **told,
@@ -205,8 +205,8 @@ class Dynamics(ResultRecords):
                         ),
                     }
                     for name, reached, told in (
-                        ("half_step", found.half, {}),
-                        ("threshold_step", found.threshold, {"below": self.level}),
+                        ("half_step", curves.half, {}),
+                        ("threshold_step", curves.threshold, {"below": self.level}),
                     )
                 ]
         return rows
@@ -225,12 +225,12 @@ class Dynamics(ResultRecords):
             "sentences": self.sentences,
             "excluded": self.excluded,
             "signature": signature(self.parts),
-            "curves": {by: _plain(found) for by, found in self.curves.items()},
+            "curves": {by: _plain(curves) for by, curves in self.curves.items()},
         }
 
     def _head(self, by: By, g: int) -> dict[str, Any]:
-        found = self.curves[by]
-        place = {"by": by, "group": found.names[g], "tokens": float(found.tokens[g])}
+        curves = self.curves[by]
+        place = {"by": by, "group": curves.names[g], "tokens": float(curves.tokens[g])}
         return {"model": self.model, "objective": self.objective, **place}
 
     def _signed(self, by: By, g: int) -> dict[str, object]:
@@ -374,7 +374,7 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
 def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     more = [g for g in kept if classes.mean[-1, g] > 0.0]
     tests = {g: mean_over_seeds(_sums(classes, g), seed=dynamics.seed) for g in more}
-    above = [g for g, found in tests.items() if not may_be_chance(found, len(kept))]
+    above = [g for g, contrast in tests.items() if not may_be_chance(contrast, len(kept))]
     if not above:
         return []
     names = _listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])

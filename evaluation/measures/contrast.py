@@ -69,16 +69,16 @@ class Contrast:
         return Interval(self.value, self.low, self.high)
 
 
-def may_be_chance(found: Contrast, tests: int = 1) -> bool:
+def may_be_chance(contrast: Contrast, tests: int = 1) -> bool:
     """Tell whether a mean or difference may be chance; of all tested, one is wrongly called sure in 5% of cases.
 
     Two extremes are picked after looking at all, so the test is of all pairs that they might have been (Bonferroni).
 
     Args:
-        found: the one of interest.
+        contrast: the one of interest.
         tests: how many others it might have been, itself included; of two of K that were picked, ``comb(K, 2)``.
     """
-    return found.p is None or found.p * tests >= CHANCE
+    return contrast.p is None or contrast.p * tests >= CHANCE
 
 
 class SeedPart(NamedTuple):
@@ -120,15 +120,15 @@ def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: 
         texts: of each, the sums of a model, and those of a baseline that is subtracted, or None.
         seed: of the resampling.
     """
-    found = [
+    contrasts = [
         _both_errors([(1.0, model), *([] if baseline is None else [(-1.0, baseline)])], seed)
         for model, baseline in texts
     ]
-    value = math.fsum(each.value for each in found) / len(found)
-    if any(each.below is None or each.above is None for each in found):
+    value = math.fsum(each.value for each in contrasts) / len(contrasts)
+    if any(each.below is None or each.above is None for each in contrasts):
         return Contrast(value)
-    below = _Side.mean([each.below for each in found if each.below is not None])
-    above = _Side.mean([each.above for each in found if each.above is not None])
+    below = _Side.mean([each.below for each in contrasts if each.below is not None])
+    above = _Side.mean([each.above for each in contrasts if each.above is not None])
     return Contrast(value, value - below.half, value + above.half, (below if value > 0.0 else above).p(value))
 
 
@@ -144,15 +144,15 @@ def seed_part(model: SeedSums) -> SeedPart | None:
 
 
 def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
-    found = _both_errors(sides, seed)
-    if found.below is None or found.above is None:
-        return Contrast(found.value)
-    side = found.below if found.value > 0.0 else found.above
-    if found.replicated:
+    errors = _both_errors(sides, seed)
+    if errors.below is None or errors.above is None:
+        return Contrast(errors.value)
+    side = errors.below if errors.value > 0.0 else errors.above
+    if errors.replicated:
         return Contrast(
-            found.value, found.value - found.below.half, found.value + found.above.half, side.p(found.value)
+            errors.value, errors.value - errors.below.half, errors.value + errors.above.half, side.p(errors.value)
         )
-    return Contrast(found.value, *found.ends, side.p(found.value))
+    return Contrast(errors.value, *errors.ends, side.p(errors.value))
 
 
 def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _BothErrors:

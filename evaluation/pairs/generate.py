@@ -101,14 +101,14 @@ def make_pairs(
             notes.append(f"no pairs of {name}: {reason}")
     if not wanted:
         raise NothingToMeasureError(f"this grammar has none of the phenomena asked for; {notes[0]}", "no-pairs")
-    found, sentences = _search(lexicon, wanted, settings, seed)
+    changes, sentences = _search(lexicon, wanted, settings, seed)
     for phenomenon in wanted:
-        if len(found[phenomenon.name]) < settings.size:
+        if len(changes[phenomenon.name]) < settings.size:
             notes.append(
-                f"{len(found[phenomenon.name])} of {settings.size} pairs of {phenomenon.name}"
+                f"{len(changes[phenomenon.name])} of {settings.size} pairs of {phenomenon.name}"
                 f" were found in {sentences:,} sentences"
             )
-    flat = [entry for phenomenon in wanted for entry in found[phenomenon.name]]
+    flat = [entry for phenomenon in wanted for entry in changes[phenomenon.name]]
     if not flat:
         raise NothingToMeasureError(
             f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena", "no-pairs"
@@ -119,16 +119,16 @@ def make_pairs(
 def _search(
     lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: PairSettings, seed: int
 ) -> tuple[dict[str, list[_Found]], int]:
-    found: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
+    changes: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
     seen: set[tuple[str, frozenset[Words]]] = set()
     drawn, most = 0, settings.size * settings.tries
 
     def wanted_outside() -> bool:
-        return any(p.outside and len(found[p.name]) < settings.size for p in wanted)
+        return any(p.outside and len(changes[p.name]) < settings.size for p in wanted)
 
     with meter("minimal pairs", settings.size * len(wanted)) as bar:
         for number, sentence in enumerate(sampled_sentences(lexicon, most, seed, wanted_outside)):
-            open_still = [p for p in wanted if len(found[p.name]) < settings.size]
+            open_still = [p for p in wanted if len(changes[p.name]) < settings.size]
             if not open_still:
                 break
             drawn, words = number + 1, sentence.words
@@ -140,15 +140,15 @@ def _search(
                 key = (phenomenon.name, frozenset((words, change.words)))
                 if key not in seen and not (settings.possible and np.isinf(lexicon.pcfg.log_prob(change.words))):
                     seen.add(key)
-                    found[phenomenon.name].append(_Found(phenomenon, number, sentence, change))
+                    changes[phenomenon.name].append(_Found(phenomenon, number, sentence, change))
                     bar.advance()
-    return found, drawn
+    return changes, drawn
 
 
-def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:
+def _finish(lexicon: Lexicon, changes: Sequence[_Found]) -> list[Pair]:
     """Log probabilities, the more probable sentence first, strata of its best tree."""
     pcfg = lexicon.pcfg
-    sentences = list(dict.fromkeys(words for entry in found for words in (entry.sentence.words, entry.change.words)))
+    sentences = list(dict.fromkeys(words for entry in changes for words in (entry.sentence.words, entry.change.words)))
     values = dict(zip(sentences, pcfg.exact.string_log_probs(sentences).tolist(), strict=True))
 
     @cache
@@ -156,8 +156,8 @@ def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:
         return Constituents(surface(pcfg.exact.viterbi(words)[0], pcfg))
 
     pairs = []
-    with meter("most probable trees of minimal pairs", len(found)) as bar:
-        for entry in found:
+    with meter("most probable trees of minimal pairs", len(changes)) as bar:
+        for entry in changes:
             change, phenomenon = entry.change, entry.phenomenon
             swapped = values[change.words] > values[entry.sentence.words]
             a, b = (change.words, entry.sentence.words) if swapped else (entry.sentence.words, change.words)
@@ -231,13 +231,13 @@ def _signs(matrix: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
     return matrix
 
 
-def _closed(steps: csr_matrix[np.float64], found: csr_matrix[np.float64]) -> csc_matrix[np.float64]:
+def _closed(steps: csr_matrix[np.float64], reached: csr_matrix[np.float64]) -> csc_matrix[np.float64]:
     """Words that symbols reach by any number of steps, (S, V), from the steps (S, S) and their own words (S, V)."""
     while True:
-        more = _signs(csr_matrix(steps @ found + found))
-        if more.nnz == found.nnz:
+        more = _signs(csr_matrix(steps @ reached + reached))
+        if more.nnz == reached.nnz:
             return csc_matrix(more)
-        found = more
+        reached = more
 
 
 def _column(matrix: csc_matrix[np.float64], word: int) -> IntArray:
@@ -276,20 +276,20 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
     """
     lexicon, neighbours = Lexicon(pcfg, lengths), Neighbours(pcfg)
     common = common_words(lexicon, rarest)
-    found: dict[tuple[Words, Words], Pair] = {}
+    pairs: dict[tuple[Words, Words], Pair] = {}
     with meter("minimal pairs made by edits", number) as bar:
         for source, sentence in enumerate(sampled_sentences(lexicon, number * TRIES, seed)):
-            if len(found) == number:
+            if len(pairs) == number:
                 break
             if not common[[pcfg.word_ids[word] for word in sentence.words]].all():
                 continue
             made = _edit(sentence, neighbours, common, np.random.default_rng([seed, source]))
-            if made is not None and (sentence.words, made[1]) not in found:
+            if made is not None and (sentence.words, made[1]) not in pairs:
                 kind, words = made
                 a = sentence.words
-                found[a, words] = Pair(a, words, kind, None, None, None, differing(a, words), source, "a")
+                pairs[a, words] = Pair(a, words, kind, None, None, None, differing(a, words), source, "a")
                 bar.advance()
-    return with_reasons(with_truth(list(found.values()), lexicon), pcfg, lengths)
+    return with_reasons(with_truth(list(pairs.values()), lexicon), pcfg, lengths)
 
 
 def common_words(lexicon: Lexicon, rarest: float) -> BoolArray:
@@ -312,7 +312,7 @@ def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None)
     scores = pcfg.exact.causal_log_probs(sentences, lengths)
     beginning = {words: float(score[:-1].sum()) for words, score in zip(sentences, scores, strict=True)}
     neighbours = Neighbours(pcfg)
-    found = []
+    told = []
     for pair in pairs:
         odds = beginning[pair.a] - beginning[pair.b]
         reasons = {
@@ -320,8 +320,8 @@ def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None)
             "bigrams": "possible" if neighbours.possible(pair.b) else "impossible",
         }
         fact = {"log_odds_of_beginnings": odds if np.isfinite(odds) else None}
-        found.append(replace(pair, strata={**pair.strata, **reasons}, facts={**pair.facts, **fact}))
-    return found
+        told.append(replace(pair, strata={**pair.strata, **reasons}, facts={**pair.facts, **fact}))
+    return told
 
 
 def _edit(

@@ -211,7 +211,7 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
         seed: of the resampling of sources.
     """
     totals = sums.sum(axis=0)
-    found: dict[str, Interval] = {}
+    results: dict[str, Interval] = {}
     ratios = [name for name in names if name in RATIOS and name not in PROPORTIONS]
     above, below = (sums[:, [COLUMNS.index(RATIOS[name][side]) for name in ratios]] for side in (0, 1))
     intervals = dict(zip(ratios, resampled_ratios(above, below, seed=seed).T, strict=True))
@@ -219,13 +219,13 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
         if name in PROPORTIONS:
             share = proportion(*(sums[:, COLUMNS.index(part)] for part in RATIOS[name]))
             if share is not None:
-                found[name] = share
+                results[name] = share
             continue
         value = _measure(name, totals)
         if np.isfinite(value):
             interval = intervals[name] if name in intervals else _correlation_ends(sums, value, seed)
-            found[name] = Interval(value, *ends(*np.clip(interval, *_RANGES.get(name, (0.0, 1.0)))))
-    return found
+            results[name] = Interval(value, *ends(*np.clip(interval, *_RANGES.get(name, (0.0, 1.0)))))
+    return results
 
 
 def sources(sums: FloatArray, name: str) -> int:

@@ -148,10 +148,10 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
 
 def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
     """Row numbers of equal settings, in order of first appearance."""
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for row, key in enumerate(settings):
-        found.setdefault(key, []).append(row)
-    return list(found.values())
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
 
 
 def _deviation(logs: FloatArray) -> FloatArray:
@@ -192,8 +192,8 @@ def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: Floa
     if n == len(settings):
         return Scatter(False, _alone(residuals, n - parameters), n - parameters)
     shapes = groups_of([cell.model for cell in cells])
-    found = [_whole_seeds([cells[i] for i in rows], target[rows]) for rows in shapes]
-    whole = [moves for moves in found if moves is not None]
+    scatters = [_whole_seeds([cells[i] for i in rows], target[rows]) for rows in shapes]
+    whole = [moves for moves in scatters if moves is not None]
     if len(whole) == len(shapes):
         placed = [np.zeros((len(moves), n)) for moves in whole]
         for into, moves, rows in zip(placed, whole, shapes, strict=True):
@@ -443,10 +443,10 @@ def best_fit(
         again: whether a resample is fitted, from the fit of the whole: coarser, and with fewer steps.
     """
     tolerance, steps = (1e-9, 50) if again else (1e-14, 500)
-    found = [
+    fits = [
         least_squares(
             residuals, begin, jacobian, bounds=bounds, xtol=tolerance, ftol=tolerance, gtol=tolerance, max_nfev=steps
         )
         for begin in beginnings
     ]
-    return min(found, key=lambda result: float(result.cost))
+    return min(fits, key=lambda result: float(result.cost))

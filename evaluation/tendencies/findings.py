@@ -133,17 +133,17 @@ class Tendencies(ResultRecords):
             members: names of the measures by sample; those without a test, or that a sample does not have, are skipped.
             family: what the members are, in words; ``{}`` stands for the number of tests.
         """
-        found = {source: dict(row) for source, row in self.findings.items()}
+        findings = {source: dict(row) for source, row in self.findings.items()}
         tested = [
             (source, name, finding, finding.test.p)
             for source, names in members.items()
             for name in names
-            if (finding := found[source].get(name)) is not None and finding.test is not None
+            if (finding := findings[source].get(name)) is not None and finding.test is not None
         ]
         named = family.format(len(tested))
         for (source, name, finding, _), p in zip(tested, holm([p for *_, p in tested]), strict=True):
-            found[source][name] = replace(finding, p_holm=p, family=named)
-        return replace(self, findings=found)
+            findings[source][name] = replace(finding, p_holm=p, family=named)
+        return replace(self, findings=findings)
 
     def records(self) -> list[dict[str, Any]]:
         """One row a sample and measure, for JSON."""

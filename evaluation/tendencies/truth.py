@@ -102,8 +102,8 @@ def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
     """
     member = np.zeros(corpus.vocabulary, dtype=np.bool_)
     member[np.asarray(codes, dtype=np.int64)] = True
-    found = np.bincount(corpus.sentence, weights=member[corpus.tokens], minlength=len(corpus.lengths))
-    return found / corpus.lengths
+    counts = np.bincount(corpus.sentence, weights=member[corpus.tokens], minlength=len(corpus.lengths))
+    return counts / corpus.lengths
 
 
 def differing_habits(first: Sentences, second: Sentences) -> list[str]:
@@ -116,12 +116,12 @@ def differing_habits(first: Sentences, second: Sentences) -> list[str]:
         second: of the other.
     """
     shares = [_shares(text) for text in (first, second)]
-    found = []
+    differing = []
     for habit in HABITS:
         one, other = shares[0][habit], shares[1][habit]
         if max(one, other) >= RARE and max(one, other) > TIMES * min(one, other):
-            found.append(f"{habit}: {one:.2%} of the tokens on one side, {other:.2%} on the other")
-    return found
+            differing.append(f"{habit}: {one:.2%} of the tokens on one side, {other:.2%} on the other")
+    return differing
 
 
 def _shares(text: Sentences) -> dict[str, float]:
@@ -291,8 +291,8 @@ class Truth:
     def outside(self, sentences: Iterable[Sequence[str]]) -> float:
         """Share of the tokens that are no words of the grammar, in [0, 1]; the ``<unk>`` of a model is none of them."""
         known = self._oracle.pcfg.word_ids
-        found = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
-        return 1.0 - float(np.mean(found)) if found else 0.0
+        inside = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
+        return 1.0 - float(np.mean(inside)) if inside else 0.0
 
     def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
         """Habits by which the sentences are cut into tokens otherwise than the grammar's, see `differing_habits`.

@@ -71,7 +71,7 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
         marginal: label of the run that stands for log P(D).
     """
     best, bounds = evaluation.total(marginal), _bounds(evaluation)
-    found = {}
+    doubtful = {}
     for label in evaluation.runs:
         total = evaluation.total(label)
         if total.bound != "unbiased":
@@ -80,8 +80,8 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
         if label != marginal and None not in (total.standard_error, best.standard_error):
             others.append((best.log_p, marginal, False, chance(best)))
         if (one := _largest(label, total, others)) is not None:
-            found[label] = one
-    return found
+            doubtful[label] = one
+    return doubtful
 
 
 def chance(total: Total) -> float:
@@ -97,12 +97,12 @@ def _bounds(evaluation: Evaluation) -> list[tuple[float, str, bool, float]]:
 def _largest(run: str, total: Total, others: list[tuple[float, str, bool, float]]) -> Shortfall | None:
     """The largest shortfall that is no chance."""
     own = chance(total)
-    found = [
+    gaps = [
         Shortfall(run, value - total.log_p, label, certain, total.standard_error)
         for value, label, certain, error in others
         if value - total.log_p > math.hypot(own, error, DOUBT * total.rounding)
     ]
-    return max(found, key=lambda one: one.nats, default=None)
+    return max(gaps, key=lambda one: one.nats, default=None)
 
 
 @dataclass(frozen=True)
@@ -188,20 +188,20 @@ class Decomposition:
             "model_gap": self.model_gap,
             "distance": self.distance,
         }
-        found = self._ratios(columns, self.n_sentences, "nats/sentence", seed)
+        scores = self._ratios(columns, self.n_sentences, "nats/sentence", seed)
         per_word = {f"{name}_per_word": values for name, values in columns.items()}
-        found |= self._ratios(per_word, self.words, "nats/word", seed)
-        low = found["distance"].low
-        certain = low is not None and low > 1e-9 * abs(found["true_nll"].value)
+        scores |= self._ratios(per_word, self.words, "nats/word", seed)
+        low = scores["distance"].low
+        certain = low is not None and low > 1e-9 * abs(scores["true_nll"].value)
         if certain and below_bounds(self.evaluation, self.run) is None:
             shares = {"tokenisation_share": self.tokenisation_gap, "model_share": self.model_gap}
-            found |= self._ratios(shares, self.distance, "share", seed)
+            scores |= self._ratios(shares, self.distance, "share", seed)
         if self.variance is not None:
             error = max(math.sqrt(variance), self.rounding) if (variance := float(self.variance.sum())) else 0.0
             error /= float(self.words.sum())
-            signed = found["tokenisation_gap_per_word"].signature
-            found["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
-        return found
+            signed = scores["tokenisation_gap_per_word"].signature
+            scores["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
+        return scores
 
     def table(self, by: By, seed: int = DEFAULT_SEED) -> list[Band]:
         """Gaps and their sum for a word, by band of what a document is: shortest, or most frequent, first.
@@ -233,12 +233,12 @@ class Decomposition:
     def records(self, seed: int = DEFAULT_SEED, by: Sequence[By] = ()) -> list[dict[str, Any]]:
         """One record a score, for JSON; those of tables have ``by``, ``group`` and ``documents`` as well."""
         head = {"model": self.model, "run": self.run}
-        found = [{**head, **score.as_record()} for score in self.scores(seed).values()]
+        records = [{**head, **score.as_record()} for score in self.scores(seed).values()]
         for name in by:
             for band in self.table(name, seed):
                 place = {"by": name, "group": band.group, "documents": band.documents}
-                found += [{**head, **place, **score.as_record()} for score in band.scores.values()]
-        return found
+                records += [{**head, **place, **score.as_record()} for score in band.scores.values()]
+        return records
 
     def _ratios(
         self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object
@@ -260,8 +260,8 @@ class Decomposition:
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
             **{"set-aside-as-altered": len(self.altered), "ci": ci_part(len(count), seed, "document"), **more},
         )
-        found = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
-        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in found}
+        rows = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
+        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in rows}
 
     def _rarest(self) -> IntArray:
         """(M,) power of ten of the least probability of a word in each document."""
@@ -371,9 +371,9 @@ def true_log_probs(
     """
     oracle = Oracle(grammar, lengths=lengths, excluded=excluded, transform=transform)
     scores = oracle.score(sentences, ScoringFrame(eos=end))
-    found = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
-    found[scores.impossible] = -np.inf
-    return found
+    log_probs = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
+    log_probs[scores.impossible] = -np.inf
+    return log_probs
 
 
 def _frequency(power: int) -> str:

@@ -222,11 +222,11 @@ class WithinWindow:
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability of each token after its context, nats; -inf where it does not fit."""
-        found = np.full(len(contexts), -np.inf)
+        log_p = np.full(len(contexts), -np.inf)
         fits = ~self.full(contexts)
         if fits.any():
-            found[fits] = self._scorer.log_prob(contexts[fits] // self._base, tokens[fits])
-        return found
+            log_p[fits] = self._scorer.log_prob(contexts[fits] // self._base, tokens[fits])
+        return log_p
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log of the probability of any of some tokens after each context, whether or not there is room for one.
@@ -291,7 +291,7 @@ def documents(
         raise ValueError("the lattices must be over the pieces of the model's tokeniser")
     if not texts:
         raise InputError("there are no texts", path)
-    found: list[Document] = []
+    made: list[Document] = []
     numbers: list[int] = []
     unreadable: list[Unreadable] = []
     for number, text in enumerate(track(texts, "lattices of the texts", len(texts))):
@@ -301,40 +301,40 @@ def documents(
                 unreadable.append(Unreadable(number, read.unreadable))
                 continue
             lattice = builder.build(read.spelling)
-            found.append(Document(read, lattice, builder.path(lattice, read.canonical)))
+            made.append(Document(read, lattice, builder.path(lattice, read.canonical)))
             numbers.append(number)
         except InputError as error:
             where = "" if path is not None else f"text {number + 1}: "
             raise InputError(f"{where}{error}", path, number + 1) from error
-    if not found:
+    if not made:
         parts = ", ".join(dict.fromkeys(repr(part) for text in unreadable for part in text.parts))
         raise NothingToMeasureError(
             f"none of the {len(texts)} texts can be segmented into pieces: no piece spells {parts}", "no-pieces", path
         )
-    return Documents(tuple(found), tuple(numbers), tuple(unreadable))
+    return Documents(tuple(made), tuple(numbers), tuple(unreadable))
 
 
-def fitting(model: TokenisedModel, found: Documents) -> Documents:
+def fitting(model: TokenisedModel, documents: Documents) -> Documents:
     """The documents whose canonical tokenisation fits the model's window; the others are set aside.
 
     Args:
         model: that is to score their segmentations.
-        found: from `documents`.
+        documents: from `documents`.
 
     Raises:
         InputError: none fits.
     """
-    long = [not canonical_fits(model, document) for document in found.documents]
+    long = [not canonical_fits(model, document) for document in documents.documents]
     if all(long):
         raise NothingToMeasureError(
             f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts", "too-long"
         )
     kept = [i for i, wrong in enumerate(long) if not wrong]
     return replace(
-        found,
-        documents=tuple(found.documents[i] for i in kept),
-        numbers=tuple(found.numbers[i] for i in kept),
-        too_long=tuple(sorted([*found.too_long, *itertools.compress(found.numbers, long)])),
+        documents,
+        documents=tuple(documents.documents[i] for i in kept),
+        numbers=tuple(documents.numbers[i] for i in kept),
+        too_long=tuple(sorted([*documents.too_long, *itertools.compress(documents.numbers, long)])),
     )
 
 

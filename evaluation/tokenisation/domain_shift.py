@@ -196,13 +196,13 @@ def compare_sets(
         raise InputError(f"expecting one evaluation for each set, got {len(evaluations)} for {len(sets)}")
     results: list[SetResult] = []
     for i, (given, evaluation) in enumerate(zip(sets, evaluations, strict=True)):
-        found = decompose(evaluation, run, given.grammar, given.lengths)
-        flat = [sentence for (sentence,) in found.sentences]
-        shift = -true_log_probs(flat, training, training_lengths, end=evaluation.end) - found.truth
-        scores = {**found.scores(seed), **_shift(found, shift, training, training_lengths)}
+        decomposed = decompose(evaluation, run, given.grammar, given.lengths)
+        flat = [sentence for (sentence,) in decomposed.sentences]
+        shift = -true_log_probs(flat, training, training_lengths, end=evaluation.end) - decomposed.truth
+        scores = {**decomposed.scores(seed), **_shift(decomposed, shift, training, training_lengths)}
         if i > 0:
-            scores |= _growth(found, results[0].decomposition, seed + i)
-        results.append(SetResult(given.name, found, shift, scores))
+            scores |= _growth(decomposed, results[0].decomposition, seed + i)
+        results.append(SetResult(given.name, decomposed, shift, scores))
     return results
 
 

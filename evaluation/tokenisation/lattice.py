@@ -207,9 +207,9 @@ def _short(text: str) -> str:
 
 def forward(lattice: Lattice, b: float = 1.0) -> FloatArray:
     """(n+1,) log of the sum over paths from 0 to each position, nats; -inf at positions on no path."""
-    found: FloatArray = sum_kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
-    finite(found[-1], b)
-    return found
+    sums: FloatArray = sum_kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
+    finite(sums[-1], b)
+    return sums
 
 
 def log_partition(lattice: Lattice, b: float = 1.0) -> float:
@@ -224,9 +224,9 @@ def entropy(lattice: Lattice, b: float = 1.0) -> float:
 
 def partition_and_entropy(lattice: Lattice, b: float = 1.0) -> tuple[float, float]:
     """Log Z_b and the entropy of Q_b, nats, in one pass."""
-    found: tuple[float, float] = sum_kernels.partition_entropy(lattice.first, lattice.source, lattice.score, checked(b))
-    finite(found[0] + found[1], b)
-    return found
+    both: tuple[float, float] = sum_kernels.partition_entropy(lattice.first, lattice.source, lattice.score, checked(b))
+    finite(both[0] + both[1], b)
+    return both
 
 
 def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
@@ -255,9 +255,9 @@ def count_paths(lattice: Lattice) -> int:
     furthest[ends] = lattice.source[lattice.first[ends]]
     behind = np.minimum.accumulate(furthest[::-1])[::-1]
     met = np.append(np.flatnonzero(behind[1:] >= np.arange(n)), n)
-    found = sum_kernels.counts(lattice.first, lattice.source, met)
-    whole = found.tolist()
-    for k in np.flatnonzero(found < 0).tolist():
+    counts = sum_kernels.counts(lattice.first, lattice.source, met)
+    whole = counts.tolist()
+    for k in np.flatnonzero(counts < 0).tolist():
         whole[k] = exact_count(lattice, int(met[k]), int(met[k + 1]))
     while len(whole) > 1:  # factors of like size are multiplied fastest
         whole = [math.prod(whole[k : k + 2]) for k in range(0, len(whole), 2)]

@@ -303,8 +303,8 @@ def log_inclusion(log_q: FloatArray, kappa: float) -> FloatArray:
     x = log_q - kappa
     y = np.exp(np.minimum(x, 40.0))
     near = np.log(-np.expm1(-np.maximum(y, 1e-5)))
-    found: FloatArray = np.where(x < -10.0, x - y / 2.0 + y * y / 24.0, near)
-    return found
+    log_q_kappa: FloatArray = np.where(x < -10.0, x - y / 2.0 + y * y / 24.0, near)
+    return log_q_kappa
 
 
 def _race(proposal: Proposal, k: int, seed: Any) -> tuple[Paths, float]:

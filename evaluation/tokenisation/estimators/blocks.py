@@ -127,14 +127,14 @@ def block_ends(lattice: Lattice, marker: str, *, marker_ends: bool) -> list[int]
     np.add.at(over, arc_ends(lattice), -1)
     over = np.cumsum(over)
     words = [0, *word_ends(lattice.spelling, marker, marker_ends=marker_ends)]
-    found = []
+    ends = []
     for low, high in itertools.pairwise(words):
         parts = -(-(high - low) // LONGEST_BLOCK)
         for part in range(1, parts):
             centre = low + part * (high - low) // parts
-            found.append(min(range(centre - 3, centre + 4), key=lambda i: (over[i], abs(i - centre))))
-        found.append(high)
-    return found
+            ends.append(min(range(centre - 3, centre + 4), key=lambda i: (over[i], abs(i - centre))))
+        ends.append(high)
+    return ends
 
 
 def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntArray) -> tuple[Lattice, IntArray]:

@@ -285,26 +285,26 @@ def _in_one_pass(
 ) -> ExactSum:
     """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
     assert isinstance(scorer, LatticeScorer)
-    found = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
-    visited = len(found.context)
+    sums = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
+    visited = len(sums.context)
     if visited > settings.most_prefixes:
         raise _too_many(settings)
-    last = slice(int(found.first[lattice.n]), int(found.first[lattice.n + 1]))
-    at_end = scorer.log_end(found.context[last])
+    last = slice(int(sums.first[lattice.n]), int(sums.first[lattice.n + 1]))
+    at_end = scorer.log_end(sums.context[last])
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
         return ExactSum(contexts=visited, steps=scorer.steps)
-    weights = (found.log_p[last] + at_end)[possible]
+    weights = (sums.log_p[last] + at_end)[possible]
     log_p = log_sum(weights)
-    mean = float(np.exp(weights - log_p) @ (found.mean[last] + at_end)[possible])
-    log_best = (found.log_best[last] + at_end)[possible]
+    mean = float(np.exp(weights - log_p) @ (sums.mean[last] + at_end)[possible])
+    log_best = (sums.log_best[last] + at_end)[possible]
     winner = int(log_best.argmax())
     arcs = []
     state = last.start + int(possible[winner])
-    while found.arc[state] >= 0:
-        arcs.append(int(found.arc[state]))
-        state = int(found.before[state])
+    while sums.arc[state] >= 0:
+        arcs.append(int(sums.arc[state]))
+        state = int(sums.before[state])
     best = np.array(arcs[::-1], dtype=np.int64)
     return ExactSum(
         log_p=log_p,
@@ -403,8 +403,8 @@ def bracket_sum(model: TokenisedModel, document: Document, settings: EstimatorSe
     """
     likely = score_segmentations(model, document, [document.best])
     if likely.log_lower == -math.inf or settings.tolerance == 0.0:
-        found = exact_sum(model, document, settings)
+        total = exact_sum(model, document, settings)
     else:
         spare = likely.log_lower + math.log(settings.tolerance)
-        found = sum_over_contexts(model, document, settings, spare)
-    return replace(found, steps=found.steps + likely.steps)
+        total = sum_over_contexts(model, document, settings, spare)
+    return replace(total, steps=total.steps + likely.steps)
