@@ -122,7 +122,7 @@ class ModelRow:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
         return self.model.name
 
 

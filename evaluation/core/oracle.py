@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "<unk>"
+RAREST = -7  #: power of ten; rarer words are in one band of frequency
 LONG = 200  #: words above which a sentence is called long
 PILOT = {1: 1000, 3: 100}  #: most words of a long sentence that are timed, by the power as which time grows
 
@@ -319,6 +320,18 @@ def equal_frequencies(oracle: Oracle) -> ConstantModel:
     """The same probability for everything that may stand anywhere."""
     size = len(oracle.words) + 1 + (oracle.objective == "causal")
     return ConstantModel("equal frequencies", oracle.objective, oracle.words, np.ones(size))
+
+
+def frequency_powers(probability: FloatArray) -> FloatArray:
+    """Powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(np.floor(np.log10(probability) + 1e-12), RAREST, -1))
+
+
+def frequency_band(power: int) -> str:
+    """Name of the band from 10 to that power on."""
+    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
+    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"
 
 
 @dataclass(frozen=True)

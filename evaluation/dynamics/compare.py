@@ -262,7 +262,10 @@ def learning_dynamics(
             they differ in objective or vocabulary; no sentence is possible for all of them and the truth.
     """
     settings = settings or CurveSettings()
-    _check(settings, classes, trees, pcfg, len(sentences))
+    if settings.tags == "paper" and (trees is None or len(trees) != len(sentences)):
+        raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
+    if "class" in settings.by:
+        classes.table(tags_of(pcfg))
     scored = None
     for step, model in checkpoints:
         if scored is None:
@@ -287,15 +290,6 @@ def learning_dynamics(
     if scored is None:
         raise InputError("there are no checkpoints to compare")
     return _dynamics(scored, name, settings, frame, seed)
-
-
-def _check(
-    settings: CurveSettings, classes: TagClasses, trees: Sequence[Tree] | None, pcfg: PCFG, sentences: int
-) -> None:
-    if settings.tags == "paper" and (trees is None or len(trees) != sentences):
-        raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
-    if "class" in settings.by:
-        classes.table(tags_of(pcfg))
 
 
 def _dynamics(scored: _Scored, name: str, settings: CurveSettings, frame: str, seed: int) -> Dynamics:

@@ -59,7 +59,7 @@ class PairEvaluation(ResultRecords):
 
     @property
     def phenomena(self) -> list[str]:
-        """Records of the pairs that count, in their order."""
+        """Phenomena of the pairs that count, in their order."""
         return list(dict.fromkeys(pair.phenomenon for pair in self.pairs))
 
     def scores(self) -> list[tuple[dict[str, str], Score]]:
@@ -70,7 +70,8 @@ class PairEvaluation(ResultRecords):
         chooses, by the probability with which it does.
         """
         scores: list[tuple[dict[str, str], Score]] = []
-        sums = pair_sums(self.truth, self.odds, self._unigram())
+        unigram = [np.nan if pair.unigram_log_odds is None else pair.unigram_log_odds for pair in self.pairs]
+        sums = pair_sums(self.truth, self.odds, np.array(unigram, dtype=float))
         names = np.array([pair.phenomenon for pair in self.pairs])
         for phenomenon in (ALL, *self.phenomena):
             of = {"phenomenon": phenomenon}
@@ -98,9 +99,6 @@ class PairEvaluation(ResultRecords):
         ]
 
     # -- parts ----------------------------------------------------------------------------------------
-
-    def _unigram(self) -> FloatArray:
-        return np.array([np.nan if p.unigram_log_odds is None else p.unigram_log_odds for p in self.pairs], dtype=float)
 
     def _grouped(self, sums: FloatArray, own: BoolArray) -> FloatArray:
         return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])

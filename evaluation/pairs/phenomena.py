@@ -59,7 +59,7 @@ class WordOrder(Phenomenon):
         return PairChange((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         left, right = (tree.nodes[tree.tags[i]].parent for i in change.positions)
         return {"boundary": "within" if left == right else "across"}
 
@@ -114,7 +114,7 @@ class Attachment(Phenomenon):
         return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         side = "noun_changed" if words == change.words else "noun_drawn"
         noun = change.facts[side]
         assert noun is not None
@@ -221,7 +221,7 @@ class DeterminerNoun(Phenomenon):
         return PairChange(sentence.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence; the tree is not looked at."""
+        """Strata of the more probable sentence; the tree is not looked at."""
         exchanged = change.strata["exchanged"]
         form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
         assert form is not None
@@ -291,7 +291,7 @@ class Subcategorisation(Phenomenon):
         return None
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         return {"tag": change.strata["tag"], "frame": frame_of(tree, change.positions[0])}
 
 
@@ -331,7 +331,7 @@ class SubjectVerb(Phenomenon):
         return PairChange(sentence.with_word(at, other), (at,))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         at = change.positions[0]
         form = lexicon.forms.of("verb", words[at])
         assert form is not None

@@ -50,7 +50,7 @@ class Probe(Protocol):
 
 
 class ProbeTrainer(Protocol):
-    """Trains one."""
+    """A function that trains a probe."""
 
     def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:
         """Train on vectors (N, D) and label probabilities (N, C); those of a dev part choose the decay."""
@@ -217,7 +217,7 @@ class Experiment:
 
     @property
     def control_split(self) -> ProbingSplit:
-        """Items that selectivity is measured on."""
+        """Split that selectivity is measured on."""
         return self.split if self.settings.control == "split" else self.text_split
 
     @cached_property

@@ -130,7 +130,7 @@ def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: In
 
 
 def _matthews(counts: FloatArray) -> FloatArray:
-    """Correlation from (R, 1+2C): how many are right, how often each label was predicted and was right to be."""
+    """Matthews correlation from (R, 1+2C): right items, times each label was predicted, times it was right to."""
     right, (predicted, true) = counts[:, 0], np.split(counts[:, 1:], 2, axis=1)
     total = true.sum(axis=1)
     above = right * total - (predicted * true).sum(axis=1)

@@ -173,7 +173,7 @@ def _ci(
     method: Literal["t", "percentile", "jackknife"],
     items: IntArray | None = None,
 ) -> str:
-    """Unit and method of resampling for intervals over items, the test part by default."""
+    """Part of a signature: unit and method of resampling for intervals over items, the test part by default."""
     groups = np.unique(parts.group[parts.test if items is None else items])
     return ci_part(len(groups), experiment.seed, _unit(experiment, parts), method=method)
 

@@ -61,11 +61,11 @@ class ScalingCell:
         return float(getattr(self, axis))
 
     def held(self, axis: Axis) -> str:
-        """Settings that all cells share that a fit over ``axis`` takes together with this one."""
+        """Setting that a fit over ``axis`` holds equal in all its cells."""
         return self.model if axis == "sentences" else f"{self.sentences:,} sentences"
 
     def varied(self, axis: Axis) -> str | int:
-        """Setting that differs between the cells of such a fit."""
+        """Setting that differs between the cells of a fit over ``axis``."""
         return self.sentences if axis == "sentences" else self.model
 
 
@@ -433,7 +433,7 @@ def best_fit(
     *,
     again: bool,
 ) -> Any:
-    """Best result of `scipy.optimize.least_squares` from several starts.
+    """Best fit by `scipy.optimize.least_squares` from several starts.
 
     Args:
         residuals: of the parameters.

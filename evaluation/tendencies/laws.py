@@ -56,12 +56,12 @@ class TypeCounts:
 
     @cached_property
     def sentences(self) -> IntArray:
-        """Of each length, (L+1,)."""
+        """Sentences of each length, (L+1,)."""
         return np.bincount(self.length, self.count, minlength=self.high + 1).astype(np.int64)
 
     @property
     def lengths(self) -> IntArray:
-        """Those that occur, ascending."""
+        """Lengths that occur, ascending."""
         return np.flatnonzero(self.sentences)
 
     def row(self, length: int, width: int = 0) -> IntArray:

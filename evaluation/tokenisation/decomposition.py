@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle, frequency_band, frequency_powers
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
@@ -30,7 +30,6 @@ from truesource.grammar.support.seeds import DEFAULT_SEED
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
 _TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
 By = Literal["length", "rarest-word"]
-RAREST = -7  #: power of ten; rarer words are in one band
 STEP = 5  #: lengths in a band
 
 
@@ -218,7 +217,7 @@ class Decomposition:
             names = {k: f"{STEP * (k - 1) + 1} to {STEP * k} words" for k in np.unique(key).tolist()}
         elif by == "rarest-word":
             key = -self._rarest()
-            names = {k: _frequency(-k) for k in np.unique(key).tolist()}
+            names = {k: frequency_band(-k) for k in np.unique(key).tolist()}
         else:
             raise InputError(f"tables are by {', '.join(get_args(By))}; got {by!r}")
         gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
@@ -268,7 +267,7 @@ class Decomposition:
         probability = unigram(self.grammar, self.lengths).words
         ids = self.grammar.word_ids
         least = [min(probability[ids[w]] for s in sentences for w in s) for sentences in self.sentences]
-        return np.clip(np.floor(np.log10(least) + 1e-12), RAREST, -1).astype(np.int64)
+        return frequency_powers(np.array(least)).astype(np.int64)
 
 
 def decompose(
@@ -374,9 +373,3 @@ def true_log_probs(
     log_probs = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
     log_probs[scores.impossible] = -np.inf
     return log_probs
-
-
-def _frequency(power: int) -> str:
-    """Name of the band from 10 to that power on."""
-    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
-    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"

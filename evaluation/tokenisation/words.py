@@ -209,7 +209,12 @@ class _Reader:
             raise _no_words()
         total = log_sum(particles.log_w + self._boundary(particles.context)) - math.log(self._filter.filters)
         if total == -math.inf:
-            raise _impossible() if self._fits else _all_too_long()
+            if self._fits:
+                raise _impossible()
+            raise InputError(
+                "all prefixes of segmentations that were followed are longer than the model reads, or have probability"
+                " zero; divide the text, or follow more of them with --particles"
+            )
         return total
 
     def _result(self, log_p: FloatArray, log_end: float) -> WordProbabilities:
@@ -221,13 +226,6 @@ class _Reader:
 
 def _impossible() -> InputError:
     return InputError("the model gives the text probability zero, so that its words have none")
-
-
-def _all_too_long() -> InputError:
-    return InputError(
-        "all prefixes of segmentations that were followed are longer than the model reads, or have probability zero;"
-        " divide the text, or follow more of them with --particles"
-    )
 
 
 def _no_words() -> InputError:

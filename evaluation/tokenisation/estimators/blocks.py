@@ -233,12 +233,9 @@ class Tail:
             arc = int(fork.arcs[choice])
             log_q += float(fork.log_q[choice])
             arcs.append(arc)
-            agreeing = self._still(agreeing, depth, arc)
+            agreeing = tuple(i for i in agreeing if depth < len(self._listed[i]) and self._listed[i][-1 - depth] == arc)
             at, depth = int(self._lattice.source[arc]), depth + 1
         return SampledSegmentation(self._ids[arcs[::-1]], int(self._stop[arcs[0]]), log_q)
-
-    def _still(self, agreeing: tuple[int, ...], depth: int, arc: int) -> tuple[int, ...]:
-        return tuple(i for i in agreeing if depth < len(self._listed[i]) and self._listed[i][-1 - depth] == arc)
 
     def _fork(self, at: int, depth: int, agreeing: tuple[int, ...]) -> _Fork:
         key = (at, depth, agreeing)

@@ -8,7 +8,7 @@ improbable beginnings out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -243,40 +243,29 @@ def sum_over_contexts(
                 here = states.context[(low + CHUNK) // len(arcs) :]
                 scorer.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
                 made = 0
-    return _sum_at_end(scorer, states, back, lattice, budget, visited)
-
-
-def _sum_at_end(
-    scorer: IncrementalScorer,
-    states: States,
-    back: list[tuple[IntArray, IntArray]],
-    lattice: Lattice,
-    budget: Budget,
-    visited: int,
-) -> ExactSum:
-    """Sum the states of the last position, each with the probability that the text ends."""
     at_end = np.empty(len(states))
     for low in range(0, len(states), CHUNK):
         scorer.keep(np.unique(states.context[low:]))
         at_end[low : low + CHUNK] = scorer.log_end(states.context[low : low + CHUNK])
+    counts = ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps)
+    return _sum_at_end(counts, at_end, states, lambda state: _way_back(back, lattice, state))
+
+
+def _sum_at_end(counts: ExactSum, at_end: FloatArray, states: States, way_back: Callable[[int], IntArray]) -> ExactSum:
+    """Add the sums over the states of the last position, each with the log probability that the text ends (R,)."""
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
-        return ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps)
-    at_end = at_end[possible]
-    weights = states.log_p[possible] + at_end
+        return counts
+    weights, mean, best = ((values + at_end)[possible] for values in (states.log_p, states.mean, states.log_best))
     log_p = log_sum(weights)
-    log_best = states.log_best[possible] + at_end
-    winner = int(log_best.argmax())
-    mean = float(np.exp(weights - log_p) @ (states.mean[possible] + at_end))
-    return ExactSum(
+    winner = int(best.argmax())
+    return replace(
+        counts,
         log_p=log_p,
-        best=_way_back(back, lattice, int(possible[winner])),
-        log_best=float(log_best[winner]),
-        entropy=max(log_p - mean, 0.0),
-        log_dropped=budget.log_dropped,
-        contexts=visited,
-        steps=scorer.steps,
+        best=way_back(int(possible[winner])),
+        log_best=float(best[winner]),
+        entropy=max(log_p - float(np.exp(weights - log_p) @ mean), 0.0),
     )
 
 
@@ -290,30 +279,17 @@ def _in_one_pass(
     if visited > settings.most_prefixes:
         raise _too_many(settings)
     last = slice(int(sums.first[lattice.n]), int(sums.first[lattice.n + 1]))
-    at_end = scorer.log_end(sums.context[last])
-    check_numbers(at_end)
-    possible = np.flatnonzero(at_end > -math.inf)
-    if not len(possible):
-        return ExactSum(contexts=visited, steps=scorer.steps)
-    weights = (sums.log_p[last] + at_end)[possible]
-    log_p = log_sum(weights)
-    mean = float(np.exp(weights - log_p) @ (sums.mean[last] + at_end)[possible])
-    log_best = (sums.log_best[last] + at_end)[possible]
-    winner = int(log_best.argmax())
-    arcs = []
-    state = last.start + int(possible[winner])
-    while sums.arc[state] >= 0:
-        arcs.append(int(sums.arc[state]))
-        state = int(sums.before[state])
-    best = np.array(arcs[::-1], dtype=np.int64)
-    return ExactSum(
-        log_p=log_p,
-        best=best,
-        log_best=float(log_best[winner]),
-        entropy=max(log_p - mean, 0.0),
-        contexts=visited,
-        steps=scorer.steps,
-    )
+
+    def way_back(state: int) -> IntArray:
+        arcs, state = [], state + last.start
+        while sums.arc[state] >= 0:
+            arcs.append(int(sums.arc[state]))
+            state = int(sums.before[state])
+        return np.array(arcs[::-1], dtype=np.int64)
+
+    states = States(*(getattr(sums, field)[last] for field in _FIELDS))
+    at_end = scorer.log_end(states.context)
+    return _sum_at_end(ExactSum(contexts=visited, steps=scorer.steps), at_end, states, way_back)
 
 
 def remembers_all(model: TokenisedModel) -> bool:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from truesource.evaluation.divergence.next_words import next_words, write_next_words
+from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ log = logging.getLogger("truesource")
 
 
 def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
-    """Write ``next_words/<name>.parquet``, see `truesource.evaluation.divergence.next_words`.
+    """Write ``next_words/<name>.parquet``, see `truesource.evaluation.divergence.blocks`.
 
     There is no file where tokens have no truth, and where the model's distributions cannot be had: the report can do
     without them.

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from truesource.chain.scores.likely_words import SENTENCES
-from truesource.evaluation.divergence.next_words import read_next_words
+from truesource.evaluation.divergence.blocks import read_next_words
 from truesource.generator.interface.frame import END
 from truesource.report.finished_run import FinishedRun, shown_split, some_sentences
 from truesource.report.scripts import data_of_script
