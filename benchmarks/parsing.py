@@ -99,7 +99,7 @@ def read_trees(lines: Sequence[str | None]) -> list[Any]:
 
 def report(gold: list[Any], measured: Sequence[Measured]) -> None:
     """A line for each parser."""
-    from truesource.evaluation.measures.brackets import compare_brackets
+    from truesource.evaluation.parsing import compare_brackets
 
     titles = ("sentences/s", "CPU s", "load s", "F1", "exact", "tags", "no tree", "peak MB")
     print(f"\n{'parser':18}" + "".join(f"{title:>12}" for title in titles))

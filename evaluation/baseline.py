@@ -44,7 +44,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class TextScores:
-    """What `score_on_text` found."""
+    """Result of `score_on_text`."""
 
     kind: Kind
     objective: str
@@ -56,14 +56,14 @@ class TextScores:
     sides: Mapping[str, TokenScores] = field(repr=False)  #: scores of each model, and of the grammar
 
     def counts(self) -> dict[str, Any]:
-        """How many sentences are given, impossible for each side, common, and possible by ``<unk>`` alone."""
+        """Numbers of sentences given, impossible for each side, common, and possible by ``<unk>`` alone."""
         counted = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
         return {**counted, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)
 class _CountedPositions:
-    """Which positions count."""
+    """Choice of the positions that count."""
 
     sentences: Literal["all", "common"]
     words: Literal["all", "known"]
@@ -175,8 +175,8 @@ class _SidesOnText:
         return np.array(sorted(kept), dtype=np.int32)
 
     def records(self) -> list[dict[str, Any]]:
-        """Of every side, every choice of sentences and of words."""
-        found = []
+        """Records of every side, every choice of sentences and of words."""
+        records = []
         words = ("all", "known") if self._has_unknown() else ("all",)
         choices = [_CountedPositions(sentences, word) for word in words for sentences in ("common", "all")]  # type: ignore[arg-type]
         for count in choices:
@@ -185,15 +185,15 @@ class _SidesOnText:
                 scores = self._counted(side, count)
                 if not len(scores.log_prob):
                     continue
-                found.append(self._ppl(name, scores, count))
+                records.append(self._ppl(name, scores, count))
                 if count.sentences == "common" and name != GRAMMAR:
                     if first is not None:
-                        found.append(self._ratio(name, scores, first, count))
+                        records.append(self._ratio(name, scores, first, count))
                     first = scores if first is None else first
                 if count.sentences == "common" and name != GRAMMAR and GRAMMAR in self.sides:
                     truth = self._counted(self.sides[GRAMMAR], count)
-                    found.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
-        return found
+                    records.append(self._ratio(name, scores, truth, count, against=GRAMMAR))
+        return records
 
     def _ppl(self, name: str, scores: TokenScores, count: _CountedPositions) -> dict[str, Any]:
         of_grammar = BOUND if self.kind == "sampled" else REFERENCE
@@ -265,7 +265,7 @@ class _SidesOnText:
         )
 
     def _has_unknown(self) -> bool:
-        """Whether words outside the vocabulary count, so that numbers without them differ."""
+        """Tell whether words outside the vocabulary count, so that numbers without them differ."""
         skipped = next(iter(self.sides.values())).frame.unk == "skip"
         if self.model.vocabulary is None or skipped:
             return False

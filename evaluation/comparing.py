@@ -63,7 +63,7 @@ class ModelScores:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What models have in common that compare: the values of `SAME`."""
+        """Values of `SAME`, which models that compare have in common."""
         values = {name: str(self.parts.get(name, "")) for name in SAME}
         values["grammar"] = values["grammar"].split(" ")[-1]  # the digest, without the name of a language
         return tuple(values.values())
@@ -88,7 +88,7 @@ class ModelScores:
         return replace(self, seeds=[scores.resampled(seed) for scores in self.seeds])
 
     def sums(self, measure: str, sentences: BoolArray) -> SeedSums:
-        """What the ratio of a measure is made of, on some of the sentences.
+        """Numerators and denominators of a measure, on some of the sentences.
 
         Args:
             measure: ``kl``, ``bound`` (-ln P) or ``ppl`` (-ln Q), each a token, in nats.
@@ -121,7 +121,7 @@ class ModelRow:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
         return self.model.name
 
 
@@ -155,7 +155,7 @@ class ModelComparison(ResultRecords):
         """One record a number: of the oracle, of each model and each of several seeds, and of each difference."""
         return [
             *(record for row in (self.oracle, *self.rows) for record in _row_records(row)),
-            *(_difference_record(self, found) for found in self.differences),
+            *(_difference_record(self, pair) for pair in self.differences),
         ]
 
     def __repr__(self) -> str:
@@ -188,12 +188,12 @@ def _row_records(row: ModelRow) -> list[dict[str, Any]]:
     return records
 
 
-def _difference_record(comparison: ModelComparison, found: PairedDifference) -> dict[str, Any]:
+def _difference_record(comparison: ModelComparison, pair: PairedDifference) -> dict[str, Any]:
     """``kl_difference``, nats a token, with its p-value as it is and adjusted."""
-    contrast = found.contrast
-    score = Score("kl_difference", contrast.value, signature(found.parts), contrast.low, contrast.high)
-    head = {"model": found.model, "baseline": found.baseline, "objective": comparison.objective}
-    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": found.p_adjusted}
+    contrast = pair.contrast
+    score = Score("kl_difference", contrast.value, signature(pair.parts), contrast.low, contrast.high)
+    head = {"model": pair.model, "baseline": pair.baseline, "objective": comparison.objective}
+    return {**head, **score.as_record(), "p": contrast.p, "p_adjusted": pair.p_adjusted}
 
 
 def compare_models(
@@ -228,8 +228,8 @@ def compare_models(
     if not common.any():
         raise _nothing_common(models)
     others = [model for model in models if model is not against]
-    found = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
-    tested = [contrast.p for contrast in found if contrast.p is not None]
+    contrasts = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
+    tested = [contrast.p for contrast in contrasts if contrast.p is not None]
     adjusted = iter(holm(tested))
     differences = [
         PairedDifference(
@@ -239,7 +239,7 @@ def compare_models(
             p_adjusted=None if contrast.p is None else next(adjusted),
             parts=_difference_parts(model, against, common, len(tested), seed),
         )
-        for model, contrast in zip(others, found, strict=True)
+        for model, contrast in zip(others, contrasts, strict=True)
     ]
     return ModelComparison(
         objective=against.objective,
@@ -255,7 +255,7 @@ def compare_models(
 def surely_nearer(
     best: ModelScores, other: ModelScores, models: Sequence[ModelScores], *, seed: int = DEFAULT_SEED
 ) -> bool:
-    """Whether the model that came out nearest to the truth is nearer than another; False where that may be chance.
+    """Tell whether the model nearest to the truth is nearer than another; False where that may be chance.
 
     Args:
         best: of all ``models`` that with the lowest divergence.
@@ -266,8 +266,8 @@ def surely_nearer(
     common = best.made & other.made
     if not common.any():
         return False
-    found = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
-    return found.value > 0.0 and not may_be_chance(found, math.comb(len(models), 2))
+    contrast = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
+    return contrast.value > 0.0 and not may_be_chance(contrast, math.comb(len(models), 2))
 
 
 def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
@@ -291,9 +291,9 @@ def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:
     if k == 1:
         measures = perplexities(model.seeds[0].paired, model.seeds[0].resampling)
     else:
-        found = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
-        measures = {name: _of_log(found[name]) for name in ("ppl", "bound")}
-        measures |= {"relative_ppl": _of_log(found["kl"], least=-math.inf), "kl": found["kl"].interval}
+        contrasts = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
+        measures = {name: _of_log(contrasts[name]) for name in ("ppl", "bound")}
+        measures |= {"relative_ppl": _of_log(contrasts["kl"], least=-math.inf), "kl": contrasts["kl"].interval}
         tokens = [int(scores.table[2, made].sum()) for scores in model.seeds]
         parts |= {"seeds": k, "sentences": n, "excluded": len(made) - n, "tokens": _both(*tokens)}
         parts["ci"] = ci_part(n, seed, with_seeds=True)
@@ -314,12 +314,12 @@ def _oracle_row(model: ModelScores, name: str) -> ModelRow:
     return model_row(ModelScores(name=name, seeds=[alone]))
 
 
-def _of_log(found: Contrast, least: float = 0.0) -> Interval:
+def _of_log(contrast: Contrast, least: float = 0.0) -> Interval:
     """The exponential of a mean logarithm, whose interval ends at ``least`` or above."""
-    if found.low is None or found.high is None:
-        return Interval(math.exp(found.value))
+    if contrast.low is None or contrast.high is None:
+        return Interval(math.exp(contrast.value))
     with np.errstate(over="ignore"):
-        return Interval(math.exp(found.value), *ends(*np.exp(np.maximum([found.low, found.high], least))))
+        return Interval(math.exp(contrast.value), *ends(*np.exp(np.maximum([contrast.low, contrast.high], least))))
 
 
 def _check_parallel(models: Sequence[ModelScores]) -> None:

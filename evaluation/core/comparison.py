@@ -41,7 +41,7 @@ log = logging.getLogger("truesource.evaluation")
 
 @dataclass(frozen=True, repr=False)
 class ScoredAlone(ResultRecords):
-    """What `score_alone` found."""
+    """Result of `score_alone`."""
 
     model: str
     objective: str
@@ -102,7 +102,7 @@ def score_alone(
 
 
 def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """What a model scores, checked.
+    """Score sentences with a model, and check the scores.
 
     Raises:
         InputError: a sentence is a string; or as `truesource.generator.interface.model_checks.checked_scores`.
@@ -133,7 +133,7 @@ def _warn_of_chance(model: LanguageModel, sentences: Sequence[Sequence[str]], sc
 
 
 def nothing_scored(scores: TokenScores) -> NothingToMeasureError:
-    """That a model can make none of the sentences, or that no position counts."""
+    """Error that a model can make none of the sentences, or that no position counts."""
     n, lost = scores.n_sentences, len(scores.impossible)
     which = f"all {n} sentences are impossible for the model" if lost == n else f"of {n} sentences none has any"
     return NothingToMeasureError(f"no position is left to score: {which}", "no-common-sentence")
@@ -168,7 +168,7 @@ def reading_part(model: LanguageModel) -> dict[str, object]:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(ResultRecords):
-    """What `compare` found for one model."""
+    """Result of `compare` for one model."""
 
     model: str
     objective: str
@@ -197,8 +197,8 @@ class Comparison(ResultRecords):
         if self.bound_unconditioned is not None:
             values["bound_unconditioned"] = self.bound_unconditioned
         scores = [
-            Score(name, found.value, signature({**self.parts, **own.get(name, {})}), found.low, found.high)
-            for name, found in values.items()
+            Score(name, interval.value, signature({**self.parts, **own.get(name, {})}), interval.low, interval.high)
+            for name, interval in values.items()
         ]
         return scores + [Score(name, value, self.signature) for name, value in counted.items()]
 
@@ -234,7 +234,7 @@ class Comparison(ResultRecords):
         }
 
     def as_record(self) -> dict[str, Any]:
-        """All of it as one row, for the report's table; interval ends are ``<name>_low`` and ``<name>_high``."""
+        """Record of the comparison as one row, for the report; interval ends are ``<name>_low`` and ``<name>_high``."""
         record: dict[str, Any] = {"model": self.model, "objective": self.objective}
         values = dict(self.measures)
         if self.bound_unconditioned is not None:

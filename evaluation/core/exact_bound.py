@@ -174,7 +174,7 @@ def _next(
             f"full distributions of these sentences are {size:,} probabilities, more than {MOST_PROBABILITIES:,};"
             " ask for fewer sentences, or reduce them in Python with grammar.inference.distributions"
         )
-    found: list[list[dict[str, Any] | None]] = [[None] * (len(s) + 1) for s in sentences]
+    entries: list[list[dict[str, Any] | None]] = [[None] * (len(s) + 1) for s in sentences]
 
     def keep(block: Distributions) -> None:
         for row, members, possible in zip(block.probability, block.members, block.possible, strict=True):
@@ -182,11 +182,11 @@ def _next(
                 *probabilities, stop = row.tolist()
                 entry = {"words": dict(zip(pcfg.terminals, probabilities, strict=True)), "stop": stop}
                 for i in members:
-                    found[i][block.position] = entry
+                    entries[i][block.position] = entry
 
     for _ in next_token_distributions(pcfg.exact, sentences, keep, lengths, dtype=dtype):
         pass
-    return found
+    return entries
 
 
 def bound_records(
@@ -405,15 +405,15 @@ def read_words(path: str | Path) -> frozenset[str]:
     if content.lstrip()[:1] in (b"{", b"["):
         remedy = "expecting a JSON object whose keys are words, a JSON list of words, or a word a line"
         model: Any = dict[str, Any] | list[str]
-        found = frozenset(decode_record(content, model, what="this vocabulary", remedy=remedy, path=path))
+        words = frozenset(decode_record(content, model, what="this vocabulary", remedy=remedy, path=path))
     else:
         try:
-            found = frozenset(content.decode("utf-8-sig").split())
+            words = frozenset(content.decode("utf-8-sig").split())
         except UnicodeDecodeError as error:
             raise InputError("this vocabulary is not UTF-8 text", path) from error
-    if not found:
+    if not words:
         raise InputError("this vocabulary holds no word", path)
-    return found
+    return words
 
 
 def published_bound(

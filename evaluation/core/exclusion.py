@@ -55,7 +55,7 @@ class Exclusion:
     def of(
         cls, corpus: Corpus, split: str, pcfg: PCFG, lengths: LengthRange | None, *, scored: bool = True
     ) -> Exclusion | None:
-        """What the split of a corpus leaves out; None where splits may share sentences, and for the first split.
+        """Find what a split of a corpus leaves out; None where splits may share sentences, and for the first split.
 
         Args:
             corpus: the folder.
@@ -86,7 +86,7 @@ class Exclusion:
 
     @property
     def part(self) -> str:
-        """For signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
+        """Part of signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
         return f"{len(self.sentences)}/{digest_sentences(self.sentences)}" if self.exact else UNCORRECTED
 
     @property
@@ -115,15 +115,15 @@ class Exclusion:
         for excluded, log_prob in self._possible():
             nodes = tree.along(read(excluded))
             log_mass[nodes] = np.logaddexp(log_mass[nodes], log_prob)
-        found = []
+        corrected = []
         for row, sentence in zip(rows, seen, strict=True):
             if not np.isfinite(row).all():
-                found.append(row)
+                corrected.append(row)
                 continue
             before = np.concatenate([[0.0], np.cumsum(row)])  # ln P of each prefix, of the whole sentence at last
             kept = before + _log_rest(log_mass[tree.along(sentence)] - before)
-            found.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
-        return found
+            corrected.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
+        return corrected
 
     def masked(
         self, rows: Sequence[FloatArray], seen: Sequence[Sequence[str]], language: PCFG, read: Read
@@ -147,17 +147,17 @@ class Exclusion:
                     log_mass[gap] = float(np.logaddexp(log_mass[gap], log_prob))
         masses = [np.array([log_mass[gap] for gap in _gaps(sentence)]) for sentence in seen]
         changed = [i for i, mass in enumerate(masses) if np.isfinite(mass).any() and np.isfinite(rows[i]).all()]
-        found = list(rows)
+        corrected = list(rows)
         log_probs = language.exact.string_log_probs([seen[i] for i in changed], self.lengths)
         for i, log_prob in zip(changed, log_probs.tolist(), strict=True):
             rest = _log_rest(np.array([whole[tuple(seen[i])] - log_prob]))[0]
-            found[i] = (
+            corrected[i] = (
                 rows[i] + rest - _log_rest(rows[i] + masses[i] - log_prob) if np.isfinite(rest) else rest + rows[i]
             )
-        return found
+        return corrected
 
     def token_mass(self, read: Read, first: bool) -> dict[str, float]:
-        """Of each token, its expected number in a sentence, counted in those of S only: sum of P(s) c_s(token).
+        """Expected number of each token in a sentence, counted in those of S only: sum of P(s) c_s(token).
 
         Args:
             read: how the truth reads the sentences of S.
@@ -177,7 +177,7 @@ class Exclusion:
 
 
 def disjoint_part(excluded: Exclusion | None, *, corrected: bool = True) -> dict[str, object]:
-    """What signatures say of a split that leaves sentences out; they have it after ``given``.
+    """Parts of signatures on a split that leaves sentences out; they have it after ``given``.
 
     Args:
         excluded: what the split leaves out; None: nothing, and signatures do not mention it.

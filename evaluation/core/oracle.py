@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "<unk>"
+RAREST = -7  #: power of ten; rarer words are in one band of frequency
 LONG = 200  #: words above which a sentence is called long
 PILOT = {1: 1000, 3: 100}  #: most words of a long sentence that are timed, by the power as which time grows
 
@@ -95,14 +96,14 @@ class Oracle:
 
     @property
     def condition(self) -> str:
-        """What the scores are conditioned on, for signatures."""
+        """Condition of the scores, for signatures."""
         if self.objective == "masked":
             return "length"
         return "none" if self.lengths is None else str(self.lengths)
 
     @property
     def of_sentences(self) -> bool:
-        """Whether only the sums of its scores over sentences are exact, not those of tokens."""
+        """True where only the sums of its scores over sentences are exact, not those of tokens."""
         return of_sentences(self.transform, self.objective)
 
     def read(self, sentence: Sequence[str]) -> list[str]:
@@ -203,17 +204,17 @@ class Oracle:
 
         if self.objective == "masked" and self.transform is not None:
             places = order(self.transform, len(batch.words)).tolist()
-            found = masked_blocks(self._language.exact, batch, positions=places)
-            return (replace(block, position=position) for position, block in enumerate(found))
+            blocks = masked_blocks(self._language.exact, batch, positions=places)
+            return (replace(block, position=position) for position, block in enumerate(blocks))
         if self.objective == "masked":
             return masked_blocks(self._language.exact, batch)
         return next_token_blocks(self._language.exact, batch, self.lengths)
 
     def columns(self, words: Sequence[str]) -> IntArray:
-        """For each of ``words``, ``<unk>`` and, if causal, the end: its column in `blocks`; -1 where it has none."""
+        """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none."""
         known = self._language.word_ids
-        found = [known.get(word, -1) for word in (*words, UNKNOWN)]
-        return np.array(found + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
+        columns = [known.get(word, -1) for word in (*words, UNKNOWN)]
+        return np.array(columns + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
 
     @staticmethod
     def log_table(block: Distributions, columns: IntArray) -> FloatArray:
@@ -282,10 +283,10 @@ class ConstantModel:
         """Log probabilities of the positions that ``frame`` counts, nats."""
         unknown = len(self.vocabulary)
         columns = [np.array([self._place.get(word, unknown) for word in sentence]) for sentence in sentences]
-        rows = [self._log_prob[found] for found in columns]
+        rows = [self._log_prob[column] for column in columns]
         if self.objective == "causal":
             rows = [np.append(row, self._log_prob[-1]) for row in rows]
-        return assemble_scores(rows, [found == unknown for found in columns], frame)
+        return assemble_scores(rows, [column == unknown for column in columns], frame)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """The one distribution, at every position of sentences of one length."""
@@ -324,6 +325,18 @@ def equal_frequencies(oracle: Oracle) -> ConstantModel:
     """The same probability for everything that may stand anywhere."""
     size = len(oracle.words) + 1 + (oracle.objective == "causal")
     return ConstantModel("equal frequencies", oracle.objective, oracle.words, np.ones(size))
+
+
+def frequency_powers(probability: FloatArray) -> FloatArray:
+    """Powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(np.floor(np.log10(probability) + 1e-12), RAREST, -1))
+
+
+def frequency_band(power: int) -> str:
+    """Name of the band from 10 to that power on."""
+    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
+    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ _NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
 
 def no_interval(signature: str) -> str | None:
     """The code of why there is no interval, such as ``fewer-than-10-sentences``; None: the signature names none."""
-    found = _NO_INTERVAL.search(signature)
-    return None if found is None else found[1]
+    match = _NO_INTERVAL.search(signature)
+    return None if match is None else match[1]
 
 
 def no_interval_entry(signature: str) -> dict[str, str]:
@@ -29,7 +29,7 @@ def no_interval_entry(signature: str) -> dict[str, str]:
 
 @with_config(STRICT)
 class ScoreRecord(TypedDict):
-    """What `Score.as_record` gives, read from disk; evaluations add keys of their own."""
+    """Record of `Score.as_record`, read from disk; evaluations add keys of their own."""
 
     name: str
     value: float | None

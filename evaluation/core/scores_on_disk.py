@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,39 +38,18 @@ class _Part:
     sentences: Sequence[Sequence[str]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Scoring:
-    """What all parts are scored with."""
+    """How all parts are scored and written."""
 
-    pcfg: PCFG
-    lengths: LengthRange | None
-    causal: bool
+    records: Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]  #: of some sentences
+    causal: str | None  #: column of causal scores; that of whole sentences where tokens have none
     masked: bool
-    dtype: str
-    excluded: Exclusion | None
-    variant: Variant
-    transform: Transform | None
-
-    @property
-    def of_causal(self) -> str | None:
-        """The column of causal scores; that of whole sentences where tokens have none."""
-        return None if not self.causal else "surprisal" if self.transform is None else "sentence_surprisal"
 
     def write(self, part: _Part) -> int:
         """Score a part and write it; gives the number of sentences."""
-        records = sentence_records(
-            self.pcfg,
-            part.sentences,
-            lengths=self.lengths,
-            causal=self.causal,
-            masked=self.masked,
-            dtype=self.dtype,
-            excluded=self.excluded,
-            variant=self.variant,
-            transform=self.transform,
-        )
         try:
-            _write(part.path, records, part.first, self.of_causal, self.masked)
+            _write(part.path, self.records(part.sentences), part.first, self.causal, self.masked)
         except OSError as error:
             raise _unwritable(part.path.parent, error) from error
         return len(part.sentences)
@@ -121,8 +101,9 @@ def score_in_parts(
         **({} if transform is None else {"transform": str(transform)}),
     }
     folder = folder.absolute()
-    scoring = _Scoring(
-        pcfg=pcfg,
+    records = partial(
+        sentence_records,
+        pcfg,
         lengths=lengths,
         causal=causal,
         masked=masked,
@@ -131,6 +112,8 @@ def score_in_parts(
         variant=variant,
         transform=transform,
     )
+    column = None if not causal else "surprisal" if transform is None else "sentence_surprisal"
+    scoring = _Scoring(records, column, masked)
     if share is not None:
         with exclusive(folder, wait=True):
             _claim(folder, plan)
@@ -175,7 +158,7 @@ def _score(
     return [
         record
         for path, part in zip(paths, parts, strict=True)
-        for record in _read(path, part, scoring.of_causal, scoring.masked)
+        for record in _read(path, part, scoring.causal, scoring.masked)
     ]
 
 

@@ -26,12 +26,12 @@ def original_digest(pcfg: PCFG) -> str:
 
 
 def of_sentences(transform: Transform | None, objective: Objective) -> bool:
-    """Whether the truth is known of sentences alone, not of each token."""
+    """Tell whether the truth is known of sentences alone, not of each token."""
     return transform is not None and objective == "causal"
 
 
 def transform_parts(pcfg: PCFG, transform: Transform | None, objective: Objective) -> dict[str, object]:
-    """What signatures say of a transformed text; nothing of others."""
+    """Parts of signatures on a transformed text; none for others."""
     made = pcfg.meta.get("transform")
     if made is not None:
         return {"transform": made["spec"], "truth": "token"}

@@ -18,8 +18,8 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
+from truesource.evaluation.divergence.blocks import PENN, TagClasses
 from truesource.evaluation.divergence.contexts import (
     CachedTruth,
     Contexts,
@@ -206,7 +206,7 @@ def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelDivergence(ResultRecords):
-    """What `compare_distributions` found for one model."""
+    """Result of `compare_distributions` for one model."""
 
     model: str
     objective: str
@@ -224,12 +224,12 @@ class ModelDivergence(ResultRecords):
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON; those of tables have ``by``, ``group`` and ``tokens`` as well."""
         head = {"model": self.model, "objective": self.objective}
-        found = [{**head, **score.as_record()} for score in self.scores.values()]
+        records = [{**head, **score.as_record()} for score in self.scores.values()]
         for by, rows in self.tables.items():
             for row in rows:
                 place = {"by": by, "group": row.group, "tokens": row.tokens}
-                found += [{**head, **place, **score.as_record()} for score in row.scores.values()]
-        return found
+                records += [{**head, **place, **score.as_record()} for score in row.scores.values()]
+        return records
 
 
 def compare_distributions(
@@ -325,7 +325,7 @@ def _table(
 
 
 def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
-    """All that is measured over the whole corpus."""
+    """Scores of all that is measured over the whole corpus."""
     nats, share = {"unit": "nats/token"}, {"unit": "share"}
     exact = {**nats, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
     within = {**exact, "q": "renormalised"}
@@ -447,7 +447,7 @@ def _parts_of_samples(oracle: Oracle, samples: Sequence[Sequence[str]], seed: in
 
 
 def _columns_of_samples(measured: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
-    """What `mean_scores` takes the means of."""
+    """Columns that `mean_scores` takes the means of."""
     exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
     share = {"unit": "share", "possible": nats["possible"], "estimator": "rao-blackwell"}
     return {

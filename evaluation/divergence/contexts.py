@@ -16,9 +16,10 @@ from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.divergence.blocks import (
+    PENN,
     Events,
+    TagClasses,
     TruthBlock,
     batches_of,
     events_of,
@@ -110,7 +111,7 @@ class Reliability:
 
 
 class DivergenceRows(NamedTuple):
-    """What is measured in W contexts."""
+    """Measures in W contexts."""
 
     values: FloatArray  #: (W, 13) columns are `NAMES`
     share: FloatArray  #: (W, G) P of each group of events
@@ -181,7 +182,7 @@ class Contexts:
 
     @property
     def starts(self) -> IntArray:
-        """Where each kept sentence begins, (K,)."""
+        """Index of the beginning of each kept sentence, (K,)."""
         return np.flatnonzero(np.diff(self.sentence, prepend=-1))
 
     def per_sentence(self, values: FloatArray) -> FloatArray:
@@ -248,8 +249,8 @@ def measure_contexts(
         rows = np.repeat(np.arange(len(kept)), repeats)
         p, q, observed = np.asarray(block.log_prob[kept], dtype=np.float64), q[kept], block.observed[kept]
         measured = measure_rows(p, q, top=top, groups=bands, weight=repeats.astype(np.float64), reliability=reliability)
-        truth, found = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
-        table.add(which, block.position, measured.values[rows], truth, found)
+        truth, modelled = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
+        table.add(which, block.position, measured.values[rows], truth, modelled)
         if "frequency" in by:
             collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
         if divider is not None:
@@ -259,7 +260,7 @@ def measure_contexts(
 
 
 class _ContextTable:
-    """What is measured in every context, sentence after sentence, as blocks of one position come in.
+    """Measures of every context, sentence after sentence, filled as blocks of one position come in.
 
     Args:
         sizes: contexts of each sentence, (S,).
@@ -279,7 +280,7 @@ class _ContextTable:
         self._possible[sentence] = True
 
     def contexts(self, ends: int, reliability: Reliability, collect: Mapping[str, _Collect]) -> Contexts:
-        """All of the sentences that the truth can make; ``ends``: contexts of a sentence beyond its words."""
+        """Contexts of all sentences that the truth can make; ``ends``: contexts of a sentence beyond its words."""
         n = len(self._sizes)
         if not self._possible.any():
             raise NothingToMeasureError(
@@ -352,7 +353,7 @@ class CachedTruth:
             yield from matched(iter(blocks), checked_distributions(model, rows, len(self.events)), len(self.events))
 
     def compare(self, model: DistributionModel) -> dict[str, float]:
-        """Where a model stands now.
+        """Measure where a model stands now.
 
         Returns:
             ``relative_ppl``, exp of the mean of ln P - ln Q over tokens; ``kl``, the mean over contexts of the exact
@@ -372,12 +373,12 @@ class CachedTruth:
             totals += weight @ values[:, columns]
             gap += float(weight @ (p[at] - q[at]))
             infinite += int(weight @ np.isinf(values[:, 0]))
-        found = {name: float(total) / self.contexts for name, total in zip(_KEPT, totals, strict=True)}
+        means = {name: float(total) / self.contexts for name, total in zip(_KEPT, totals, strict=True)}
         mean = gap / self.contexts
-        found["relative_ppl"] = math.exp(mean) if mean < math.log(np.finfo(np.float64).max) else math.inf
+        means["relative_ppl"] = math.exp(mean) if mean < math.log(np.finfo(np.float64).max) else math.inf
         if infinite:
-            found["infinite"] = float(infinite)
-        return {name: value for name, value in found.items() if math.isfinite(value)}
+            means["infinite"] = float(infinite)
+        return {name: value for name, value in means.items() if math.isfinite(value)}
 
 
 def cache_truth(

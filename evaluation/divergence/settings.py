@@ -1,4 +1,4 @@
-"""What divergence can be broken down by."""
+"""Properties that divergence can be broken down by."""
 
 from __future__ import annotations
 

@@ -23,8 +23,7 @@ from truesource.evaluation.core.comparison import BothScored, oracle_for, score_
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
-from truesource.evaluation.divergence.blocks import Events, events_of, frequency_bands
+from truesource.evaluation.divergence.blocks import PENN, Events, TagClasses, events_of, frequency_bands, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.divergence.settings import By as ExactBy
@@ -74,7 +73,7 @@ class ExactTable:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OracleScores:
-    """What is known of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
+    """Scores of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
 
     pcfg: PCFG
     sentences: Sequence[Sequence[str]]
@@ -122,7 +121,7 @@ class OracleScores:
         """
         if self.cached is None:
             return {}
-        found = compare_distributions(
+        divergence = compare_distributions(
             cast("DistributionModel", model),  # a truth is kept only for such models
             self.pcfg,
             self.cached.inputs,
@@ -134,11 +133,11 @@ class OracleScores:
             signed=signed,
             excluded=self.excluded,
         )
-        whole = found.scores.get("kl") or found.scores.get("kl_where_finite")
-        infinite = round(found.scores["kl_infinite"].value * found.contexts)
+        whole = divergence.scores.get("kl") or divergence.scores.get("kl_where_finite")
+        infinite = round(divergence.scores["kl_infinite"].value * divergence.contexts)
         every = {} if whole is None else {ALL: self._with_interval(whole, self._sizes)}
-        tables = {"all": ExactTable(every, {ALL: infinite} if infinite else {}, {ALL: float(found.contexts)})}
-        for name, rows in found.tables.items():
+        tables = {"all": ExactTable(every, {ALL: infinite} if infinite else {}, {ALL: float(divergence.contexts)})}
+        for name, rows in divergence.tables.items():
             tables[name] = ExactTable(
                 {
                     row.group: self._with_interval(row.scores["kl"], self._having(name, row.group))
@@ -154,13 +153,13 @@ class OracleScores:
     def _sizes(self) -> IntArray:
         """Words of each sentence that the exact divergence is of."""
         assert self.cached is not None
-        found = [
+        sizes = [
             len(words)
             for rows, blocks in self.cached.groups
             for words, members in zip(rows, blocks[0].members, strict=True)
             for _ in members
         ]
-        return np.array(found, dtype=np.int64)
+        return np.array(sizes, dtype=np.int64)
 
     def _having(self, by: str, group: str) -> IntArray:
         """Lengths of the sentences with a context in the group; of all, for groups of words."""
@@ -267,10 +266,13 @@ def learning_dynamics(
             they differ in objective or vocabulary; no sentence is possible for all of them and the truth.
     """
     settings = settings or CurveSettings()
-    _check(settings, classes, trees, pcfg, len(sentences))
-    found = None
+    if settings.tags == "paper" and (trees is None or len(trees) != len(sentences)):
+        raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
+    if "class" in settings.by:
+        classes.table(tags_of(pcfg))
+    scored = None
     for step, model in checkpoints:
-        if found is None:
+        if scored is None:
             truth = oracle_scores(
                 model,
                 pcfg,
@@ -281,47 +283,38 @@ def learning_dynamics(
                 states="class" in settings.by,
                 excluded=excluded,
             )
-            found = _Scored(truth, _Groups.of(truth, settings, classes, trees, seed))
-        elif step <= found.steps[-1]:
-            raise InputError(f"the steps of checkpoints rise, but {step} comes after {found.steps[-1]}")
-        found.steps.append(step)
-        found.both.append(found.truth.score(step, model, seed))
+            scored = _Scored(truth, _Groups.of(truth, settings, classes, trees, seed))
+        elif step <= scored.steps[-1]:
+            raise InputError(f"the steps of checkpoints rise, but {step} comes after {scored.steps[-1]}")
+        scored.steps.append(step)
+        scored.both.append(scored.truth.score(step, model, seed))
         by = [name for name in get_args(ExactBy) if name in settings.by]
         signed = {"model": name, "step": step}
-        found.exact.append(found.truth.exact(model, by, classes=classes, seed=seed, signed=signed))
-    if found is None:
+        scored.exact.append(scored.truth.exact(model, by, classes=classes, seed=seed, signed=signed))
+    if scored is None:
         raise InputError("there are no checkpoints to compare")
-    return _dynamics(found, name, settings, frame, seed)
+    return _dynamics(scored, name, settings, frame, seed)
 
 
-def _check(
-    settings: CurveSettings, classes: TagClasses, trees: Sequence[Tree] | None, pcfg: PCFG, sentences: int
-) -> None:
-    if settings.tags == "paper" and (trees is None or len(trees) != sentences):
-        raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
-    if "class" in settings.by:
-        classes.table(tags_of(pcfg))
-
-
-def _dynamics(found: _Scored, name: str, settings: CurveSettings, frame: str, seed: int) -> Dynamics:
-    truth = found.truth
-    places, gaps = _together([both.paired for both in found.both], truth.sentences)
+def _dynamics(scored: _Scored, name: str, settings: CurveSettings, frame: str, seed: int) -> Dynamics:
+    truth = scored.truth
+    places, gaps = _together([both.paired for both in scored.both], truth.sentences)
     left_out = len(places.paired.excluded)
     own = {
         "sentences": len(truth.sentences) - left_out,
         "excluded": left_out,
         "tokens": places.paired.tokens,
         "tags": settings.tags,
-        "classes": found.groups.classes.origin,
+        "classes": scored.groups.classes.origin,
         "model": name,
     }
     return Dynamics(
         model=name,
         objective=truth.objective,
-        steps=tuple(found.steps),
+        steps=tuple(scored.steps),
         curves={
-            grouping.by: _curves(grouping, gaps, places, found, settings.threshold, seed)
-            for grouping in found.groups.of_places(places, truth, settings.by)
+            grouping.by: _curves(grouping, gaps, places, scored, settings.threshold, seed)
+            for grouping in scored.groups.of_places(places, truth, settings.by)
         },
         level=settings.threshold,
         contexts=0 if truth.cached is None else truth.cached.contexts,
@@ -332,7 +325,7 @@ def _dynamics(found: _Scored, name: str, settings: CurveSettings, frame: str, se
         impossible_model=places.paired.impossible_model,
         impossible_truth=places.paired.impossible_oracle,
         seed=seed,
-        parts={**found.both[-1].parts, **own},
+        parts={**scored.both[-1].parts, **own},
     )
 
 
@@ -341,32 +334,32 @@ def _all_of(numbers: Sequence[Int32Array]) -> Int32Array:
     return np.unique(np.concatenate(numbers))
 
 
-def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tuple[Places, FloatArray]:
+def _together(checkpoints: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tuple[Places, FloatArray]:
     """The positions that count at every checkpoint, and ln Q - ln P of each, (T, C)."""
-    excluded = _all_of([paired.excluded for paired in found])
-    kept = [~np.isin(paired.sentence, excluded) for paired in found]
+    excluded = _all_of([paired.excluded for paired in checkpoints])
+    kept = [~np.isin(paired.sentence, excluded) for paired in checkpoints]
     if not kept[0].any():
         raise NothingToMeasureError(
             f"none of the {len(sentences)} sentences is possible for all checkpoints and the truth",
             "no-common-sentence",
         )
-    gaps = np.stack([(p.model - p.oracle)[own] for p, own in zip(found, kept, strict=True)], axis=1)
-    first, own = found[0], kept[0]
+    gaps = np.stack([(p.model - p.oracle)[own] for p, own in zip(checkpoints, kept, strict=True)], axis=1)
+    first, own = checkpoints[0], kept[0]
     paired = replace(
         first,
         model=first.model[own],
         oracle=first.oracle[own],
         sentence=first.sentence[own],
         position=first.position[own],
-        impossible_model=_all_of([paired.impossible_model for paired in found]),
-        impossible_oracle=_all_of([paired.impossible_oracle for paired in found]),
+        impossible_model=_all_of([paired.impossible_model for paired in checkpoints]),
+        impossible_oracle=_all_of([paired.impossible_oracle for paired in checkpoints]),
     )
     return Places(paired, sentences, np.unique(paired.sentence).astype(np.int64)), gaps
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """What groups need to know, found before any model is scored."""
+    """Classes, structure and bands that groups need, found before any model is scored."""
 
     classes: TagClasses
     structure: Structure | None  #: of the words of the sentences that the truth can make
@@ -382,7 +375,7 @@ class _Groups:
         trees: Sequence[Tree] | None,
         seed: int,
     ) -> _Groups:
-        """Those that the settings ask for."""
+        """Find those that the settings ask for."""
         possible = np.ones(len(truth.sentences), dtype=bool)
         possible[truth.scores.impossible] = False
         sizes = np.array([len(sentence) for sentence in truth.sentences]) * possible

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.tag_classes import TagClasses, tags_of
-from truesource.evaluation.divergence.blocks import END, Events
+from truesource.evaluation.divergence.blocks import END, Events, TagClasses, tags_of
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.inference.posterior import Posterior, posterior
@@ -32,7 +31,7 @@ DEEPEST = 15  #: words under so many constituents or more are one group
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What is known of the T words of some sentences, one sentence after the other."""
+    """Tags and depths of the T words of some sentences, one sentence after the other."""
 
     labels: tuple[str, ...]  #: (L,) of symbols that make words
     tags: FloatArray  #: (T, L) share of each label in the symbol that makes the word; rows sum to one
@@ -51,14 +50,16 @@ def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> St
     """
     known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
     labels = tags_of(oracle.pcfg)
-    found = []
+    structures = []
     with meter("exact posterior of word classes in sentences", len(sentences)) as progress:
         for sentence in map(tuple, sentences):
             if sentence not in known:
                 known[sentence] = _expected(_posterior(oracle, sentence), labels)
-            found.append(known[sentence])
+            structures.append(known[sentence])
             progress.advance(1)
-    return Structure(labels, np.concatenate([tags for tags, _ in found]), np.concatenate([depth for _, depth in found]))
+    return Structure(
+        labels, np.concatenate([tags for tags, _ in structures]), np.concatenate([depth for _, depth in structures])
+    )
 
 
 def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: int) -> Structure:
@@ -109,17 +110,17 @@ def _posterior(oracle: Oracle, sentence: Sequence[str]) -> Posterior:
     return posterior(oracle.language, oracle.read(sentence))
 
 
-def _expected(found: Posterior, labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    order = [found.labels.index(label) for label in labels]
-    plain = np.array([not label.startswith("@") for label in found.pcfg.labels])
-    n = len(found)
+def _expected(posterior: Posterior, labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    order = [posterior.labels.index(label) for label in labels]
+    plain = np.array([not label.startswith("@") for label in posterior.pcfg.labels])
+    n = len(posterior)
     nodes = np.zeros((n, n + 1))  #: expected constituents over tokens i to j-1
-    expected = (found.closed * found.chart.inside) @ plain.astype(np.float64)
+    expected = (posterior.closed * posterior.chart.inside) @ plain.astype(np.float64)
     for j in range(1, n + 1):
         nodes[:j, j] = expected[j * (j - 1) // 2 : j * (j + 1) // 2]
     covering = np.cumsum(np.cumsum(nodes, axis=0)[:, ::-1], axis=1)[:, ::-1]
-    above = covering[np.arange(n), np.arange(n) + 1] - found.preterminals @ plain
-    return found.tags[:, order], above
+    above = covering[np.arange(n), np.arange(n) + 1] - posterior.preterminals @ plain
+    return posterior.tags[:, order], above
 
 
 class Members(NamedTuple):
@@ -141,7 +142,7 @@ class Means(NamedTuple):
 
 
 def enough_sentences(share: FloatArray) -> bool:
-    """Whether a group stands in enough sentences for an interval: the effective number of them is `FEWEST` or more.
+    """Tell whether a group is in enough sentences for an interval: their effective number is `FEWEST` or more.
 
     It is ``(sum of s)^2 / sum of s^2`` (Kish 1965), the number of sentences where all have the same share s of tokens
     in the group; a sentence that is in it by a hair hardly counts.
@@ -191,12 +192,12 @@ def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:
         values: (T,) finite.
         groups: of the tokens.
     """
-    found = np.empty(len(groups))
+    medians = np.empty(len(groups))
     for g, (token, share) in enumerate(groups):
         order = np.argsort(values[token], kind="stable")
         reached = np.cumsum(share[order])
-        found[g] = _medians(values[token][order], reached[None], reached[-1:] / 2.0)[0]
-    return found
+        medians[g] = _medians(values[token][order], reached[None], reached[-1:] / 2.0)[0]
+    return medians
 
 
 def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> FloatArray:
@@ -221,10 +222,10 @@ def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: In
         for g, (window, own) in enumerate(zip(near, groups, strict=True)):
             if window is None:
                 continue
-            found, known = window.medians(times)
+            medians, known = window.medians(times)
             if not known.all():
-                found[~known] = _sorted(values, own, row, n).medians(times[~known])[0]
-            drawn[done : done + len(times), g] = found
+                medians[~known] = _sorted(values, own, row, n).medians(times[~known])[0]
+            drawn[done : done + len(times), g] = medians
         done += len(times)
     return np.stack(_ends(drawn))
 
@@ -241,7 +242,7 @@ class _Window:
 
     def medians(self, times: FloatArray) -> tuple[FloatArray, BoolArray]:
         """The median where sentence i is drawn ``times[r, i]`` times, and whether it lies in the window, (R,) each."""
-        found, known = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
+        medians, known = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
         step = max(1, CELLS // len(self.values))
         for start in range(0, len(times), step):
             part = times[start : start + step]
@@ -252,8 +253,8 @@ class _Window:
             reached += before[:, None]
             slack = _slack(half)
             known[start : start + step] = ((before < half - slack) & (reached[:, -1] > half + slack)) | (half == 0.0)
-            found[start : start + step] = _medians(self.values, reached, half)
-        return found, known
+            medians[start : start + step] = _medians(self.values, reached, half)
+        return medians, known
 
 
 def _sorted(values: FloatArray, own: Members, row: IntArray, n: int) -> _Window:
@@ -280,7 +281,7 @@ def _near_median(values: FloatArray, own: Members, row: IntArray, n: int) -> _Wi
 
 
 def _medians(values: FloatArray, reached: FloatArray, half: FloatArray) -> FloatArray:
-    """Where cumulated weights (R, M) of rising values (M,) reach half (R,), and pass it; NaN where there is none."""
+    """Values where cumulated weights (R, M) of rising values (M,) reach half (R,), and pass it; NaN for none."""
     slack = _slack(half)
     low = np.argmax(reached >= (half - slack)[:, None], axis=1)
     high = np.argmax(reached > (half + slack)[:, None], axis=1)
@@ -314,7 +315,7 @@ def _ends(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """How tokens are shared out among G groups; the shares of a token sum to one."""
+    """Shares of tokens in G groups; the shares of a token sum to one."""
 
     by: By
     names: tuple[str, ...]  #: (G,)
@@ -331,7 +332,7 @@ class Places:
 
     @property
     def is_end(self) -> BoolArray:
-        """Which positions are the end of their sentence, (T,)."""
+        """Mask of the positions that are the end of their sentence, (T,)."""
         return np.asarray(self.paired.position == self.length)
 
     @property
@@ -349,12 +350,12 @@ class Places:
 
 
 def by_all(places: Places) -> Grouping:
-    """Every token in one group."""
+    """Group all tokens together."""
     return _parted("all", np.zeros(places.paired.tokens, dtype=np.int64), (ALL,))
 
 
 def by_class(places: Places, structure: Structure, classes: TagClasses) -> Grouping:
-    """By class of tag; the end of a sentence is one of its own.
+    """Group by class of tag; the end of a sentence is one of its own.
 
     Raises:
         InputError: ``classes`` miss a tag.
@@ -363,35 +364,35 @@ def by_class(places: Places, structure: Structure, classes: TagClasses) -> Group
     names, of_tag = classes.table([structure.labels[i] for i in used.tolist()])
     shares = structure.tags[:, used] @ of_tag
     is_word, word = np.flatnonzero(~places.is_end), places.word
-    found = {}
+    members = {}
     for name, share in zip(names, shares.T, strict=True):
         own = share[word[is_word]]
         if own.any():
-            found[name] = Members(is_word[own > 0.0], own[own > 0.0])
+            members[name] = Members(is_word[own > 0.0], own[own > 0.0])
     if len(end := np.flatnonzero(places.is_end)):
-        found[END] = Members(end, np.ones(len(end)))
-    return Grouping("class", tuple(found), tuple(found.values()))
+        members[END] = Members(end, np.ones(len(end)))
+    return Grouping("class", tuple(members), tuple(members.values()))
 
 
 def by_depth(places: Places, structure: Structure) -> Grouping:
-    """By the (expected) number of constituents above the word, rounded."""
+    """Group by the (expected) number of constituents above the word, rounded."""
     depth = np.minimum(np.floor(structure.depth + 0.5), DEEPEST).astype(np.int64)[places.word]
     names = (*map(str, range(DEEPEST)), f"{DEEPEST}+", END)
     return _parted("depth", np.where(places.is_end, DEEPEST + 1, depth), names)
 
 
 def by_length(places: Places) -> Grouping:
-    """By words of the sentence."""
+    """Group by number of words of the sentence."""
     return _parted("length", places.length)
 
 
 def by_position(places: Places) -> Grouping:
-    """By place in the sentence, the first is 1; the end of a sentence of n words stands at n + 1."""
+    """Group by place in the sentence, from 1; the end of a sentence of n words stands at n + 1."""
     return _parted("position", places.paired.position.astype(np.int64) + 1)
 
 
 def by_frequency(places: Places, events: Events, bands: IntArray, names: Sequence[str]) -> Grouping:
-    """By the exact probability of the word among all tokens, as the model tells words apart.
+    """Group by the exact probability of the word among all tokens, as the model tells words apart.
 
     ``bands`` and ``names`` are those of `truesource.evaluation.divergence.blocks.frequency_bands`.
     """

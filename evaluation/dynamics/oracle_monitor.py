@@ -1,4 +1,4 @@
-"""How far a model in training is from the truth, measured on the same sentences again and again."""
+"""Distance of a model in training from the truth, measured on the same sentences again and again."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OracleMonitor:
         return cls(pcfg, some, lengths=corpus.lengths, excluded=excluded, transform=transform)
 
     def __call__(self, model: DistributionModel) -> dict[str, float]:
-        """Where the model stands now; always a model of one kind with one vocabulary.
+        """Measure where the model stands now; always a model of one kind with one vocabulary.
 
         Raises:
             InputError: the grammar can make none of the sentences, or they are too long for the model.
@@ -94,10 +94,10 @@ class OracleMonitor:
                 contexts=contexts,
                 transform=self._transform,
             )
-        found = self._truth.compare(model)
-        if "relative_ppl" in found:
-            found["relative_ppl"] *= self._correction
-        return found
+        values = self._truth.compare(model)
+        if "relative_ppl" in values:
+            values["relative_ppl"] *= self._correction
+        return values
 
     def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
         """The sentences that the truth can make, once its perplexity of them is known without what they leave out."""

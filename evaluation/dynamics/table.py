@@ -36,7 +36,7 @@ class Milestone:
 
 
 class Crossings(NamedTuple):
-    """Where curves come below a level for good; all inf where there is no level."""
+    """Steps at which curves come below a level for good; all inf where there is no level."""
 
     step: FloatArray  #: (...,) read off between the two checkpoints; inf where the curve ends above
     before: FloatArray  #: (...,) step of the last checkpoint that is not below; of the first one if all are below
@@ -63,16 +63,16 @@ def stays_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray)
     between = (after > 0) & (after <= last) & np.isfinite(upper)
     part = np.divide(np.abs(upper) - level, np.abs(upper - lower), out=np.zeros_like(lower), where=between)
     ended = after > last
-    found = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), known[0])
+    steps_at = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), known[0])
     return Crossings(
-        np.where(ended, np.inf, found),
+        np.where(ended, np.inf, steps_at),
         np.where(np.isnan(level), np.inf, known[before]),
         np.where(ended, np.inf, known[at]),
     )
 
 
 def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | None) -> Crossings:
-    """Where curves stay below ``threshold`` nats, or, if None, below half of their first value if that is above 0.
+    """Find where curves stay below ``threshold`` nats, or, if None, below half of their first value above 0.
 
     Args:
         steps: (C,) rising.
@@ -132,7 +132,7 @@ class LearningCurves:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Dynamics(ResultRecords):
-    """What `truesource.evaluation.dynamics.compare.learning_dynamics` found."""
+    """Result of `truesource.evaluation.dynamics.compare.learning_dynamics`."""
 
     model: str
     objective: str
@@ -156,35 +156,35 @@ class Dynamics(ResultRecords):
 
     def score(self, by: By, g: int, c: int, measure: str) -> Score | None:
         """One value of a group at a checkpoint: ``log_ratio``, ``log_ratio_median`` or ``kl``."""
-        found = self.curves[by]
+        curves = self.curves[by]
         if measure == "kl":
-            return found.kl[c].get(found.names[g])
+            return curves.kl[c].get(curves.names[g])
         if measure == "log_ratio":
-            ends = _known(found.low[c, g]), _known(found.high[c, g])
+            ends = _known(curves.low[c, g]), _known(curves.high[c, g])
             why = {} if ends[0] is not None else {"ci": f"none/{few_code()}"}
             signed = signature({**self._signed(by, g), "step": self.steps[c], **why})
-            return Score("log_ratio", float(found.mean[c, g]), signed, *ends)
+            return Score("log_ratio", float(curves.mean[c, g]), signed, *ends)
         last = c == len(self.steps) - 1
-        low, high = map(_known, found.median_ends[:, g]) if last else (None, None)
+        low, high = map(_known, curves.median_ends[:, g]) if last else (None, None)
         why = {} if low is not None else {"ci": f"none/{few_code() if last else 'last-step-only'}"}
         signed = signature({**self._signed(by, g), **self._percentile, "step": self.steps[c], **why})
-        return Score("log_ratio_median", float(found.median[c, g]), signed, low, high)
+        return Score("log_ratio_median", float(curves.median[c, g]), signed, low, high)
 
     def records(self) -> list[dict[str, Any]]:
         """A record a checkpoint, group and measure, then the milestones (value None: not reached), for JSON."""
         rows: list[dict[str, Any]] = []
-        for by, found in self.curves.items():
+        for by, curves in self.curves.items():
             for c, step in enumerate(self.steps):
-                for g, name in enumerate(found.names):
+                for g, name in enumerate(curves.names):
                     head = self._head(by, g) | {"step": step}
                     scores = [self.score(by, g, c, m) for m in ("log_ratio", "log_ratio_median", "kl")]
                     rows += [{**head, **score.as_record()} for score in scores if score is not None]
                     if scores[-1] is not None:
-                        rows[-1]["tokens"] = found.kl_tokens[name]
-                    if infinite := found.infinite[c].get(name, 0):
+                        rows[-1]["tokens"] = curves.kl_tokens[name]
+                    if infinite := curves.infinite[c].get(name, 0):
                         rows[-1]["infinite"] = infinite
-        for by, found in self.curves.items():
-            for g in range(len(found.names)):
+        for by, curves in self.curves.items():
+            for g in range(len(curves.names)):
                 rows += [
                     {
                         **self._head(by, g),
@@ -196,7 +196,7 @@ class Dynamics(ResultRecords):
                             {
                                 **self._signed(by, g),
                                 **self._percentile,
-                                **({"ci": f"none/{few_code()}"} if np.isnan(found.median_ends[0, g]) else {}),
+                                **({"ci": f"none/{few_code()}"} if np.isnan(curves.median_ends[0, g]) else {}),
                                 "unit": "steps",
                                 "steps": "/".join(map(str, self.steps)),
                                 **told,
@@ -204,8 +204,8 @@ class Dynamics(ResultRecords):
                         ),
                     }
                     for name, reached, told in (
-                        ("half_step", found.half, {}),
-                        ("threshold_step", found.threshold, {"below": self.level}),
+                        ("half_step", curves.half, {}),
+                        ("threshold_step", curves.threshold, {"below": self.level}),
                     )
                 ]
         return rows
@@ -224,12 +224,12 @@ class Dynamics(ResultRecords):
             "sentences": self.sentences,
             "excluded": self.excluded,
             "signature": signature(self.parts),
-            "curves": {by: _plain(found) for by, found in self.curves.items()},
+            "curves": {by: _plain(curves) for by, curves in self.curves.items()},
         }
 
     def _head(self, by: By, g: int) -> dict[str, Any]:
-        found = self.curves[by]
-        place = {"by": by, "group": found.names[g], "tokens": float(found.tokens[g])}
+        curves = self.curves[by]
+        place = {"by": by, "group": curves.names[g], "tokens": float(curves.tokens[g])}
         return {"model": self.model, "objective": self.objective, **place}
 
     def _signed(self, by: By, g: int) -> dict[str, object]:
@@ -310,7 +310,7 @@ def _whole(dynamics: Dynamics, whole: LearningCurves) -> str:
 
 
 def left_out(objective: str) -> str:
-    """What does not count in the published frame."""
+    """Tokens that do not count in the published frame, in words."""
     return "unknown words" if objective == "masked" else "sentence ends, first words and unknown words"
 
 
@@ -340,7 +340,7 @@ def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) 
 
 
 def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
-    """What is learned when, and where the order is not certain."""
+    """Sentences on what is learned when, and where the order is not certain."""
     said = []
     steps = {g: m.step for g, m in enumerate(classes.half) if g in kept}
     reached = sorted((step, g) for g, step in steps.items() if step is not None)
@@ -373,7 +373,7 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
 def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     more = [g for g in kept if classes.mean[-1, g] > 0.0]
     tests = {g: mean_over_seeds(_sums(classes, g), seed=dynamics.seed) for g in more}
-    above = [g for g, found in tests.items() if not may_be_chance(found, len(kept))]
+    above = [g for g, contrast in tests.items() if not may_be_chance(contrast, len(kept))]
     if not above:
         return []
     names = _listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
@@ -429,7 +429,7 @@ def _sums(curves: LearningCurves, g: int, sign: float = 1.0) -> SeedSums:
 
 
 def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool:
-    """Whether one half is surely gone by a checkpoint at which the other one is not yet.
+    """Tell whether one half is surely gone by a checkpoint at which the other one is not yet.
 
     In 97.5% of the resamples, or more where the two were picked among so many pairs, see `may_be_chance`.
     """

@@ -67,7 +67,7 @@ def ci_part(
     method: Literal["t", "percentile", "jackknife", "wilson"] = "t",
     with_seeds: bool = False,
 ) -> str:
-    """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none.
+    """Part of a signature on intervals of so many sentences, or other units: method and seed, or why none.
 
     Args:
         sentences: that count.
@@ -115,23 +115,23 @@ def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replica
         seed: of the resampling.
         replicates: number of resamples.
     """
-    found = np.full((2, total.shape[1]), np.nan)
+    intervals = np.full((2, total.shape[1]), np.nan)
     counted = count != 0.0
     enough = counted.sum(axis=0) >= FEWEST
     if not enough.any():
-        return found
+        return intervals
     value, residual, influence = _ratios(total[:, enough], count[:, enough])
     sentences = counted[:, enough].sum(axis=0)
     normal = _is_normal(influence, sentences)
-    found[:, enough] = _normal_ends(value, influence, sentences)
+    intervals[:, enough] = _normal_ends(value, influence, sentences)
     rest = np.flatnonzero(enough)[~normal]
     if len(rest):
         rows = counted[:, rest].any(axis=1)
         draws = _ratio_draws(
             value[~normal], residual[np.ix_(rows, ~normal)], count[np.ix_(rows, rest)], seed, replicates
         )
-        found[:, rest] = studentised(draws)
-    return found
+        intervals[:, rest] = studentised(draws)
+    return intervals
 
 
 def ratio_draws(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> Draws:
@@ -214,7 +214,7 @@ def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATE
 
 
 def resampled_times(n: int, *, seed: int, replicates: int = REPLICATES) -> Iterator[FloatArray]:
-    """How often each of ``n`` sentences is drawn in each resample, a few resamples at once, (some, n)."""
+    """Draw resamples of ``n`` sentences: how often each is in each, a few resamples at once, (some, n)."""
     rng = np.random.default_rng(seed)
     step = max(1, min(replicates, DRAWN // n))
     for start in range(0, replicates, step):
@@ -259,7 +259,7 @@ def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
-    """Whether the normal limit does for each column (N, K) of influences, (K,)."""
+    """Tell whether the normal limit does for each column (N, K) of influences, (K,)."""
     spread = np.square(influence).sum(axis=0) ** 1.5
     skew = np.divide(np.abs((influence**3).sum(axis=0)), spread, out=np.zeros(len(spread)), where=spread > 0.0)
     return np.asarray((sentences >= LARGE) & (skew <= SKEWED))
@@ -343,9 +343,9 @@ def perplexity_interval(scores: TokenScores, seed: int = DEFAULT_SEED) -> Interv
     """
     _, row = np.unique(scores.sentence, return_inverse=True)
     total, counts = (np.bincount(row, weights).astype(np.float64) for weights in (-scores.log_prob, None))
-    found = resampled_ratio(total, counts, seed=seed)
+    log_ends = resampled_ratio(total, counts, seed=seed)
     with np.errstate(over="ignore"):
-        return Interval(perplexity(scores.log_prob), *ends(*np.exp(np.maximum(found, 0.0))))
+        return Interval(perplexity(scores.log_prob), *ends(*np.exp(np.maximum(log_ends, 0.0))))
 
 
 def perplexities(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval]:
@@ -356,13 +356,13 @@ def perplexities(paired: Paired, seed: int = DEFAULT_SEED) -> dict[str, Interval
     """
     model, oracle, counts = paired.sums()
     totals = np.stack([-model, -oracle, oracle - model], axis=1)
-    found = resampled_ratios(totals, np.repeat(counts[:, None], 3, axis=1), seed=seed)
-    found[:, :2] = np.maximum(found[:, :2], 0.0)  # surprisals
+    log_ends = resampled_ratios(totals, np.repeat(counts[:, None], 3, axis=1), seed=seed)
+    log_ends[:, :2] = np.maximum(log_ends[:, :2], 0.0)  # surprisals
     kl = float(np.mean(paired.oracle - paired.model))
     values = perplexity(paired.model), perplexity(paired.oracle), float(np.exp(kl))
     with np.errstate(over="ignore"):
-        intervals = [Interval(value, *ends(*at)) for value, at in zip(values, np.exp(found).T, strict=True)]
+        intervals = [Interval(value, *ends(*at)) for value, at in zip(values, np.exp(log_ends).T, strict=True)]
     return {
         **dict(zip(("ppl", "bound", "relative_ppl"), intervals, strict=True)),
-        "kl": Interval(kl, *ends(*found[:, 2])),
+        "kl": Interval(kl, *ends(*log_ends[:, 2])),
     }

@@ -50,7 +50,7 @@ class SeedSums:
 
     @property
     def influence(self) -> FloatArray:
-        """What each sentence adds to the ratio of each seed, (K, N); rows sum to 0."""
+        """Influence of each sentence on the ratio of each seed, (K, N); rows sum to 0."""
         return np.asarray((self.total - self.values[:, None] * self.count) / self.count.sum(axis=1)[:, None])
 
 
@@ -69,20 +69,20 @@ class Contrast:
         return Interval(self.value, self.low, self.high)
 
 
-def may_be_chance(found: Contrast, tests: int = 1) -> bool:
-    """Whether a mean or a difference may be chance; of all that are tested, one is wrongly called sure in 5% of cases.
+def may_be_chance(contrast: Contrast, tests: int = 1) -> bool:
+    """Tell whether a mean or difference may be chance; of all tested, one is wrongly called sure in 5% of cases.
 
     Two extremes are picked after looking at all, so the test is of all pairs that they might have been (Bonferroni).
 
     Args:
-        found: the one of interest.
+        contrast: the one of interest.
         tests: how many others it might have been, itself included; of two of K that were picked, ``comb(K, 2)``.
     """
-    return found.p is None or found.p * tests >= CHANCE
+    return contrast.p is None or contrast.p * tests >= CHANCE
 
 
 class SeedPart(NamedTuple):
-    """What the seeds of one model add to the variance of its mean."""
+    """Part of the seeds of one model in the variance of its mean."""
 
     variance: float  #: without the interaction with sentences
     whole: float  #: with it, which is what is observed
@@ -120,15 +120,15 @@ def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: 
         texts: of each, the sums of a model, and those of a baseline that is subtracted, or None.
         seed: of the resampling.
     """
-    found = [
+    contrasts = [
         _both_errors([(1.0, model), *([] if baseline is None else [(-1.0, baseline)])], seed)
         for model, baseline in texts
     ]
-    value = math.fsum(each.value for each in found) / len(found)
-    if any(each.below is None or each.above is None for each in found):
+    value = math.fsum(each.value for each in contrasts) / len(contrasts)
+    if any(each.below is None or each.above is None for each in contrasts):
         return Contrast(value)
-    below = _Side.mean([each.below for each in found if each.below is not None])
-    above = _Side.mean([each.above for each in found if each.above is not None])
+    below = _Side.mean([each.below for each in contrasts if each.below is not None])
+    above = _Side.mean([each.above for each in contrasts if each.above is not None])
     return Contrast(value, value - below.half, value + above.half, (below if value > 0.0 else above).p(value))
 
 
@@ -144,15 +144,15 @@ def seed_part(model: SeedSums) -> SeedPart | None:
 
 
 def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
-    found = _both_errors(sides, seed)
-    if found.below is None or found.above is None:
-        return Contrast(found.value)
-    side = found.below if found.value > 0.0 else found.above
-    if found.replicated:
+    errors = _both_errors(sides, seed)
+    if errors.below is None or errors.above is None:
+        return Contrast(errors.value)
+    side = errors.below if errors.value > 0.0 else errors.above
+    if errors.replicated:
         return Contrast(
-            found.value, found.value - found.below.half, found.value + found.above.half, side.p(found.value)
+            errors.value, errors.value - errors.below.half, errors.value + errors.above.half, side.p(errors.value)
         )
-    return Contrast(found.value, *found.ends, side.p(found.value))
+    return Contrast(errors.value, *errors.ends, side.p(errors.value))
 
 
 def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _BothErrors:
@@ -189,7 +189,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, half: float, sentences: int, parts: Sequence[SeedPart]) -> _Side:
-        """From half the interval of the sentences alone, and the parts of the seeds."""
+        """Errors from half the interval of the sentences alone, and the parts of the seeds."""
         free = sentences - 1
         own = (half / float(stdtrit(free, TAILS[1]))) ** 2
         variance = own + sum(part.variance for part in parts)
@@ -198,7 +198,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def mean(cls, sides: Sequence[_Side]) -> _Side:
-        """Of the mean of independent estimates with these errors."""
+        """Errors of the mean of independent estimates with these errors."""
         variances = [side.error**2 / len(sides) ** 2 for side in sides]
         total = math.fsum(variances)
         spread = math.fsum(v**2 / side.degrees for v, side in zip(variances, sides, strict=True))

@@ -171,13 +171,13 @@ def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
     columns = (np.ones(len(x)), x, y, x * x, y * y, x * y, apart * apart)
     sums = np.stack([np.bincount(row, column) for column in columns], axis=1).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = resampled_measures(_r2_scales, sums, seed=seed)
-    low, high = np.tanh(found[:, 0])
+        intervals = resampled_measures(_r2_scales, sums, seed=seed)
+    low, high = np.tanh(intervals[:, 0])
     squares = np.sort([low**2, high**2])
     pearson = np.array([0.0 if low < 0.0 < high else squares[0], squares[1]])
     if (whole := r2_pearson(model, oracle)) >= NEAR_ONE:
         pearson = np.full(2, whole)  # a straight line, on which Fisher's z is infinite
-    return dict(zip(names, (pearson, *(1.0 - np.exp(found[::-1, 1:])).T), strict=True))
+    return dict(zip(names, (pearson, *(1.0 - np.exp(intervals[::-1, 1:])).T), strict=True))
 
 
 def _r2_scales(sums: NDArray[Any]) -> NDArray[Any]:

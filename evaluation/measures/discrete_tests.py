@@ -58,7 +58,7 @@ def distances(of: FloatArray, others: FloatArray) -> dict[str, FloatArray]:
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """How the means of a value differ between two samples, or a sample and a known distribution."""
+    """Difference of the means of a value between two samples, or a sample and a known distribution."""
 
     difference: float  #: first minus second
     low: float | None  #: of the 95% interval: Welch's for two samples; None: there are too few sentences
@@ -90,16 +90,16 @@ def against_exact(
     mean = total * expected[possible]
 
     def statistics(drawn: IntArray) -> dict[str, FloatArray]:
-        found: dict[str, FloatArray] = {**distances(drawn / total, expected)}
-        found["chi_square"] = ((drawn[..., possible] - mean) ** 2 / mean).sum(axis=-1)
-        return found
+        values: dict[str, FloatArray] = {**distances(drawn / total, expected)}
+        values["chi_square"] = ((drawn[..., possible] - mean) ** 2 / mean).sum(axis=-1)
+        return values
 
     rng = np.random.default_rng(seed)
     null = _gathered([statistics(rng.multinomial(total, expected, size=k)) for k in _parts(draws, len(counts))])
-    value = {name: float(found) for name, found in statistics(counts).items()}
+    value = {name: float(values) for name, values in statistics(counts).items()}
     if counts[~possible].any():
         del value["chi_square"]  # it is infinite: a value that cannot be has been seen
-    return {name: judged(found, null[name]) for name, found in value.items()}
+    return {name: judged(values, null[name]) for name, values in value.items()}
 
 
 def between(
@@ -123,13 +123,13 @@ def between(
     weight = mean * (rest / (total + rest))
 
     def statistics(drawn: IntArray) -> dict[str, FloatArray]:
-        found: dict[str, FloatArray] = {**distances(drawn / total, (pooled - drawn) / rest)}
-        found["chi_square"] = ((drawn[..., seen] - mean) ** 2 / weight).sum(axis=-1)
-        return found
+        values: dict[str, FloatArray] = {**distances(drawn / total, (pooled - drawn) / rest)}
+        values["chi_square"] = ((drawn[..., seen] - mean) ** 2 / weight).sum(axis=-1)
+        return values
 
     rng = np.random.default_rng(seed)
     null = _gathered([statistics(_dealt(rng, pooled, total, k)) for k in _parts(draws, len(counts))])
-    return {name: judged(float(found), null[name]) for name, found in statistics(counts).items()}
+    return {name: judged(float(values), null[name]) for name, values in statistics(counts).items()}
 
 
 def cramers_v(chi_square: float, n: int, values: int) -> float:
@@ -293,9 +293,9 @@ def compare_words(of: Encoded, others: Encoded, *, ranks: int = RANKS) -> dict[s
     from truesource.evaluation.measures._kernels import permutation as kernels
 
     _together(of, others)
-    found = np.empty(3)
-    kernels.compare(of.counts(), others.counts(), ranks, found)
-    return dict(zip(STATISTICS, map(float, found), strict=True))
+    distance = np.empty(3)
+    kernels.compare(of.counts(), others.counts(), ranks, distance)
+    return dict(zip(STATISTICS, map(float, distance), strict=True))
 
 
 def permuted_words(
@@ -315,15 +315,15 @@ def permuted_words(
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([of.lengths, others.lengths]))]).astype(np.int64)
     pooled = of.counts() + others.counts()
     states = np.random.default_rng(seed).integers(0, 2**64, size=(draws, 4), dtype=np.uint64)
-    found = np.empty((draws, len(STATISTICS)))
+    drawn = np.empty((draws, len(STATISTICS)))
     parts = [slice(a, min(a + _BATCH, draws)) for a in range(0, draws, _BATCH)]
     run = delayed(kernels.permutations)
     with meter("permuting sentences", total=draws) as progress:
         parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
-        work = (run(tokens, offsets, pooled, len(of), states[part], ranks, found[part]) for part in parts)
+        work = (run(tokens, offsets, pooled, len(of), states[part], ranks, drawn[part]) for part in parts)
         for part, _ in zip(parts, parallel(work), strict=True):
             progress.advance(part.stop - part.start)
-    return dict(zip(STATISTICS, found.T, strict=True))
+    return dict(zip(STATISTICS, drawn.T, strict=True))
 
 
 def permutation_tests(

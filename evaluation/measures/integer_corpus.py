@@ -30,7 +30,7 @@ class Encoded:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def among(self, rows: IntArray) -> BoolArray:
-        """Which tokens stand in the sentences ``rows``, (T,)."""
+        """Mask of the tokens in the sentences ``rows``, (T,)."""
         chosen = np.zeros(len(self.lengths), dtype=np.bool_)
         chosen[rows] = True
         return chosen[self.sentence]
@@ -63,15 +63,15 @@ def encode_with_words(
         InputError: a corpus has no sentences, or a sentence has no words.
     """
     codes: dict[str, int] = {word: code for code, word in enumerate(words)}
-    found = []
+    coded = []
     for sentences in corpora:
         lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
         if not len(lengths) or not lengths.all():
             what = "a sentence without words" if len(lengths) else "no sentences"
             raise InputError(f"there is a corpus with {what}; only sentences of one word or more can be measured")
         flat = (codes.setdefault(word, len(codes)) for sentence in sentences for word in sentence)
-        found.append((np.fromiter(flat, dtype=np.int64, count=int(lengths.sum())), lengths))
-    return [Encoded(tokens, lengths, len(codes)) for tokens, lengths in found], list(codes)
+        coded.append((np.fromiter(flat, dtype=np.int64, count=int(lengths.sum())), lengths))
+    return [Encoded(tokens, lengths, len(codes)) for tokens, lengths in coded], list(codes)
 
 
 def permuted(n: int, seed: int, number: int = 0) -> IntArray:

@@ -31,7 +31,7 @@ class ChanceTest:
 
 
 def p_value(value: float, null: FloatArray, tail: Tail = "upper", *, centre: float | None = None) -> float:
-    """How often chance gives a statistic at least as extreme.
+    """Probability that chance gives a statistic at least as extreme.
 
     Args:
         value: the statistic.

@@ -43,7 +43,7 @@ class Paired:
         return model, oracle, counts
 
     def table(self) -> FloatArray:
-        """Of all sentences given: ln P - ln Q, -ln P, and scored positions, (3, N); zeros where one is left out."""
+        """Sums by sentence given: ln P - ln Q, -ln P, and scored positions, (3, N); zeros where one is left out."""
         table = np.zeros((3, self.n_sentences))
         model, oracle, counts = self.sums()
         table[:, np.unique(self.sentence)] = oracle - model, -oracle, counts

@@ -106,7 +106,7 @@ def fit_law(counts: NDArray[Any], *, pure: bool = False) -> Law:
             )
             for alpha, beta in (STARTS[:1] if pure else STARTS)
         ),
-        key=lambda found: float(found.fun),
+        key=lambda fit: float(fit.fun),
     )
     alpha, beta = _polished(float(best.x[0]), math.expm1(float(best.x[1])), share, pure)
     _, log_p = log_pmf(alpha, beta, len(share))

@@ -1,1 +1,1 @@
-"""How much a sampled corpus looks like the treebank: word frequencies, sentence lengths, n-grams, side by side."""
+"""Likeness of a sampled corpus and the treebank: word frequencies, sentence lengths, n-grams, side by side."""

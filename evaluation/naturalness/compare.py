@@ -127,7 +127,7 @@ def _left(corpus: Encoded) -> IntArray:
 
 @dataclass(frozen=True, repr=False)
 class Naturalness(ResultRecords):
-    """What `compare_naturalness` found: scores for the tables, and what the figures draw."""
+    """Result of `compare_naturalness`: scores for the tables, and what the figures draw."""
 
     reference: str  #: name of the source that the others are compared with
     scores: dict[str, dict[str, Score]]  #: by source, the reference first, and by measure
@@ -182,19 +182,19 @@ def compare_naturalness(
     for name in names:
         if len(sources[name]) < 2:
             raise InputError(f"halves are compared, so {name!r} needs 2 sentences or more, got {len(sources[name])}")
-    found = Naturalness(reference, {name: {} for name in names}, {}, {}, dict(exact or {}), variant)
+    naturalness = Naturalness(reference, {name: {} for name in names}, {}, {}, dict(exact or {}), variant)
     corpora = dict(zip(names, encode([sources[name] for name in names]), strict=True))
     digests = {name: digest_sentences(sources[name]) for name in names}
 
     def add(source: str, name: str, value: float, parts: Mapping[str, object], *interval: float | None) -> None:
         data = {"data": digests[source], "reference": digests[reference], "seed": seed}
-        found.scores[source][name] = Score(name, value, signature({**parts, **data}), *interval)
+        naturalness.scores[source][name] = Score(name, value, signature({**parts, **data}), *interval)
 
     _add_sizes(corpora, add, seed)
-    _add_lengths(corpora, found, add, seed)
-    _add_laws(corpora, found, add, seed)
+    _add_lengths(corpora, naturalness, add, seed)
+    _add_laws(corpora, naturalness, add, seed)
     _add_ngrams(corpora, variant, splits, add, seed)
-    return found
+    return naturalness
 
 
 def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
@@ -210,11 +210,11 @@ def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
         add(name, "type_token_ratio", types / least, sizes)
 
 
-def _add_lengths(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, seed: int) -> None:
+def _add_lengths(corpora: Mapping[str, Encoded], naturalness: Naturalness, add: _Add, seed: int) -> None:
     """Distances of sampled lengths to the reference's, and of the reference's to exact ones."""
     high = max(int(corpus.lengths.max()) for corpus in corpora.values())
     counts = {name: length_counts(corpus.lengths, high) for name, corpus in corpora.items()}
-    found.lengths.update({name: count[:-1] for name, count in counts.items()})
+    naturalness.lengths.update({name: count[:-1] for name, count in counts.items()})
 
     def put(source: str, suffix: str, tests: Mapping[str, ChanceTest], against: str, n: object) -> None:
         parts = {"against": against, "sentences": n, "null": "9999-draws"}
@@ -224,22 +224,22 @@ def _add_lengths(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, 
                 add(source, f"length_{name}_p{suffix}", test.p, parts)
         add(source, f"length_tv_null{suffix}", tests["tv"].null_mean, parts)
 
-    of_reference = counts[found.reference]
+    of_reference = counts[naturalness.reference]
     for name in corpora:
-        if name == found.reference:
+        if name == naturalness.reference:
             continue
-        sizes = f"{len(corpora[name])}/{len(corpora[found.reference])}"
+        sizes = f"{len(corpora[name])}/{len(corpora[naturalness.reference])}"
         put(name, "", between(counts[name], of_reference, seed=seed), "sample", sizes)
-        if name in found.exact:
-            given = found.exact[name][: high + 1]
+        if name in naturalness.exact:
+            given = naturalness.exact[name][: high + 1]
             if len(given) <= high and given.sum() < 1.0 - 1e-9:
                 raise InputError(f"the exact lengths of {name!r} end before the longest sentence, of {high} words")
             pmf = with_rest(np.pad(given, (0, high + 1 - len(given))))
             truth = against_exact(of_reference, pmf, seed=seed)
-            put(name, "_exact", truth, "exact", len(corpora[found.reference]))
+            put(name, "_exact", truth, "exact", len(corpora[naturalness.reference]))
 
 
-def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, seed: int) -> None:
+def _add_laws(corpora: Mapping[str, Encoded], naturalness: Naturalness, add: _Add, seed: int) -> None:
     """Zipf-Mandelbrot laws by maximum likelihood and by the published recipe (where enough words recur)."""
     least = min(len(corpus) for corpus in corpora.values())
     for name, corpus in corpora.items():
@@ -249,7 +249,7 @@ def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, see
         except NothingToMeasureError as error:
             raise NothingToMeasureError(f"{name}: {error.reason}", error.code) from error
         law, released = fit.law, _released(corpus, rows, seed)
-        found.fits[name] = fit, released
+        naturalness.fits[name] = fit, released
         sizes: dict[str, object] = {"sentences": f"{least // 2}+{least // 2}"}
         parts = sizes | {"support": f"1..{law.types}", "fit": "mle"}
         if isinstance(fit.truth, str):

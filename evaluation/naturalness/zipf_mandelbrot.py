@@ -100,7 +100,7 @@ def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw
 
 
 def _solved(fit: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
-    """Where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
+    """Find where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
     None where nothing is found.
     """
@@ -205,15 +205,15 @@ def simulated(laws: FloatArray, fit: Law, tokens: int, rng: np.random.Generator)
     weight = x**-fit.alpha
     slopes = np.array([np.log(x), fit.alpha * (1.0 + fit.beta) / x])
     below, above = np.cumsum(weight), np.cumsum(weight * slopes, axis=1)
-    found = np.empty((len(laws), 3))
+    moments = np.empty((len(laws), 3))
     for i, (alpha, log_beta, log_words) in enumerate(laws.tolist()):
         p = np.exp(log_pmf(alpha, math.expm1(log_beta), round(math.exp(log_words)))[1])
         counts = rng.multinomial(tokens, p)
         seen = np.count_nonzero(counts)
         ranked = p[np.argsort(-(counts + rng.random(len(p))))[:seen]]
-        found[i, :2] = slopes[:, :seen] @ ranked / ranked.sum() - above[:, seen - 1] / below[seen - 1]
-        found[i, 2] = math.log(seen / fit.types)
-    return found
+        moments[i, :2] = slopes[:, :seen] @ ranked / ranked.sum() - above[:, seen - 1] / below[seen - 1]
+        moments[i, 2] = math.log(seen / fit.types)
+    return moments
 
 
 def support(alpha: float, beta: float, types: int, tokens: int) -> int:
@@ -278,10 +278,10 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int
     sentence = corpus.sentence[chosen][ranked]
     _, gradient, information = objective(law.alpha, law.beta, counts / counts.sum())
     scores = score_covariance(law, of_token[ranked], sentence)
-    found = EstimatedRankFit(
+    fit = EstimatedRankFit(
         law, gradient, information, scores, len(np.unique(sentence)), int(corpus.lengths[ranking].sum())
     )
-    truth = true_law(found, pure=pure, seed=seed)
+    truth = true_law(fit, pure=pure, seed=seed)
     return ZipfFit(law, truth, counts, 1.0 - float(ranked.mean()))
 
 
@@ -313,18 +313,18 @@ def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -
     def loss(x: FloatArray) -> float:
         return -released_objective(float(x[0]), float(x[1]), at, weights) / len(at)
 
-    found = optimize.minimize(
+    fit = optimize.minimize(
         loss,
         np.array(RELEASED_START),
         method="Powell",
         bounds=RELEASED_BOUNDS,
         options={"xtol": 1e-9, "ftol": 1e-13},
     )
-    return ReleasedFit(float(found.x[0]), float(found.x[1]), int(np.count_nonzero(used)))
+    return ReleasedFit(float(fit.x[0]), float(fit.x[1]), int(np.count_nonzero(used)))
 
 
 def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: FloatArray) -> float:
-    """What the published recipe maximises.
+    """Objective that the published recipe maximises.
 
     ``sum_r w_r (-alpha lg(r + beta) - lg zeta(alpha, beta + 1)) - beta^5`` with ``w = ln count``, ranks from 0,
     logarithms to base 10 and the Hurwitz zeta function, whose sum starts at rank 1.

@@ -1,4 +1,4 @@
-"""How a model prefers between the sentences of pairs, beside the truth."""
+"""Preferences of a model between the sentences of pairs, beside the truth."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PairEvaluation(ResultRecords):
 
     @property
     def phenomena(self) -> list[str]:
-        """Of the pairs that count, in their order."""
+        """Phenomena of the pairs that count, in their order."""
         return list(dict.fromkeys(pair.phenomenon for pair in self.pairs))
 
     def scores(self) -> list[tuple[dict[str, str], Score]]:
@@ -69,21 +69,22 @@ class PairEvaluation(ResultRecords):
         truth; the mean log odds of model and truth in each of these bins; and the truth's probability of what the model
         chooses, by the probability with which it does.
         """
-        found: list[tuple[dict[str, str], Score]] = []
-        sums = pair_sums(self.truth, self.odds, self._unigram())
+        scores: list[tuple[dict[str, str], Score]] = []
+        unigram = [np.nan if pair.unigram_log_odds is None else pair.unigram_log_odds for pair in self.pairs]
+        sums = pair_sums(self.truth, self.odds, np.array(unigram, dtype=float))
         names = np.array([pair.phenomenon for pair in self.pairs])
         for phenomenon in (ALL, *self.phenomena):
             of = {"phenomenon": phenomenon}
             own = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
-            found += self._measured(of, self._grouped(sums, own), MEASURES)
-            found += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(own).items()]
-            found += self._binned(of, sums, own)
+            scores += self._measured(of, self._grouped(sums, own), MEASURES)
+            scores += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(own).items()]
+            scores += self._binned(of, sums, own)
             if phenomenon != ALL:
                 for (by, group), member in self._strata(own).items():
                     at = {**of, "by": by, "group": group}
-                    found += self._measured(at, self._grouped(sums, member), ("accuracy",))
-                    found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
-        return found
+                    scores += self._measured(at, self._grouped(sums, member), ("accuracy",))
+                    scores.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
+        return scores
 
     def records(self) -> list[dict[str, Any]]:
         """`scores` for JSON: model, objective, phenomenon, ``by`` and ``group`` of a part, and the score."""
@@ -99,9 +100,6 @@ class PairEvaluation(ResultRecords):
 
     # -- parts ----------------------------------------------------------------------------------------
 
-    def _unigram(self) -> FloatArray:
-        return np.array([np.nan if p.unigram_log_odds is None else p.unigram_log_odds for p in self.pairs], dtype=float)
-
     def _grouped(self, sums: FloatArray, own: BoolArray) -> FloatArray:
         return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])
 
@@ -109,11 +107,11 @@ class PairEvaluation(ResultRecords):
         self, of: dict[str, str], sums: FloatArray, names: Sequence[str]
     ) -> list[tuple[dict[str, str], Score]]:
         """Measures of the sums of some sources."""
-        found = []
+        measured = []
         for name, value in measures(sums, names, seed=self.seed).items():
             method: Literal["wilson", "t"] = "wilson" if name in PROPORTIONS else "t"
-            found.append(self._score(of, name, value, ci_part(sources(sums, name), self.seed, method=method)))
-        return found
+            measured.append(self._score(of, name, value, ci_part(sources(sums, name), self.seed, method=method)))
+        return measured
 
     def _score(self, of: dict[str, str], name: str, value: Interval, ci: str) -> tuple[dict[str, str], Score]:
         return of, Score(name, value.value, signature({**self.parts, **of, "ci": ci}), value.low, value.high)
@@ -135,7 +133,7 @@ class PairEvaluation(ResultRecords):
         return dict(sorted(members.items()))
 
     def _binned(self, of: dict[str, str], sums: FloatArray, own: BoolArray) -> list[tuple[dict[str, str], Score]]:
-        found = []
+        binned = []
         size = np.abs(self.truth)
         bins = [
             (name, own & (size >= low) & (size < high))
@@ -147,11 +145,11 @@ class PairEvaluation(ResultRecords):
             if not member.any():
                 continue
             at = {**of, "by": "log_odds", "group": name}
-            found += self._measured(at, self._grouped(sums, member), ("accuracy",))
-            found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
+            binned += self._measured(at, self._grouped(sums, member), ("accuracy",))
+            binned.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
             if (member & finite).any():
                 means = {"truth_log_odds": size, "model_log_odds": toward}
-                found += self._means(at, means, member & finite)
+                binned += self._means(at, means, member & finite)
         chosen = preferred(self.odds)
         confidence = np.where(chosen == 0.0, 0.5, expit(np.abs(self.odds)))
         truth = np.where(chosen == 0.0, 0.5, expit(np.where(chosen < 0.0, -self.truth, self.truth)))
@@ -160,9 +158,9 @@ class PairEvaluation(ResultRecords):
             if member.any():
                 at = {**of, "by": "choice", "group": f"{low:g}-{high:g}"}
                 means = {"choice_of_model": confidence, "choice_of_truth": truth}
-                found += self._means(at, means, member)
-                found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
-        return found
+                binned += self._means(at, means, member)
+                binned.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
+        return binned
 
     def _means(
         self, of: dict[str, str], values: dict[str, FloatArray], member: BoolArray

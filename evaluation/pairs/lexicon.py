@@ -54,7 +54,7 @@ class Forms:
     tagged: bool  #: tags are known
 
     def of(self, kind: Kind, word: str) -> Form | None:
-        """What is known of a word as this kind."""
+        """Form of a word as this kind, if it is known."""
         return self.table[kind].get(word)
 
 
@@ -162,8 +162,8 @@ class Lexicon:
 
     @cached_property
     def _counts(self) -> tuple[FloatArray, FloatArray]:
-        found = expected_counts(self.pcfg, self.lengths)
-        return found.words, found.lexical
+        counts = expected_counts(self.pcfg, self.lengths)
+        return counts.words, counts.lexical
 
     @cached_property
     def unigram(self) -> FloatArray:
@@ -175,13 +175,13 @@ class Lexicon:
     @cached_property
     def tags(self) -> dict[str, dict[str, float]]:
         """For each label that makes words, its words and their expected number in a sentence."""
-        found: dict[str, dict[str, float]] = {}
+        tags: dict[str, dict[str, float]] = {}
         rules, terminals, labels = self.pcfg.lexical.tolist(), self.pcfg.terminals, self.pcfg.labels
         for (symbol, word), count in zip(rules, self._counts[1].tolist(), strict=True):
             if count > 0.0:
-                words = found.setdefault(labels[symbol], {})
+                words = tags.setdefault(labels[symbol], {})
                 words[terminals[word]] = words.get(terminals[word], 0.0) + count
-        return found
+        return tags
 
     @cached_property
     def main_tag(self) -> dict[str, str]:
@@ -196,10 +196,10 @@ class Lexicon:
     @cached_property
     def members(self) -> dict[str, IntArray]:
         """Numbers of the words of each tag that have no more frequent tag, ascending."""
-        found: dict[str, list[int]] = {}
+        members: dict[str, list[int]] = {}
         for word, tag in self.main_tag.items():
-            found.setdefault(tag, []).append(self.pcfg.word_ids[word])
-        return {tag: np.array(sorted(words), dtype=np.int64) for tag, words in found.items()}
+            members.setdefault(tag, []).append(self.pcfg.word_ids[word])
+        return {tag: np.array(sorted(words), dtype=np.int64) for tag, words in members.items()}
 
     @cached_property
     def forms(self) -> Forms:

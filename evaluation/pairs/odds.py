@@ -92,7 +92,7 @@ def with_truth(pairs: Sequence[Pair], lexicon: Lexicon) -> list[Pair]:
 
 
 def truth_log_odds(pairs: Sequence[Pair], pcfg: PCFG, model: LanguageModel) -> FloatArray:
-    """What a model is compared with, (P,) nats: as `model_log_odds`, of the grammar.
+    """Log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
 
     For a causal model ln P(a)/P(b), as it stands in the pairs; for a masked model the difference of the exact sums of
     ln P(word | all others).
@@ -131,7 +131,7 @@ def _difference(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray:
-    """Which pairs have a word that the model reads as ``<unk>``, (P,)."""
+    """Mask of the pairs with a word that the model reads as ``<unk>``, (P,)."""
     if model.vocabulary is None:
         return np.zeros(len(pairs), dtype=bool)
     known = set(model.vocabulary)
@@ -139,7 +139,7 @@ def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray
 
 
 def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> FloatArray:
-    """What each pair adds to every sum, (P, K) in the order of ``COLUMNS``.
+    """Terms of each pair in every sum, (P, K) in the order of ``COLUMNS``.
 
     Which sentence of a pair is named first is arbitrary. So correlation and slope count every pair in both orders,
     which makes their means zero: ``sum x y / sqrt(sum x^2 sum y^2)`` and ``sum x y / sum x^2``. Probabilities of a
@@ -210,7 +210,7 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
         seed: of the resampling of sources.
     """
     totals = sums.sum(axis=0)
-    found: dict[str, Interval] = {}
+    results: dict[str, Interval] = {}
     ratios = [name for name in names if name in RATIOS and name not in PROPORTIONS]
     above, below = (sums[:, [COLUMNS.index(RATIOS[name][side]) for name in ratios]] for side in (0, 1))
     intervals = dict(zip(ratios, resampled_ratios(above, below, seed=seed).T, strict=True))
@@ -218,13 +218,13 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
         if name in PROPORTIONS:
             share = proportion(*(sums[:, COLUMNS.index(part)] for part in RATIOS[name]))
             if share is not None:
-                found[name] = share
+                results[name] = share
             continue
         value = _measure(name, totals)
         if np.isfinite(value):
             interval = intervals[name] if name in intervals else _correlation_ends(sums, value, seed)
-            found[name] = Interval(value, *ends(*np.clip(interval, *_RANGES.get(name, (0.0, 1.0)))))
-    return found
+            results[name] = Interval(value, *ends(*np.clip(interval, *_RANGES.get(name, (0.0, 1.0)))))
+    return results
 
 
 def sources(sums: FloatArray, name: str) -> int:

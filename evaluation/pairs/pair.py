@@ -240,7 +240,7 @@ def _sentence(
 
 
 def _plain(value: Any, kinds: tuple[type, ...]) -> bool:
-    """Whether a value is a mapping of names to values of some kinds, or None."""
+    """Tell whether a value is a mapping of names to values of some kinds, or None."""
     return isinstance(value, dict) and all(v is None or isinstance(v, kinds) for v in value.values())
 
 
@@ -254,13 +254,13 @@ class TaskFiles:
 
     @classmethod
     def of(cls, pairs: Path) -> TaskFiles:
-        """Those beside the file of pairs ``pairs``, named after it."""
+        """Name the files beside the file of pairs ``pairs`` after it."""
         name = re.sub(r"[^\w-]", "-", pairs.name.partition(".")[0]) or "pairs"
         return cls(name, pairs.with_name(f"{name}.yaml"), pairs.with_name(f"{name}.py"))
 
     @property
     def next_command(self) -> str:
-        """That runs the harness on the task."""
+        """Command that runs the harness on the task."""
         folder = self.settings.parent
         return f"lm_eval --model hf --model_args pretrained=MODEL --tasks {self.name} --include_path {folder}"
 
@@ -271,7 +271,7 @@ class TaskFiles:
 
 
 def task_settings(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What all tasks have in common: a choice between two strings, by their probability.
+    """Settings that all tasks have in common: a choice between two strings, by their probability.
 
     Args:
         metadata: ``version`` and what else is worth keeping with the results.

@@ -59,7 +59,7 @@ class WordOrder(Phenomenon):
         return PairChange((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         left, right = (tree.nodes[tree.tags[i]].parent for i in change.positions)
         return {"boundary": "within" if left == right else "across"}
 
@@ -94,8 +94,8 @@ class Attachment(Phenomenon):
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
-        """At random one of all exchanges of a word that move the attachment far enough; None: none does."""
-        found: list[tuple[int, str, int, float, float]] = []
+        """Draw one of all exchanges of a word that move the attachment far enough; None: none does."""
+        changes: list[tuple[int, str, int, float, float]] = []
         for site in sites(sentence, SURE):
             noun = noun_attachment(sentence.posterior, site)
             if settings.attached > max(noun, 1.0 - noun):
@@ -106,15 +106,15 @@ class Attachment(Phenomenon):
                     assert tag is not None
                     words = sentence.lexicon.alike(sentence.words[at], tag, settings.tolerance)
                     for word, moved in _moving(sentence, site, at, words, noun, settings):
-                        found.append((at, name, word, noun, moved))
-        if not found:
+                        changes.append((at, name, word, noun, moved))
+        if not changes:
             return None
-        at, name, word, noun, moved = found[int(rng.integers(len(found)))]
+        at, name, word, noun, moved = changes[int(rng.integers(len(changes)))]
         words_changed = sentence.with_word(at, sentence.lexicon.pcfg.terminals[word])
         return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         side = "noun_changed" if words == change.words else "noun_drawn"
         noun = change.facts[side]
         assert noun is not None
@@ -134,7 +134,7 @@ class Attachment(Phenomenon):
 
 
 def sites(sentence: SampledSentence, sure: float) -> list[Site]:
-    """Where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
+    """Find where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
 
     The verb stands directly before the object, which ends in a noun.
     """
@@ -142,7 +142,7 @@ def sites(sentence: SampledSentence, sure: float) -> list[Site]:
     label = sentence.posterior.labels
     noun_phrase, phrase = label.index("NP"), label.index("PP")
     table = sentence.posterior.label_table
-    found = []
+    places = []
     for p in range(2, len(sentence) - 1):
         if tags[p] not in PREPOSITIONS or tags[p - 1] not in NOUNS:
             continue
@@ -152,14 +152,14 @@ def sites(sentence: SampledSentence, sure: float) -> list[Site]:
             for v in verbs[-1:]:
                 inner, whole = (table[sentence.posterior.span(v + 1, e), noun_phrase] for e in (p, end))
                 if inner + whole >= sure:
-                    found.append(Site(v, p, end))
-    return found
+                    places.append(Site(v, p, end))
+    return places
 
 
-def noun_attachment(found: Posterior, site: Site) -> float:
+def noun_attachment(posterior: Posterior, site: Site) -> float:
     """P(an NP covers object and prepositional phrase | sentence)."""
-    noun_phrase = found.labels.index("NP")
-    return float(found.label_table[found.span(site.verb + 1, site.end), noun_phrase])
+    noun_phrase = posterior.labels.index("NP")
+    return float(posterior.label_table[posterior.span(site.verb + 1, site.end), noun_phrase])
 
 
 def _moving(
@@ -202,7 +202,7 @@ class DeterminerNoun(Phenomenon):
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its determiners or nouns in the other number, at random; None: it has none."""
         forms = sentence.lexicon.forms
-        found = []
+        changes = []
         for i, word in enumerate(sentence.words):
             form = forms.of("determiner", word)
             if form is None or form.tag not in (None, sentence.tag(i, SURE)):
@@ -212,16 +212,16 @@ class DeterminerNoun(Phenomenon):
                 continue
             other = forms.of("noun", sentence.words[noun])
             if form.other is not None:
-                found.append((i, form.other, "determiner", noun - i - 1))
+                changes.append((i, form.other, "determiner", noun - i - 1))
             elif other is not None and other.other is not None and other.number == form.number:
-                found.append((noun, other.other, "noun", noun - i - 1))
-        if not found:
+                changes.append((noun, other.other, "noun", noun - i - 1))
+        if not changes:
             return None
-        at, word, exchanged, distance = found[int(rng.integers(len(found)))]
+        at, word, exchanged, distance = changes[int(rng.integers(len(changes)))]
         return PairChange(sentence.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence; the tree is not looked at."""
+        """Strata of the more probable sentence; the tree is not looked at."""
         exchanged = change.strata["exchanged"]
         form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
         assert form is not None
@@ -291,7 +291,7 @@ class Subcategorisation(Phenomenon):
         return None
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         return {"tag": change.strata["tag"], "frame": frame_of(tree, change.positions[0])}
 
 
@@ -320,29 +320,29 @@ class SubjectVerb(Phenomenon):
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its finite verbs in the other number, at random; None: it has none."""
         forms = sentence.lexicon.forms
-        found = []
+        changes = []
         for i, word in enumerate(sentence.words):
             form = forms.of("verb", word)
             if form is not None and form.other is not None and form.tag in (None, sentence.tag(i, SURE)):
-                found.append((i, form.other))
-        if not found:
+                changes.append((i, form.other))
+        if not changes:
             return None
-        at, other = found[int(rng.integers(len(found)))]
+        at, other = changes[int(rng.integers(len(changes)))]
         return PairChange(sentence.with_word(at, other), (at,))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
-        """Of the more probable sentence."""
+        """Strata of the more probable sentence."""
         at = change.positions[0]
         form = lexicon.forms.of("verb", words[at])
         assert form is not None
-        found: dict[str, Stratum] = {"number": form.number, "order": None, "distance": None, "attractor": None}
+        strata: dict[str, Stratum] = {"number": form.number, "order": None, "distance": None, "attractor": None}
         subject = subject_of(tree, at)
         if subject is None:
-            return found
+            return strata
         between = range(min(subject, at) + 1, max(subject, at))
         other = _PLURAL if form.number == "singular" else _SINGULAR
         return {
-            **found,
+            **strata,
             "order": "subject first" if subject < at else "verb first",
             "distance": len(between),
             "attractor": any(tree.tag(i) in other for i in between),

@@ -105,13 +105,13 @@ class PairChange:
 def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]:
     """`SampledSentence.outside` of each sentence; those of one length are computed together."""
     charts = lexicon.pcfg.exact.charts()
-    found: list[FloatArray] = [np.empty(0)] * len(sentences)
+    outside: list[FloatArray] = [np.empty(0)] * len(sentences)
     for batch in charts.batches(sentences, outside=True):
         leaves = charts.leaves(batch.words).weights
         for column, members in enumerate(batch.members):
             for i in members:
-                found[i] = np.ascontiguousarray(leaves[:, :, column])
-    return found
+                outside[i] = np.ascontiguousarray(leaves[:, :, column])
+    return outside
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,17 +225,17 @@ class WordPosteriors:
     in it, are set at the top of the span in place of the start symbol, and carried down to the position.
 
     Args:
-        found: the posterior of the sentence as it stands; what is beside the position is taken from it.
+        posterior: the posterior of the sentence as it stands; what is beside the position is taken from it.
         at: the position, from 0.
 
     Raises:
         InputError: the position is outside the sentence.
     """
 
-    def __init__(self, found: Posterior, at: int) -> None:
-        if not 0 <= at < len(found):
-            raise InputError(f"position {at} is outside a sentence of {len(found)} tokens")
-        self._found = found
+    def __init__(self, posterior: Posterior, at: int) -> None:
+        if not 0 <= at < len(posterior):
+            raise InputError(f"position {at} is outside a sentence of {len(posterior)} tokens")
+        self._found = posterior
         self._at = at
 
     def label_probs(self, label: str, begin: int, end: int) -> FloatArray:
@@ -281,8 +281,8 @@ class WordPosteriors:
     def _carried(self, weights: FloatArray, first: int, last: int, begin: int, end: int) -> tuple[FloatArray, int]:
         from truesource.evaluation.pairs._kernels.outside import outside_of_span
 
-        found, exact = self._found, self._found.pcfg.exact
+        posterior, exact = self._found, self._found.pcfg.exact
         closed, power = outside_of_span(
-            weights, first, last, begin, end, found.chart, tables(exact).closure, exact.pairs
+            weights, first, last, begin, end, posterior.chart, tables(exact).closure, exact.pairs
         )
         return closed, int(power)

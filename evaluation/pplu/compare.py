@@ -154,7 +154,7 @@ def _normalised(weight: Mapping[str, float], source: str, parts: Mapping[str, ob
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UnigramPerplexity(ResultRecords):
-    """What `compare_pplu` found."""
+    """Result of `compare_pplu`."""
 
     model: str
     objective: str
@@ -330,7 +330,7 @@ def _counted(
     if source == "test":
         every = ScoringFrame(eos=False)
         return counted_unigram([tokens], "test", read=list, frame=every, ends=False, smoothing=smoothing or 0.0)
-    found = counted_unigram(
+    counted = counted_unigram(
         texts,
         source,
         read=sides.read,
@@ -339,7 +339,7 @@ def _counted(
         words=words,
         smoothing=SMOOTHING if smoothing is None else smoothing,
     )
-    return replace(found, parts={**found.parts, "u-words": f"both-texts/{len(words)}"}) if of_both else found
+    return replace(counted, parts={**counted.parts, "u-words": f"both-texts/{len(words)}"}) if of_both else counted
 
 
 def _scores(
@@ -363,12 +363,12 @@ def _scores(
         "share_learned": (q - u, p - u),
     }
     units = {"mutual_information": nats, "information_learned": nats, "share_learned": share}
-    found = {}
+    scores = {}
     for name, (total, count) in ratios.items():
         if (not known and name in OF_TRUTH) or (not exact and name in EXACT) or count.sum() == 0.0:
             continue
         value, interval = float(total.sum() / count.sum()), resampled_ratio(total, count, seed=seed)
         if name not in units:  # a perplexity
             value, interval = math.exp(value), np.exp(interval)
-        found[name] = Score(name, value, signature({**parts, **units.get(name, {})}), *ends(*interval))
-    return found
+        scores[name] = Score(name, value, signature({**parts, **units.get(name, {})}), *ends(*interval))
+    return scores

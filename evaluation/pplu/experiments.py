@@ -222,12 +222,12 @@ def sense_split(pcfg: PCFG, n: int, *, lengths: LengthRange | None, seed: int = 
     sampler = Sampler(fine, lengths)
     marked = sampler.sentences(sampler.draw(n, random_state(seed)))
     plain = [[spelling[word] for word in sentence] for sentence in marked]
-    found = [
+    scores = [
         compare_pplu(Oracle(grammar, lengths=lengths), grammar, text, lengths=lengths, seed=seed).scores
         for grammar, text in ((pcfg, plain), (fine, marked))
     ]
-    gained = found[1]["mutual_information"].value - found[0]["mutual_information"].value
-    return SenseSplit(found[0], found[1], several, gained)
+    gained = scores[1]["mutual_information"].value - scores[0]["mutual_information"].value
+    return SenseSplit(scores[0], scores[1], several, gained)
 
 
 def _exp(values: FloatArray) -> float:
@@ -313,7 +313,7 @@ def _one_size(table: FloatArray, u_row: FloatArray, columns: IntArray, size: int
     """Sums over the rows of a block for one vocabulary size, (3 protocols, 3)."""
     at = np.arange(len(columns))
     kept = (columns < size) | (columns > words)
-    found = np.zeros((len(PROTOCOLS), 3))
+    sums = np.zeros((len(PROTOCOLS), 3))
     n = float(kept.sum())
     for column, (values, own) in enumerate(((table, True), (u_row, False))):
         target = values[at if own else 0, columns]
@@ -324,21 +324,21 @@ def _one_size(table: FloatArray, u_row: FloatArray, columns: IntArray, size: int
             merged, within = np.log(dropped), np.log(rest)
         if not own:
             merged, within = np.broadcast_to(merged, target.shape), np.broadcast_to(within, target.shape)
-        found[0, column] = target[kept].sum()
-        found[1, column] = target[kept].sum() + merged[~kept].sum()
-        found[2, column] = (target[kept] - within[kept]).sum()
-    found[:, 2] = n, len(columns), n
-    return found
+        sums[0, column] = target[kept].sum()
+        sums[1, column] = target[kept].sum() + merged[~kept].sum()
+        sums[2, column] = (target[kept] - within[kept]).sum()
+    sums[:, 2] = n, len(columns), n
+    return sums
 
 
 def _results(sizes: Sequence[int], sums: FloatArray) -> list[ReducedVocabulary]:
     """Perplexities and their changes against the whole vocabulary, whose words and ``<unk>`` all count."""
     values = np.exp(-sums[..., 0] / sums[..., 2]), np.exp(-sums[..., 1] / sums[..., 2])
     whole = float(values[0][-1, 1]), float((values[0] / values[1])[-1, 1])
-    found = []
+    results = []
     for s, size in enumerate(sizes):
         for p, protocol in enumerate(PROTOCOLS):
             ppl, ppl_u = float(values[0][s, p]), float(values[1][s, p])
             change = abs(ppl - whole[0]) / whole[0], abs(ppl / ppl_u - whole[1]) / whole[1]
-            found.append(ReducedVocabulary(size, protocol, int(sums[s, p, 2]), ppl, ppl_u, ppl / ppl_u, *change))
-    return found
+            results.append(ReducedVocabulary(size, protocol, int(sums[s, p, 2]), ppl, ppl_u, ppl / ppl_u, *change))
+    return results

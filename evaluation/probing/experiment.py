@@ -39,7 +39,7 @@ class Probe(Protocol):
 
     @property
     def weight_decay(self) -> float:
-        """That it was trained with."""
+        """Weight decay that the probe was trained with."""
 
     @property
     def dev_loss(self) -> float:
@@ -50,10 +50,10 @@ class Probe(Protocol):
 
 
 class ProbeTrainer(Protocol):
-    """Trains one."""
+    """A function that trains a probe."""
 
     def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:
-        """From vectors (N, D) and label probabilities (N, C), and those of a dev part, to choose the decay by."""
+        """Train on vectors (N, D) and label probabilities (N, C); those of a dev part choose the decay."""
 
 
 def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, group: IntArray) -> dict[str, Interval]:
@@ -70,11 +70,11 @@ def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, g
     """
     order = np.argsort(group, kind="stable")
     values = {"rho_truth": truth, "rho_model": model, "rho_difference": np.abs(truth - model)}
-    found = {}
+    correlations = {}
     for name, value in values.items():
         x, y = label[order], value[order]
-        found[name] = Interval(spearman(x, y), *ends(*spearman_ends(x, y, group[order])))
-    return found
+        correlations[name] = Interval(spearman(x, y), *ends(*spearman_ends(x, y, group[order])))
+    return correlations
 
 
 def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:
@@ -89,7 +89,7 @@ def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:
 
 
 def random_labels(truth: IntArray, seed: int) -> IntArray:
-    """For each item a label drawn anew from those of the items, (T,): nothing can tell it."""
+    """Draw a label for each item anew from those of the items, (T,): nothing can tell it."""
     rng = np.random.default_rng([seed, 3])
     return truth[rng.integers(len(truth), size=len(truth))]
 
@@ -150,8 +150,8 @@ def online_code(
         sent, block = items[:start], items[start:end]
         probe = trainer(x[sent], targets[sent], x[dev], targets[dev])
         bits[start:end] = cross_entropies(probe.log_probs(x[block]), targets[block]) / math.log(2.0)
-    found = mean_intervals({"bits": bits}, split.group[items], seed)["bits"]
-    return CodeLength(found, uniform, uniform / found.value)
+    interval = mean_intervals({"bits": bits}, split.group[items], seed)["bits"]
+    return CodeLength(interval, uniform, uniform / interval.value)
 
 
 def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[int]]:
@@ -165,7 +165,7 @@ def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[in
 
 
 class WordValues(NamedTuple):
-    """What the words of the items are worth to grammar and model; NaN where one of them does not score a word."""
+    """Log probabilities of the words of the items by grammar and model; NaN where one does not score a word."""
 
     truth: FloatArray  #: (T,) ln P, nats
     model: FloatArray  #: (T,) ln Q, nats
@@ -173,7 +173,7 @@ class WordValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LayerResult:
-    """What was measured on one layer."""
+    """Measures on one layer."""
 
     step: int | None  #: of the training; None: the finished model
     layer: int
@@ -212,12 +212,12 @@ class Experiment:
 
     @cached_property
     def text_split(self) -> ProbingSplit:
-        """By position, where word types recur as they do in any text."""
+        """Split by position, where word types recur as they do in any text."""
         return self.split if self.settings.split_by == "position" else self._split("position")
 
     @property
     def control_split(self) -> ProbingSplit:
-        """That selectivity is measured on."""
+        """Split that selectivity is measured on."""
         return self.split if self.settings.control == "split" else self.text_split
 
     @cached_property
@@ -246,10 +246,10 @@ class Experiment:
         words, at = self.words(starts), starts[self.targets.sentence]
         first, last = (np.searchsorted(words, at + place) for place in (self.targets.first, self.targets.last))
         width = rows.shape[1]
-        found = np.empty((len(first), 2 * width), dtype=rows.dtype)
-        found[:, :width] = rows[first]
-        found[:, width:] = rows[last]
-        return found
+        vectors = np.empty((len(first), 2 * width), dtype=rows.dtype)
+        vectors[:, :width] = rows[first]
+        vectors[:, width:] = rows[last]
+        return vectors
 
     def train(self, x: Vectors, wanted: FloatArray, parts: ProbingSplit) -> Probe:
         """A probe trained on the train part, its weight decay chosen on the dev part."""
@@ -273,28 +273,28 @@ class Experiment:
         log_probs = probe.log_probs(x[test])
         right, group = targets.truth[test], self.split.group[test]
         guess = log_probs.argmax(axis=1)
-        found = probe_measures(log_probs, targets.posterior[test], right, group, seed)
+        measures = probe_measures(log_probs, targets.posterior[test], right, group, seed)
         unit = self.unit[test]
         whole = group if self.settings.split_by == "type" else unit  # a sentence does not hold all items of a type
-        found["group_accuracy"] = group_accuracy((guess == right).astype(np.float64), unit, whole, seed)
+        measures["group_accuracy"] = group_accuracy((guess == right).astype(np.float64), unit, whole, seed)
         decays: dict[str, str] = {}
         if full and self.settings.control != "none":
             measured, decays = self._selectivity(x, probe)
-            found |= measured
+            measures |= measured
         if full and self.settings.mdl:
             code = online_code(x, self._wanted, self.text_split, self._trainer, seed=seed)
             bits = code.bits
             # a short code compresses much: the ends of the interval change places
             low, high = (code.uniform / end if end else None for end in (bits.high, bits.low))
-            found |= {"mdl": bits, "compression": Interval(code.compression, low, high)}
+            measures |= {"mdl": bits, "compression": Interval(code.compression, low, high)}
             decays |= dict.fromkeys(("mdl", "compression"), "by-block")
         if values is not None:
             own = log_probs[np.arange(len(test)), right]
             kept = np.isfinite(values.truth[test]) & np.isfinite(values.model[test])
             if kept.sum() > 2:
                 at = test[kept]
-                found |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept])
-        return LayerResult(step, layer, found, probe, guess, decays)
+                measures |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept])
+        return LayerResult(step, layer, measures, probe, guess, decays)
 
     def _selectivity(self, x: Vectors, probe: Probe) -> tuple[dict[str, Interval], dict[str, str]]:
         """Accuracy on the task less that on the control task, either probe at its best on its dev part."""
@@ -343,6 +343,6 @@ class Experiment:
             "expected_accuracy_limit": targets.posterior[test].max(axis=1),
         }
         known = identity_guesses(targets.key, targets.truth, text.train, text.test) == targets.truth[text.test]
-        found = mean_intervals({k: v.astype(np.float64) for k, v in columns.items()}, self.split.group[test], seed)
+        intervals = mean_intervals({k: v.astype(np.float64) for k, v in columns.items()}, self.split.group[test], seed)
         position = mean_intervals({"": known.astype(np.float64)}, text.group[text.test], seed)
-        return {**found, "position_identity_accuracy": position[""]}
+        return {**intervals, "position_identity_accuracy": position[""]}

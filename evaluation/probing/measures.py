@@ -48,9 +48,9 @@ def probe_measures(
         "entropy": entropy,
         "kl": crossed - entropy,
     }
-    found = mean_intervals(columns, group, seed)
-    found["mcc"] = matthews_interval(guess, truth, posterior.shape[1], group, seed)
-    return found
+    result = mean_intervals(columns, group, seed)
+    result["mcc"] = matthews_interval(guess, truth, posterior.shape[1], group, seed)
+    return result
 
 
 def group_accuracy(right: FloatArray, unit: IntArray, group: IntArray, seed: int) -> Interval:
@@ -120,27 +120,27 @@ def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: In
     shape = len(names), 1 + 2 * n_labels
     counts = sparse.csr_matrix((ones, (np.tile(row, 3), columns)), shape=shape)  # sums what falls together
     most = max(1, CELLS // shape[1])
-    found = [
+    result = [
         _matthews(times[start : start + most] @ counts)
         for times in resampled_times(len(names), seed=seed)
         for start in range(0, len(times), most)
     ]
-    low, high = np.quantile(np.concatenate(found), TAILS).tolist()
+    low, high = np.quantile(np.concatenate(result), TAILS).tolist()
     return Interval(value, low, high)
 
 
 def _matthews(counts: FloatArray) -> FloatArray:
-    """From (R, 1+2C): how many are right, how often each label was predicted, how often it was right to."""
+    """Matthews correlation from (R, 1+2C): right items, times each label was predicted, times it was right to."""
     right, (predicted, true) = counts[:, 0], np.split(counts[:, 1:], 2, axis=1)
     total = true.sum(axis=1)
     above = right * total - (predicted * true).sum(axis=1)
     below = (total**2 - (predicted**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1))
-    found: FloatArray = np.divide(above, np.sqrt(below), out=np.zeros(len(counts)), where=below > 0.0)
-    return found
+    result: FloatArray = np.divide(above, np.sqrt(below), out=np.zeros(len(counts)), where=below > 0.0)
+    return result
 
 
 def confusion(guess: IntArray, truth: IntArray, n_labels: int) -> IntArray:
-    """How often each label (row) was taken for each (column), (C, C)."""
+    """Counts of each label (row) taken for each (column), (C, C)."""
     return np.bincount(truth * n_labels + guess, minlength=n_labels**2).reshape(n_labels, n_labels)
 
 
@@ -240,12 +240,12 @@ def _dealt(first: IntArray, last: IntArray, truth: IntArray, rng: np.random.Gene
 
 
 def _showing(first: IntArray, last: IntArray, truth: IntArray, sizes: IntArray) -> IntArray:
-    """Of each label the types of its most frequent pair of ends; of several, the pair of the more frequent types."""
+    """Types of the most frequent pair of ends of each label; of several, the pair of the more frequent types."""
     pairs, label = first * len(sizes) + last, truth.astype(np.int64)
-    found, count = np.unique(np.stack([label, pairs]), axis=1, return_counts=True)
-    ends = np.stack(np.divmod(found[1], len(sizes)))
-    order = np.lexsort((-sizes[ends].min(axis=0), -count, found[0]))
-    heads = np.unique(found[0][order], return_index=True)[1]
+    result, count = np.unique(np.stack([label, pairs]), axis=1, return_counts=True)
+    ends = np.stack(np.divmod(result[1], len(sizes)))
+    order = np.lexsort((-sizes[ends].min(axis=0), -count, result[0]))
+    heads = np.unique(result[0][order], return_index=True)[1]
     return ends[:, order[heads]].ravel()
 
 

@@ -47,12 +47,12 @@ class Probing(ResultRecords):
     def final(self) -> list[LayerResult]:
         """The layers of the finished model."""
         last = self.layers[-1].step
-        return [found for found in self.layers if found.step == last]
+        return [result for result in self.layers if result.step == last]
 
     @property
     def steps(self) -> list[int]:
         """The steps of the checkpoints that were probed, rising; none where only the finished model was."""
-        return sorted({found.step for found in self.layers if found.step is not None})
+        return sorted({result.step for result in self.layers if result.step is not None})
 
     @property
     def best(self) -> LayerResult:
@@ -61,11 +61,11 @@ class Probing(ResultRecords):
 
     def scores(self) -> Iterator[tuple[dict[str, Any], Score]]:
         """Every value as a `Score`, with the step and layer it is of."""
-        for found in self.layers:
-            parts = {**self.parts, "step": "last" if found.step is None else found.step, "layer": found.layer}
-            for name, value in found.measures.items():
-                decay = found.decays.get(name, f"{found.probe.weight_decay:g}")
-                yield {"step": found.step, "layer": found.layer}, self._score(name, value, {**parts, "decay": decay})
+        for result in self.layers:
+            parts = {**self.parts, "step": "last" if result.step is None else result.step, "layer": result.layer}
+            for name, value in result.measures.items():
+                decay = result.decays.get(name, f"{result.probe.weight_decay:g}")
+                yield {"step": result.step, "layer": result.layer}, self._score(name, value, {**parts, "decay": decay})
         best = self.best
         for name, value in self.baselines.items():
             yield {"step": None, "layer": None}, self._score(name, value, self.parts)
@@ -81,7 +81,7 @@ class Probing(ResultRecords):
         """
         task = {name: self.parts[name] for name in ("target", "right", "items", "labels")}
         head = {"model": self.model, "objective": self.objective, **task}
-        found = [
+        result = [
             {**head, **place, **score.as_record(), **self.fields.get(score.name, self.fields[""])}
             for place, score in self.scores()
         ]
@@ -92,8 +92,8 @@ class Probing(ResultRecords):
         for true, guess in zip(*np.nonzero(self.confusion), strict=True):
             value = int(self.confusion[true, guess])
             pair = {"true": self.labels[true], "predicted": self.labels[guess]}
-            found.append({**head, **place, **pair, **Score("confusion", value, sign).as_record()})
-        return found
+            result.append({**head, **place, **pair, **Score("confusion", value, sign).as_record()})
+        return result
 
     def _score(self, name: str, value: Interval, parts: Mapping[str, object]) -> Score:
         own = self.overrides.get(name, {})
@@ -103,7 +103,7 @@ class Probing(ResultRecords):
 
 def best_layer(layers: Sequence[LayerResult]) -> LayerResult:
     """The one whose probe has the least cross-entropy on the dev part; of several, the lowest."""
-    return min(layers, key=lambda found: found.probe.dev_loss)
+    return min(layers, key=lambda result: result.probe.dev_loss)
 
 
 def confusion_of(experiment: Experiment, result: LayerResult) -> IntArray:
@@ -128,36 +128,36 @@ def task_parts(experiment: Experiment) -> dict[str, object]:
 
 
 def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
-    """What signatures of single measures say otherwise than `task_parts`, or besides: other splits, other groups."""
+    """Parts of signatures of single measures that differ from `task_parts`, or are added: splits, groups."""
     span, settings = experiment.targets.kind == "span", experiment.settings
     text, unit = _split_parts(experiment, experiment.text_split), _group(experiment)
     sent = _ci(experiment, experiment.text_split, "t", experiment.text_split.train)
-    found = {"position_identity_accuracy": text, "mdl": {**text, "ci": sent}, "compression": {**text, "ci": sent}}
-    found["mcc"] = {"ci": _ci(experiment, experiment.split, "percentile")}
+    result = {"position_identity_accuracy": text, "mdl": {**text, "ci": sent}, "compression": {**text, "ci": sent}}
+    result["mcc"] = {"ci": _ci(experiment, experiment.split, "percentile")}
     correlated = _ci(experiment, experiment.split, "jackknife")
-    found |= {name: {"ci": correlated} for name in CORRELATIONS}
-    found["group_accuracy"] = {"grouped-by": unit}
+    result |= {name: {"ci": correlated} for name in CORRELATIONS}
+    result["group_accuracy"] = {"grouped-by": unit}
     if settings.split_by == "position":
         items = experiment.unit[experiment.split.test]
-        found["group_accuracy"]["ci"] = ci_part(len(np.unique(items)), experiment.seed, unit)
+        result["group_accuracy"]["ci"] = ci_part(len(np.unique(items)), experiment.seed, unit)
     if settings.control != "none":
         control = _split_parts(experiment, experiment.control_split)
         control["control"] = f"{settings.control}/{'first-word' if span else 'word'}-type"
-        found |= dict.fromkeys(SELECTIVITY, control)
-    return found
+        result |= dict.fromkeys(SELECTIVITY, control)
+    return result
 
 
 def record_fields(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """How items are divided and what is resampled for intervals, by measure; under an empty name, of all others."""
+    """Division of the items and unit of resampling, by measure; under an empty name, of all others."""
 
     def of(parts: ProbingSplit) -> dict[str, str]:
         return {"split": parts.by, "resampled": _unit(experiment, parts)}
 
-    found = {"": of(experiment.split), **dict.fromkeys(ON_TEXT, of(experiment.text_split))}
-    found |= dict.fromkeys(SELECTIVITY, of(experiment.control_split))
+    result = {"": of(experiment.split), **dict.fromkeys(ON_TEXT, of(experiment.text_split))}
+    result |= dict.fromkeys(SELECTIVITY, of(experiment.control_split))
     if experiment.settings.split_by == "position":
-        found["group_accuracy"] = {"split": "position", "resampled": _group(experiment)}
-    return found
+        result["group_accuracy"] = {"split": "position", "resampled": _group(experiment)}
+    return result
 
 
 def _split_parts(experiment: Experiment, parts: ProbingSplit) -> dict[str, object]:
@@ -173,16 +173,16 @@ def _ci(
     method: Literal["t", "percentile", "jackknife"],
     items: IntArray | None = None,
 ) -> str:
-    """What is resampled for intervals over items, the test part by default, and how."""
+    """Part of a signature: unit and method of resampling for intervals over items, the test part by default."""
     groups = np.unique(parts.group[parts.test if items is None else items])
     return ci_part(len(groups), experiment.seed, _unit(experiment, parts), method=method)
 
 
 def _unit(experiment: Experiment, parts: ProbingSplit) -> str:
-    """What is resampled for intervals."""
+    """Unit of resampling for intervals."""
     return "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
 
 
 def _group(experiment: Experiment) -> str:
-    """What accuracy is averaged over."""
+    """Unit over which accuracy is averaged."""
     return "pair" if experiment.targets.kind == "span" else "type"

@@ -149,22 +149,22 @@ def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: IntArray
     whole = np.zeros(len(seen), dtype=bool)
 
     def reduce(block: Distributions) -> tuple[Distributions, FloatArray]:
-        found = np.zeros((len(block.members), n_classes))
+        result = np.zeros((len(block.members), n_classes))
         for row, word in enumerate(block.observed.tolist()):
             if block.possible[row] and 0 <= word < len(language.terminals):
                 rules = slice(columns.indptr[word], columns.indptr[word + 1])
                 states = columns.indices[rules]
                 weight = block.states[row, states] * columns.data[rules]
                 if weight.sum() > 0.0:
-                    found[row] = np.bincount(classes[states], weight / weight.sum(), minlength=n_classes)
-        return block, found
+                    result[row] = np.bincount(classes[states], weight / weight.sum(), minlength=n_classes)
+        return block, result
 
-    for block, found in next_token_distributions(language.exact, seen, reduce, oracle.lengths):
+    for block, result in next_token_distributions(language.exact, seen, reduce, oracle.lengths):
         for row, members in enumerate(block.members):
             for i in members:
                 whole[i] = block.whole[row]
                 if block.position < len(seen[i]):
-                    tables[i][block.position] = found[row]
+                    tables[i][block.position] = result[row]
     return [table if whole[i] else np.zeros_like(table) for i, table in enumerate(tables)]
 
 
@@ -172,13 +172,13 @@ def _drawn_preterminals(
     language: PCFG, sentences: Sequence[Sequence[str]], numbers: Sequence[int], seed: int
 ) -> list[str]:
     """The symbol above each word in one derivation of each sentence, drawn from the exact posterior."""
-    found = []
+    drawn = []
     with meter("sampled derivations of sentences", len(sentences)) as bar:
         for sentence, number in zip(sentences, numbers, strict=True):
             tree = posterior(language, sentence).sample(np.random.default_rng([seed, number]))
-            found += [node.label for node in tree.subtrees() if node.is_preterminal]
+            drawn += [node.label for node in tree.subtrees() if node.is_preterminal]
             bar.advance()
-    return found
+    return drawn
 
 
 def span_targets(
@@ -217,17 +217,17 @@ def span_targets(
             bar.advance()
             words = oracle.read(sentence)
             try:
-                found = posterior(language, words)
+                chart = posterior(language, words)
             except InputError:
                 excluded.append(number)
                 continue
             rng = np.random.default_rng([seed, number])
-            chosen = _balanced(constituents(found.sample(rng), language), len(words), rng)
+            chosen = _balanced(constituents(chart.sample(rng), language), len(words), rng)
             if truth == "sampled":
-                other = constituents(found.sample(np.random.default_rng([seed, number, 1])), language)
+                other = constituents(chart.sample(np.random.default_rng([seed, number, 1])), language)
                 right += [column[other.get(span, NONE)] for span in chosen]
             for i, j in chosen:
-                rows.append(span_posterior(found, i, j, names))
+                rows.append(span_posterior(chart, i, j, names))
                 places.append((number, i, j - 1))
                 ends.append((words[i], words[j - 1]))
     if not rows:
@@ -258,7 +258,7 @@ def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:
     """Label of each constituent of 2 to n-1 words by (i, j), words i to j-1; that of the lowest node over it."""
     label = dict(zip(pcfg.symbols, pcfg.labels, strict=True))
     n = len(tree.leaves())
-    found: dict[Span, str] = {}
+    spans: dict[Span, str] = {}
     place = 0
     stack: list[tuple[Tree, int]] = [(tree, -1)]  # with the word it begins at, once its children are done
     while stack:
@@ -266,21 +266,21 @@ def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:
         if begin >= 0:
             name = label[node.label]
             if 2 <= place - begin < n and not name.startswith(INTERMEDIATE):
-                found[begin, place] = name
+                spans[begin, place] = name
         elif node.is_preterminal:
             place += 1
         else:
             if len(node.children) > 1:
                 stack.append((node, place))
             stack.extend((child, -1) for child in reversed(node.children) if isinstance(child, Tree))
-    return found
+    return spans
 
 
-def span_posterior(found: Posterior, i: int, j: int, names: Sequence[str]) -> FloatArray:
+def span_posterior(chart: Posterior, i: int, j: int, names: Sequence[str]) -> FloatArray:
     """P(label of the lowest node over words i to j-1), `NONE` for no constituent; (len(names),), sums to one."""
-    span = found.span(i, j)
-    weight = found.closed[span] * found.chart.bare[span]
-    known = tables(found.pcfg.exact)
+    span = chart.span(i, j)
+    weight = chart.closed[span] * chart.chart.bare[span]
+    known = tables(chart.pcfg.exact)
     by_label = np.bincount(known.state_label, weight, minlength=len(known.labels))
     of_label = dict(zip(known.labels, by_label.tolist(), strict=True))
     row = np.array([of_label.get(name, 0.0) for name in names])

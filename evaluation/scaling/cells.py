@@ -1,18 +1,24 @@
-"""Cells of a sweep as fits see them: settings, cost, losses on the same sentences, and how equal cells scatter.
+"""Cells of a sweep as fits see them (settings, cost, losses on the same sentences, scatter), and their power law.
 
 Seeds are crossed with corpus sizes: cells of one shape and seed start from the same weights at every corpus size, and
 their deviations go together, the more the nearer the sizes. So the seeds of a shape are drawn whole. Shapes share
 nothing but the number of a seed.
+
+The power law of the reducible loss, KL(x) = A x^-alpha, is a straight line of logarithms, fitted by maximum likelihood.
+The loss of a model is that of the truth and the divergence on top. Laws of the loss have the first as a free constant
+(Hestness et al. 2017; Kaplan et al. 2020; Hoffmann et al. 2022); here it is known, so only the divergence is fitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import least_squares, minimize_scalar
 from scipy.stats import chi2
+from scipy.stats import f as f_distribution
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
 from truesource.grammar.support.arrays import BoolArray, FloatArray
@@ -28,6 +34,9 @@ TITLES: dict[Axis, str] = {
     "flops": "FLOPs of training",
 }
 FURTHEST = 50.0  #: most that ln KL is moved: far outside of any 95% interval, and its exponential is a number
+LEAST = 3  #: different x that a power law needs, to be more than a line through its points
+LARGEST = 700.0  #: of the absolute logarithm of a coefficient; the exponential of more is no float64
+_ROUNDING = 1e-24  #: mean squares of residuals that rounding alone leaves
 
 
 @dataclass(frozen=True)
@@ -48,15 +57,15 @@ class ScalingCell:
         return self.model, self.sentences
 
     def value(self, axis: Axis) -> float:
-        """Where it stands on an axis."""
+        """Place of the cell on an axis."""
         return float(getattr(self, axis))
 
     def held(self, axis: Axis) -> str:
-        """What is the same in all cells that a fit over ``axis`` takes together with this one."""
+        """Setting that a fit over ``axis`` holds equal in all its cells."""
         return self.model if axis == "sentences" else f"{self.sentences:,} sentences"
 
     def varied(self, axis: Axis) -> str | int:
-        """What differs between the settings of such a fit."""
+        """Setting that differs between the cells of a fit over ``axis``."""
         return self.sentences if axis == "sentences" else self.model
 
 
@@ -87,7 +96,7 @@ class Losses:
 
     @property
     def too_few(self) -> bool:
-        """Whether so few sentences count that there are no intervals."""
+        """True where so few sentences count that there are no intervals."""
         return too_few(int((self.counts > 0.0).sum()))
 
     def take(self, rows: Sequence[int]) -> Losses:
@@ -113,7 +122,7 @@ class Resampled:
         return replace(self, reducible=self.reducible[:, list(rows)])
 
     def shifted(self, logs: FloatArray) -> Resampled:
-        """With something added to the logarithm of each reducible loss, (R, C)."""
+        """Add something to the logarithm of each reducible loss, (R, C)."""
         return replace(self, reducible=self.reducible * np.exp(logs))
 
 
@@ -139,10 +148,10 @@ def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tupl
 
 def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
     """Row numbers of equal settings, in order of first appearance."""
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for row, key in enumerate(settings):
-        found.setdefault(key, []).append(row)
-    return list(found.values())
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
 
 
 def _deviation(logs: FloatArray) -> FloatArray:
@@ -157,7 +166,7 @@ def _deviation(logs: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Of ln KL between K cells that a law does not tell apart."""
+    """Scatter of ln KL between K cells that a law does not tell apart."""
 
     replicated: bool  #: from seeds of equal settings; False: there are none, it is the scatter around the law
     moves: FloatArray  #: (M, K) of ln KL, each times a standard normal number
@@ -183,8 +192,8 @@ def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: Floa
     if n == len(settings):
         return Scatter(False, _alone(residuals, n - parameters), n - parameters)
     shapes = groups_of([cell.model for cell in cells])
-    found = [_whole_seeds([cells[i] for i in rows], target[rows]) for rows in shapes]
-    whole = [moves for moves in found if moves is not None]
+    scatters = [_whole_seeds([cells[i] for i in rows], target[rows]) for rows in shapes]
+    whole = [moves for moves in scatters if moves is not None]
     if len(whole) == len(shapes):
         placed = [np.zeros((len(moves), n)) for moves in whole]
         for into, moves, rows in zip(placed, whole, shapes, strict=True):
@@ -198,7 +207,7 @@ def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: Floa
 
 
 def draw(scatter: Scatter, *, seed: int, replicates: int) -> FloatArray:
-    """What to add to each ln KL in each replicate, (R, K).
+    """Draw what to add to each ln KL in each replicate, (R, K).
 
     Normal, and stretched within a replicate by sqrt(f / chi2_f), so that it is distributed as Student's t with f
     degrees of freedom.
@@ -232,3 +241,212 @@ def _whole_seeds(cells: Sequence[ScalingCell], target: FloatArray) -> FloatArray
     table[seed, size] = target
     deviations = (table - table.mean(axis=0)) / np.sqrt(r * (r - 1))
     return np.asarray(deviations[:, size])
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """Y = coefficient * x ** -exponent."""
+
+    coefficient: float
+    exponent: float
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Value of the law at each x, (K,)."""
+        return np.asarray(self.coefficient * x**-self.exponent)
+
+
+@dataclass(frozen=True)
+class PowerLawFit:
+    """A fitted law, and how well it fits."""
+
+    law: PowerLaw
+    r2: float  #: share of the variance of ln y that it explains; 1 where there is none
+    residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
+    between: float  #: of that, what is neither sampling error of the evaluation sentences nor shared by a seed
+    lack_of_fit: float | None  #: p-value of the F-test that the line is enough; None without replicates
+    weights: FloatArray  #: (K,) of the points, inverse variances of ln y up to a factor
+
+
+def check_points(x: FloatArray, y: FloatArray, least: int = LEAST, what: str = "a power law") -> None:
+    """Refuse what no law can be fitted to.
+
+    Raises:
+        InputError: there are fewer than ``least`` different x, or a value has no logarithm.
+    """
+    different = len(np.unique(x))
+    if different < least:
+        raise InputError(
+            f"{what} needs at least {least} different x; there {'is' if different == 1 else 'are'} {different}"
+        )
+    if not (np.isfinite(y).all() and (y > 0.0).all()):
+        raise InputError(
+            f"the reducible loss of a model is {y[~(y > 0.0)].min():.4g} nats on these sentences: it has no logarithm;"
+            " evaluate more sentences"
+        )
+    if not (np.isfinite(x).all() and (x > 0.0).all()):
+        raise InputError("every x of a power law is above zero")
+
+
+def fit_power_law(
+    x: FloatArray,
+    y: FloatArray,
+    spread: FloatArray | None = None,
+    *,
+    settings: Sequence[Hashable] | None = None,
+    seeds: Sequence[Hashable] | None = None,
+) -> PowerLawFit:
+    """Fit ln y = ln A - alpha ln x + e, e normal with variance ``spread**2`` + s^2; A, alpha, s by maximum likelihood.
+
+    Where all ``spread`` are equal this is least squares of the logarithms. With ``seeds``, what all points of one seed
+    share is no part of e: it moves the level, not the slope, so s and the weights come from a model in which each seed
+    has a level of its own. Where every seed has the same points, its law is that of the mean level.
+
+    Args:
+        x: (K,) above zero.
+        y: (K,) above zero.
+        spread: (K,) standard deviation of each ln y known beforehand; None: 0.
+        settings: (K,) equal for replicates; None: there are none.
+        seeds: (K,) equal for points that share part of their deviation; None: none do.
+
+    Raises:
+        InputError: fewer than 3 different x, or values without logarithm.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    check_points(x, y)
+    design, target = log_design(x), np.log(y)
+    known = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
+    levels = design if seeds is None else _with_levels(design, seeds)
+
+    def cost(variance: float) -> float:
+        weights = 1.0 / (known + variance)
+        residuals = target - levels @ weighted_line(levels, weights, target)
+        return float((np.log(known + variance) + weights * residuals**2).sum())
+
+    flat = weighted_line(levels, np.ones(len(x)), target)
+    squares = max(float(((target - levels @ flat) ** 2).mean()), _ROUNDING)
+    if np.ptp(known) == 0.0:
+        variance, weights = max(0.0, squares - float(known[0])), np.ones(len(x))
+    else:
+        low = np.log(squares) - 30.0
+        best = minimize_scalar(lambda t: cost(np.exp(t)), bounds=(low, np.log(squares) + 10.0), method="bounded")
+        variance = float(np.exp(best.x))
+        weights = 1.0 / (known + variance)
+    line = weighted_line(design, weights, target)
+    residuals = target - design @ line
+    return PowerLawFit(
+        law=law_of(line, x),
+        r2=explained(target, residuals),
+        residual=float(np.sqrt((residuals**2).sum() / (len(x) - 2))),
+        between=float(np.sqrt(variance)),
+        lack_of_fit=None if settings is None else lack_of_fit(x, target, settings, seeds),
+        weights=weights,
+    )
+
+
+def log_design(x: FloatArray) -> FloatArray:
+    """Columns 1 and -ln x, (K, 2); ln x counted from its middle, so that the two do not go together."""
+    logs = np.log(x)
+    return np.column_stack([np.ones(len(x)), -(logs - _middle(x))])
+
+
+def _with_levels(design: FloatArray, seeds: Sequence[Hashable]) -> FloatArray:
+    """Add a column for each seed but the first, unless too few points would be left to tell the scatter."""
+    groups = groups_of(seeds)
+    if len(seeds) - design.shape[1] - (len(groups) - 1) < 1:
+        return design
+    return np.column_stack([design, *(np.isin(np.arange(len(seeds)), group) for group in groups[1:])]).astype(float)
+
+
+def _middle(x: FloatArray) -> float:
+    logs = np.log(x)
+    return float((logs.min() + logs.max()) / 2.0)
+
+
+def weighted_line(design: FloatArray, weights: FloatArray, targets: FloatArray) -> FloatArray:
+    """Coefficients of weighted least squares, (P,), or (P, R) of targets (K, R); ``design`` is (K, P)."""
+    weighted = design.T * weights
+    return np.asarray(np.linalg.solve(weighted @ design, weighted @ targets))
+
+
+def law_of(line: FloatArray, x: FloatArray) -> PowerLaw:
+    """The law of a line in the columns of `log_design` of ``x``."""
+    level = float(line[0] + line[1] * _middle(x))
+    return PowerLaw(float(np.exp(np.clip(level, -LARGEST, LARGEST))), float(line[1]))
+
+
+def explained(target: FloatArray, residuals: FloatArray) -> float:
+    """R squared, unweighted."""
+    total = float(((target - target.mean()) ** 2).sum())
+    return 1.0 if total == 0.0 else 1.0 - float((residuals**2).sum()) / total
+
+
+def lack_of_fit(
+    x: FloatArray, target: FloatArray, settings: Sequence[Hashable], seeds: Sequence[Hashable] | None = None
+) -> float | None:
+    """P-value of the F-test of a straight line in ln x against a mean for every setting.
+
+    The error is the deviation from the means of the settings (Draper and Smith 1998, 2.1). Where the same ``seeds``
+    are in every setting they are blocks: their means are taken out of the error as well.
+
+    Args:
+        x: (K,) above zero.
+        target: (K,) ln y.
+        settings: (K,) equal for replicates; different ones may have equal x.
+        seeds: (K,) equal for points that share part of their deviation; None: none do.
+
+    Returns:
+        None without replicates, with too few different x, or where replicates are equal to the last digits.
+    """
+    groups = groups_of(settings)
+    n, k = len(x), len(groups)
+    if n == k or len(np.unique(x)) < LEAST:
+        return None
+    within = np.array(target, dtype=np.float64)
+    for group in groups:
+        within[group] -= target[group].mean()
+    design = log_design(x)
+    residuals = target - design @ weighted_line(design, np.ones(n), target)
+    bent = max(0.0, float((residuals**2).sum()) - float((within**2).sum())) / (k - 2)
+    free = n - k
+    if seeds is not None and _crossed(groups, seeds):
+        blocks = groups_of(seeds)
+        for block in blocks:
+            within[block] -= within[block].mean()
+        free -= len(blocks) - 1
+    error = float((within**2).sum())
+    if error <= _ROUNDING * n:
+        return None
+    return float(f_distribution.sf(bent / (error / free), k - 2, free))
+
+
+def _crossed(groups: Sequence[Sequence[int]], seeds: Sequence[Hashable]) -> bool:
+    """Tell whether every setting has the same seeds, each once."""
+    rows = [[seeds[i] for i in group] for group in groups]
+    return all(len(row) == len(set(row)) and set(row) == set(rows[0]) for row in rows)
+
+
+def best_fit(
+    residuals: Callable[[FloatArray], FloatArray],
+    jacobian: Callable[[FloatArray], FloatArray],
+    beginnings: Sequence[FloatArray],
+    bounds: tuple[FloatArray, FloatArray],
+    *,
+    again: bool,
+) -> Any:
+    """Best fit by `scipy.optimize.least_squares` from several starts.
+
+    Args:
+        residuals: of the parameters.
+        jacobian: of the residuals.
+        beginnings: where the search starts, within the bounds.
+        bounds: lowest and highest parameters.
+        again: whether a resample is fitted, from the fit of the whole: coarser, and with fewer steps.
+    """
+    tolerance, steps = (1e-9, 50) if again else (1e-14, 500)
+    fits = [
+        least_squares(
+            residuals, begin, jacobian, bounds=bounds, xtol=tolerance, ftol=tolerance, gtol=tolerance, max_nfev=steps
+        )
+        for begin in beginnings
+    ]
+    return min(fits, key=lambda result: float(result.cost))

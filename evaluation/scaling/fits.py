@@ -17,23 +17,21 @@ from truesource.evaluation.scaling.cells import (
     TITLES,
     Axis,
     Losses,
+    PowerLaw,
+    PowerLawFit,
     Resampled,
     ScalingCell,
     Scatter,
-    draw,
-    groups_of,
-    resample,
-    scatter_of,
-)
-from truesource.evaluation.scaling.power_law import (
-    PowerLaw,
-    PowerLawFit,
     best_fit,
     check_points,
+    draw,
     explained,
     fit_power_law,
+    groups_of,
     law_of,
     log_design,
+    resample,
+    scatter_of,
     weighted_line,
 )
 from truesource.grammar.support.arrays import FloatArray
@@ -61,7 +59,7 @@ class JointFit:
     at_bound: bool  #: an exponent is at its bounds, or a term next to nothing: the points do not tell the parameters
 
     def __call__(self, n: FloatArray, d: FloatArray) -> FloatArray:
-        """Its value at each pair, (K,)."""
+        """Value of the law at each pair, (K,)."""
         return np.asarray(self.size(n) + self.data(d))
 
 
@@ -154,7 +152,7 @@ class FloorFit:
     at_bound: bool  #: the floor came out at 0, or the exponent at its bounds: the points do not say where E is
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Its value at each x, (K,)."""
+        """Value of the law at each x, (K,)."""
         return self.floor + self.law(x)
 
 
@@ -267,7 +265,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Fits:
-    """What `fit_all` found."""
+    """Result of `fit_all`."""
 
     axes: list[AxisFit]
     joint: Joint | None
@@ -384,16 +382,16 @@ def _unknown_floor(
     if not scatter.replicated:  # around this law, to first order in ln KL
         scatter = scatter_of(cells, np.log(y), (truth + y - fit(x)) / y, 3)
     resampled = resampled.shifted(draw(scatter, seed=seed, replicates=len(whole)))
-    found = np.empty((int(whole.sum()), 3))
-    for i, r in enumerate(track(np.flatnonzero(whole).tolist(), what, len(found))):
+    refitted = np.empty((int(whole.sum()), 3))
+    for i, r in enumerate(track(np.flatnonzero(whole).tolist(), what, len(refitted))):
         again = fit_floor(x, resampled.irreducible[r] + resampled.reducible[r], fit)
-        found[i] = again.floor, again.law.exponent, again.floor - resampled.irreducible[r]
+        refitted[i] = again.floor, again.law.exponent, again.floor - resampled.irreducible[r]
     return UnknownFloor(
         fit,
         truth,
-        interval(fit.floor, found[:, 0], resampled.few),
-        interval(fit.law.exponent, found[:, 1], resampled.few),
-        interval(fit.floor - truth, found[:, 2], resampled.few),
+        interval(fit.floor, refitted[:, 0], resampled.few),
+        interval(fit.law.exponent, refitted[:, 1], resampled.few),
+        interval(fit.floor - truth, refitted[:, 2], resampled.few),
     )
 
 
@@ -414,16 +412,15 @@ def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, s
         for r in track(np.flatnonzero(whole).tolist(), "joint law of size and data, by resample", int(whole.sum()))
     ]
     parts: dict[str, Callable[[JointFit], float]] = {
-        "A": lambda found: found.size.coefficient,
-        "alpha": lambda found: found.size.exponent,
-        "B": lambda found: found.data.coefficient,
-        "beta": lambda found: found.data.exponent,
+        "A": lambda law: law.size.coefficient,
+        "alpha": lambda law: law.size.exponent,
+        "B": lambda law: law.data.coefficient,
+        "beta": lambda law: law.data.exponent,
     }
     intervals = {
-        name: interval(part(fit), np.array([part(found) for found in again]), resampled.few)
-        for name, part in parts.items()
+        name: interval(part(fit), np.array([part(law) for law in again]), resampled.few) for name, part in parts.items()
     }
-    at_bound = fit.at_bound or float(np.mean([found.at_bound for found in again])) > TAILS[0]
+    at_bound = fit.at_bound or float(np.mean([law.at_bound for law in again])) > TAILS[0]
     return Joint(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
 
 

@@ -87,9 +87,9 @@ def type_tests(
     for row in dealt:
         sides = ((row, row > 0), (whole.count - row, whole.count > row))
         one, other = (TypeCounts(whole.length[at], whole.types[at], n[at], whole.high) for n, at in sides)
-        found = _differences(one, other)
-        if found is not None:
-            null.append(found)
+        differences = _differences(one, other)
+        if differences is not None:
+            null.append(differences)
     if len(null) < draws:  # some deal has no law: too few sentences to test anything
         return None
     columns = np.array(null).T
@@ -235,18 +235,18 @@ def _laws(
 ) -> RankFrequency | None:
     """Zipf's law, ranks by own counts."""
     try:
-        found = rank_frequency(by_own_rank(sample.known), by_own_rank(base.known), variant=options.variant)
+        laws = rank_frequency(by_own_rank(sample.known), by_own_rank(base.known), variant=options.variant)
     except InputError:
         table.note(source, "zipf_exponent")
         return None
     values = {
-        "rank_ks_own_law": found.to_own_law,
-        "rank_ks_reference_law": found.to_reference_law,
-        "zipf_exponent": found.exponent,
+        "rank_ks_own_law": laws.to_own_law,
+        "rank_ks_reference_law": laws.to_reference_law,
+        "zipf_exponent": laws.exponent,
     }
     for label, value in values.items():
-        table.add(source, "rank-frequency", label, value, None, {**parts, "ranks": f"own/{found.ranks}"})
-    return found
+        table.add(source, "rank-frequency", label, value, None, {**parts, "ranks": f"own/{laws.ranks}"})
+    return laws
 
 
 def _types(

@@ -63,33 +63,33 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
             own: HeapsLaw | None = fit_heaps(types)
         except InputError:  # all of one length
             own = None
-        found = {
+        distances = {
             "own": None if own is None else to_laws(types, own),
             "reference_law": None if law is None else to_laws(types, law),
             "reference": _apart(types, whole),
         }
-        for name, values in found.items():
+        for name, values in distances.items():
             rows[name].append(np.where(few, np.nan, np.nan if values is None else values))
     return {name: _ends(np.array(values)) for name, values in rows.items()}
 
 
 def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
     """Distance at every length to the other sentences of ``whole``, (L+1,); NaN where either side has none."""
-    found = np.full(types.high + 1, np.nan)
+    distance = np.full(types.high + 1, np.nan)
     for length in np.flatnonzero((types.sentences > 0) & (whole.sentences > types.sentences)).tolist():
         both = whole.row(length)
         own = types.row(length, len(both))
         one, other = (np.cumsum(row) / row.sum() for row in (own, both - own))
-        found[length] = np.abs(one - other).max()
-    return found
+        distance[length] = np.abs(one - other).max()
+    return distance
 
 
 def _ends(values: FloatArray) -> FloatArray:
     """Quantiles of every column that is mostly there, (2, L+1)."""
     there = np.isfinite(values).mean(axis=0) >= 0.5
-    found = np.full((2, values.shape[1]), np.nan)
-    found[:, there] = np.nanquantile(values[:, there], ENDS, axis=0)
-    return found
+    quantiles = np.full((2, values.shape[1]), np.nan)
+    quantiles[:, there] = np.nanquantile(values[:, there], ENDS, axis=0)
+    return quantiles
 
 
 def against_truth(
@@ -128,9 +128,9 @@ def against_truth(
         n = len(sample.corpus)
         if n not in chance:
             chance[n] = chance_of(truth, n, classes, longest, sizes, options)
-        found = against(sample, truth, sizes)
+        values = against(sample, truth, sizes)
         rarefied = {"types": f"{sizes.tokens}tokens", "bigram_types": f"{sizes.pairs}pairs"}
-        for measure, value in found.items():
+        for measure, value in values.items():
             tendency, tail = KINDS[measure]
             null = chance[n].values.get(measure)
             test = None if null is None else judged(value, null, tail)
@@ -140,7 +140,7 @@ def against_truth(
             table.add(name, tendency, measure, value, test, how, null="samples")
         table.add_outside(name, truth.outside(sources[name]), parts)
         for measure in KINDS:
-            if measure not in found:
+            if measure not in values:
                 table.note(name, measure)
         by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.known)
         ranks = ranks_against(sample, truth)
@@ -176,7 +176,7 @@ class Chance:
 def chance_of(
     truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: TendencySettings
 ) -> Chance:
-    """What samples of the truth of n sentences are like."""
+    """Values of samples of the truth of n sentences."""
     rows: list[dict[str, float]] = []
     types: list[TypeCounts] = []
     within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
@@ -204,7 +204,7 @@ def _known(truth: Truth, words: list[str]) -> list[str]:
 
 
 def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
-    """As many known tokens and pairs as every sample has, and with near certainty every sample of the truth."""
+    """Numbers of known tokens and pairs that every sample has, and with near certainty every sample of the truth."""
     n = min(len(sample.corpus) for sample in samples.values())
     tokens = min(int(sample.known.sum()) for sample in samples.values())
     pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
@@ -217,16 +217,16 @@ def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
 
 
 def _least(truth: Truth, n: int) -> list[int]:
-    """What n sentences of the truth have of known tokens and pairs all but certainly, as a sample of it says."""
+    """Numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
     (drawn,) = truth.samples(MEASURED, 1, seed=0)
     known = drawn.tokens != truth.unknown_code
     pair = known[1:] & known[:-1] & (drawn.sentence[1:] == drawn.sentence[:-1])
-    found = []
+    least = []
     for at, sentence in ((known, drawn.sentence), (pair, drawn.sentence[1:])):
         each = np.bincount(sentence[at], minlength=len(drawn))
         slack = 6.0 * math.sqrt(n * (1.0 + n / MEASURED)) * float(each.std())
-        found.append(int(n * float(each.mean()) - slack))
-    return found
+        least.append(int(n * float(each.mean()) - slack))
+    return least
 
 
 def _exact(

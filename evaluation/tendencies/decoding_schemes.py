@@ -11,8 +11,7 @@ from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.token_kinds import stopwords_among, symbols
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, stopwords_among, symbols
 
 Sentences = list[list[str]]
 ORACLE = "oracle"  #: fresh samples of the truth
@@ -77,19 +76,19 @@ def compare(
     keys = {f"{sample.model} / {sample.scheme}": sample for sample in samples}
     sources |= {key: sample.sentences for key, sample in keys.items()}
     if reference is None:
-        found = against_truth(sources, truth, options)
+        compared = against_truth(sources, truth, options)
     else:
         read = {key: truth.read_as_text(sentences) for key, sentences in sources.items()}
-        found = against_sample(read, truth.read_as_text(reference), options)
+        compared = against_sample(read, truth.read_as_text(reference), options)
     parts = {}
     for scheme in dict.fromkeys(sample.scheme for sample in samples):
         names = {ORACLE: ORACLE, **{key: sample.model for key, sample in keys.items() if sample.scheme == scheme}}
         if reference is not None:
             names["reference"] = "reference"
         part = replace(
-            found,
-            findings={name: found.findings[key] for key, name in names.items()},
-            curves={name: found.curves[key] for key, name in names.items()},
+            compared,
+            findings={name: compared.findings[key] for key, name in names.items()},
+            curves={name: compared.curves[key] for key, name in names.items()},
         )
         models = [name for name in names.values() if name not in (ORACLE, "reference")]
         what = f"the {{}} tests of {', '.join(HEADLINE)}"
@@ -119,5 +118,7 @@ def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], t
         "tokens": first.tokens,
         "draws_needed": first.draws_needed,
         "notes": list(first.notes),
-        "records": [{"scheme": scheme, **record} for scheme, found in parts.items() for record in found.records()],
+        "records": [
+            {"scheme": scheme, **record} for scheme, tendencies in parts.items() for record in tendencies.records()
+        ],
     }

@@ -79,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleCurves:
-    """What is drawn of one sample."""
+    """Curves that figures draw of one sample."""
 
     lengths: IntArray  #: sentences of 0, 1, ... tokens
     types: TypeCounts
@@ -94,7 +94,7 @@ class SampleCurves:
 
 @dataclass(frozen=True, kw_only=True)
 class TruthCurves:
-    """What is drawn of a truth beside samples; arrays by length go up to the longest sentence of the table."""
+    """Curves of a truth beside samples; arrays by length go up to the longest sentence of the table."""
 
     lengths: FloatArray  #: (L+1,) probability of each number of tokens
     types: FloatArray  #: (L+1,) expected different words of a sentence; 0 where there is no such length
@@ -123,27 +123,27 @@ class Tendencies(ResultRecords):
     draws_needed: int | None = None  #: of each test, for stars to be possible; None where each has as many
 
     def adjusted(self) -> Tendencies:
-        """With p-values adjusted (Holm) for all tests of the table."""
+        """Adjust the p-values (Holm) for all tests of the table."""
         return self.adjusted_for({s: list(row) for s, row in self.findings.items()}, "all {} tests of the comparison")
 
     def adjusted_for(self, members: Mapping[str, Sequence[str]], family: str) -> Tendencies:
-        """With the p-values of some measures of some samples adjusted (Holm) for all of these together.
+        """Adjust the p-values of some measures of some samples (Holm) for all of these together.
 
         Args:
             members: names of the measures by sample; those without a test, or that a sample does not have, are skipped.
             family: what the members are, in words; ``{}`` stands for the number of tests.
         """
-        found = {source: dict(row) for source, row in self.findings.items()}
+        findings = {source: dict(row) for source, row in self.findings.items()}
         tested = [
             (source, name, finding, finding.test.p)
             for source, names in members.items()
             for name in names
-            if (finding := found[source].get(name)) is not None and finding.test is not None
+            if (finding := findings[source].get(name)) is not None and finding.test is not None
         ]
         named = family.format(len(tested))
         for (source, name, finding, _), p in zip(tested, holm([p for *_, p in tested]), strict=True):
-            found[source][name] = replace(finding, p_holm=p, family=named)
-        return replace(self, findings=found)
+            findings[source][name] = replace(finding, p_holm=p, family=named)
+        return replace(self, findings=findings)
 
     def records(self) -> list[dict[str, Any]]:
         """One row a sample and measure, for JSON."""

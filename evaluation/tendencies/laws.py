@@ -37,7 +37,7 @@ _S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
 
 @dataclass(frozen=True)
 class TypeCounts:
-    """How many sentences of each length have how many types: the K pairs of the two that occur, lengths ascending."""
+    """Counts of sentences by length and number of types: the K pairs of the two that occur, lengths ascending."""
 
     length: IntArray  #: (K,) tokens
     types: IntArray  #: (K,) different words, ascending where lengths are equal
@@ -56,12 +56,12 @@ class TypeCounts:
 
     @cached_property
     def sentences(self) -> IntArray:
-        """Of each length, (L+1,)."""
+        """Sentences of each length, (L+1,)."""
         return np.bincount(self.length, self.count, minlength=self.high + 1).astype(np.int64)
 
     @property
     def lengths(self) -> IntArray:
-        """Those that occur, ascending."""
+        """Lengths that occur, ascending."""
         return np.flatnonzero(self.sentences)
 
     def row(self, length: int, width: int = 0) -> IntArray:
@@ -142,7 +142,7 @@ def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
 
 
 def _inner(corpus: Encoded, without: int | None) -> BoolArray:
-    """Which tokens but the last have a neighbour to the right, and neither is the word ``without``, (T-1,)."""
+    """Mask of the tokens but the last with a neighbour to the right, neither of them the word ``without``, (T-1,)."""
     inner = corpus.sentence[1:] == corpus.sentence[:-1]
     if without is not None:
         inner &= (corpus.tokens[1:] != without) & (corpus.tokens[:-1] != without)
@@ -237,14 +237,14 @@ def length_distances(
         raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
     own = fit_heaps(sample)
     other = law if law is not None or reference is None else fit_heaps(reference)
-    found = []
+    distances = []
     for length in np.flatnonzero(sample.sentences >= least).tolist():
         row = sample.row(length, length + 1)
         met = None
         if reference is not None and reference.sentences[length] >= least:
             rest = reference.row(length, len(row))
             met = between(np.pad(row, (0, len(rest) - len(row))), rest, draws=draws, seed=seed)["ks"]
-        found.append(
+        distances.append(
             LengthDistances(
                 length=length,
                 sentences=int(row.sum()),
@@ -255,16 +255,16 @@ def length_distances(
                 to_reference=met,
             )
         )
-    return found
+    return distances
 
 
 def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
     """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN where there are none."""
-    found = np.full(types.high + 1, np.nan)
+    distance = np.full(types.high + 1, np.nan)
     for length in types.lengths.tolist():
         seen = np.cumsum(types.row(length)) / types.sentences[length]  # beyond its end, the distance only falls
-        found[length] = np.abs(seen - special.pdtr(np.arange(len(seen)), law.mean(np.array(length)))).max()
-    return found
+        distance[length] = np.abs(seen - special.pdtr(np.arange(len(seen)), law.mean(np.array(length)))).max()
+    return distance
 
 
 def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:
@@ -350,10 +350,10 @@ def fit_infinite(counts: IntArray | FloatArray) -> float:
     if np.count_nonzero(counts) < 2:
         raise NothingToMeasureError("Zipf's law needs at least two different words", "too-few-words")
     mean_log = float(np.log(np.arange(1, len(counts) + 1)) @ (counts / counts.sum()))
-    found = optimize.minimize_scalar(
+    fit = optimize.minimize_scalar(
         lambda s: s * mean_log + np.log(special.zeta(s)), bounds=_S, method="bounded", options={"xatol": 1e-12}
     )
-    return float(found.x)
+    return float(fit.x)
 
 
 def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> float:

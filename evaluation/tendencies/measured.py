@@ -25,8 +25,7 @@ from truesource.evaluation.tendencies.laws import (
     rank_frequency,
     type_counts,
 )
-from truesource.evaluation.tendencies.token_kinds import shares
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, shares
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -50,7 +49,7 @@ class Sample:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Of every word, (V,)."""
+        """Count of every word, (V,)."""
         return self.corpus.counts()
 
     @cached_property
@@ -64,7 +63,7 @@ class Sample:
 
     @cached_property
     def bigrams(self) -> IntArray:
-        """Of every pair of known neighbours that occurs."""
+        """Count of every pair of known neighbours that occurs."""
         return np.unique(pairs_of(self.corpus, self.unknown), return_counts=True)[1]
 
     @cached_property
@@ -86,7 +85,7 @@ class Sample:
             return None
 
     def shares(self, name: str) -> FloatArray:
-        """Of one class, (N,)."""
+        """Shares of one class in the sentences, (N,)."""
         return shares(self.corpus, self.classes[name])
 
     def rarefied(self, tokens: int) -> float:
@@ -100,7 +99,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Sizes:
-    """At what sizes different words are counted, the same for all samples of a table."""
+    """Sizes at which different words are counted, the same for all samples of a table."""
 
     tokens: int
     pairs: int
@@ -126,12 +125,12 @@ def against(sample: Sample, truth: Truth, sizes: Sizes) -> dict[str, float]:
     counts = sample.counts
     known = np.pad(truth.unigram, (0, len(counts) - len(truth.unigram)))
     words = distances(counts / counts.sum(), known)
-    found = {"unigram_tv": float(words["tv"]), "unigram_linf": float(words["linf"])}
+    values = {"unigram_tv": float(words["tv"]), "unigram_linf": float(words["linf"])}
     if sample.unknown is not None:
-        found["unknown_share"] = float(counts[sample.unknown] / counts.sum())
+        values["unknown_share"] = float(counts[sample.unknown] / counts.sum())
     ranks = ranks_against(sample, truth)
     if ranks is not None:
-        found |= {
+        values |= {
             "rank_ks": ranks.to_reference,
             "rank_ks_own_law": ranks.to_own_law,
             "rank_ks_reference_law": ranks.to_reference_law,
@@ -139,15 +138,15 @@ def against(sample: Sample, truth: Truth, sizes: Sizes) -> dict[str, float]:
         }
     if sample.heaps is not None:
         law = sample.heaps
-        found |= {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
+        values |= {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
     gap = types_gap(sample.types, truth.types_by_length)
     if gap is not None:
-        found["types_gap"] = gap
+        values["types_gap"] = gap
     if sizes.tokens:
-        found["types"] = sample.rarefied(sizes.tokens)
+        values["types"] = sample.rarefied(sizes.tokens)
     if sizes.pairs:
-        found["bigram_types"] = sample.rarefied_bigrams(sizes.pairs)
-    return found
+        values["bigram_types"] = sample.rarefied_bigrams(sizes.pairs)
+    return values
 
 
 def types_gap(types: TypeCounts, expected: FloatArray) -> float | None:
@@ -248,13 +247,13 @@ def mean_distance(
         by_length: distances at each length, ascending.
         test_of: takes one of them.
     """
-    found = [(at.sentences, test) for at in by_length if (test := test_of(at)) is not None]
-    if not found:
+    tested = [(at.sentences, test) for at in by_length if (test := test_of(at)) is not None]
+    if not tested:
         return None, None
-    weight = np.array([n for n, _ in found], dtype=np.float64)
-    value = np.array([test.value for _, test in found])
-    above = value - np.array([test.null_mean for _, test in found])
-    half = len(found) // 2
+    weight = np.array([n for n, _ in tested], dtype=np.float64)
+    value = np.array([test.value for _, test in tested])
+    above = value - np.array([test.null_mean for _, test in tested])
+    half = len(tested) // 2
     if half == 0:
         return _mean(value, weight), None
     return _mean(value, weight), _mean(above[-half:], weight[-half:]) - _mean(above[:half], weight[:half])

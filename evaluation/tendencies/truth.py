@@ -1,8 +1,14 @@
-"""What a grammar makes exact of the tendencies of its sentences, and samples of it that show what chance does."""
+"""The exact tendencies of the sentences of a grammar, samples of it that show what chance does, and kinds of tokens.
+
+Kinds of tokens are stopwords and symbols, and habits that show whether two texts were cut into tokens in the same way;
+if they were not, every tendency differs for that reason alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +16,6 @@ import numpy as np
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.tendencies.laws import exponent_of
-from truesource.evaluation.tendencies.token_kinds import differing_habits
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, token_class
@@ -21,13 +26,106 @@ from truesource.grammar.inference.word_types import (
     types_per_length,
 )
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, random_state
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
+#: tokens that treebanks and tokenisers write for a symbol
+ESCAPED: Mapping[str, str] = {
+    "-lrb-": "(",
+    "-rrb-": ")",
+    "-lsb-": "[",
+    "-rsb-": "]",
+    "-lcb-": "{",
+    "-rcb-": "}",
+    "<apostrophe>": "'",
+    "&apos;": "'",
+    "&quot;": '"',
+    "&amp;": "&",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&#91;": "[",
+    "&#93;": "]",
+    "&#124;": "|",
+}
+LOOKED_AT = 20_000  #: sentences of each text
+RARE = 0.001  #: share of the tokens below which a habit is none
+TIMES = 10.0  #: how much more often one side must have a habit than the other
+Sentences = Sequence[Sequence[str]]
+_ATTACHED = re.compile(r"\w[.,;:!?)\]\"]+$")
+_CLITIC = re.compile(r"^(n't|['\u2019](s|m|re|ve|ll|d))$", re.IGNORECASE)
+_CONTRACTED = re.compile(r"\w(n't|['\u2019](s|m|re|ve|ll|d))$", re.IGNORECASE)
+HABITS: Mapping[str, Callable[[str], bool]] = {
+    "capital letters": lambda token: token != token.lower(),
+    "punctuation joined to words": lambda token: bool(_ATTACHED.search(token)) and not token.isdigit(),
+    "clitics as words of their own (n't, 's)": lambda token: bool(_CLITIC.match(token)),
+    "clitics joined to words (don't)": lambda token: bool(_CONTRACTED.search(token)),
+    "escaped brackets and quotes (-LRB-, &quot;)": lambda token: token.lower() in ESCAPED,
+    "pieces of words (@@, ##, \u2581, \u0120)": lambda token: (
+        token.endswith("@@") or token.startswith(("##", "\u2581", "\u0120"))
+    ),
+    "unknown words (<unk>)": lambda token: token in ("<unk>", "[UNK]", "UNK"),
+}  #: what tokens show of how a text was cut, and what else was done to it
 TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence
 COVERED = 1.0 - 1e-9  #: of sentences without a length range: share whose lengths are covered
-HABITS = 5000  #: sentences of the truth that show how its text is cut into tokens
+HABIT_SENTENCES = 5000  #: sentences of the truth that show how its text is cut into tokens
 LONGEST = 200  #: tokens; exact shares and types of longer sentences take too much time and memory
+
+
+def is_symbol(token: str) -> bool:
+    """Tell whether a token has no letter: punctuation, numbers, and what treebanks write for them."""
+    plain = ESCAPED.get(token.lower(), token)
+    return token != UNKNOWN and not any(character.isalpha() for character in plain)
+
+
+def symbols(words: Iterable[str]) -> list[str]:
+    """The words that are symbols."""
+    return [word for word in words if is_symbol(word)]
+
+
+def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]:
+    """The words that are stopwords, whatever their case."""
+    listed = {word.lower() for word in stopwords}
+    return [word for word in words if word.lower() in listed]
+
+
+def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
+    """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
+
+    Equal fractions of sentences of different lengths are equal numbers, as those of
+    `truesource.grammar.inference.expected.TokenClass.share_pmf`.
+
+    Args:
+        corpus: N sentences.
+        codes: of the words of the class.
+    """
+    member = np.zeros(corpus.vocabulary, dtype=np.bool_)
+    member[np.asarray(codes, dtype=np.int64)] = True
+    counts = np.bincount(corpus.sentence, weights=member[corpus.tokens], minlength=len(corpus.lengths))
+    return counts / corpus.lengths
+
+
+def differing_habits(first: Sentences, second: Sentences) -> list[str]:
+    """Habits that one text has and the other hardly, as phrases with their shares of the tokens.
+
+    A share counts as a habit from one token in a thousand on, and as differing if it is ten times the other.
+
+    Args:
+        first: sentences of one text; the first 20,000 are looked at.
+        second: of the other.
+    """
+    shares = [_shares(text) for text in (first, second)]
+    differing = []
+    for habit in HABITS:
+        one, other = shares[0][habit], shares[1][habit]
+        if max(one, other) >= RARE and max(one, other) > TIMES * min(one, other):
+            differing.append(f"{habit}: {one:.2%} of the tokens on one side, {other:.2%} on the other")
+    return differing
+
+
+def _shares(text: Sentences) -> dict[str, float]:
+    counts = Counter(token for sentence in text[:LOOKED_AT] for token in sentence)
+    total = max(1, sum(counts.values()))
+    return {habit: sum(n for token, n in counts.items() if has(token)) / total for habit, has in HABITS.items()}
 
 
 class Truth:
@@ -53,12 +151,12 @@ class Truth:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its words, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
+        """Words of the truth, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
         return self.pcfg.terminals
 
     @property
     def signature_part(self) -> str:
-        """For signatures: digest of the grammar, condition, and number of words told apart."""
+        """Part of signatures: digest of the grammar, condition, and number of words told apart."""
         return f"{self.pcfg.digest[:8]}/{self.lengths or 'none'}/{len(self.words)}words"
 
     def read(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -66,7 +164,7 @@ class Truth:
         return [self._oracle.read(sentence) for sentence in sentences]
 
     def read_as_text(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
-        """The same for a comparison with a text, where words that the grammar lacks are words like others."""
+        """Read sentences for a comparison with a text, where words that the grammar lacks are words like others."""
         return [
             [
                 read if word in self._possible else word
@@ -77,7 +175,7 @@ class Truth:
 
     @property
     def collapsed(self) -> bool:
-        """Whether some words are read as ``<unk>``."""
+        """True where some words are read as ``<unk>``."""
         return self._oracle.collapsed
 
     @cached_property
@@ -139,7 +237,7 @@ class Truth:
 
     @cached_property
     def zipf_exponent(self) -> float:
-        """Of Zipf's law fitted to `ranked`.
+        """Exponent of Zipf's law fitted to `ranked`.
 
         Raises:
             InputError: there are fewer than 3 words.
@@ -191,11 +289,11 @@ class Truth:
     def outside(self, sentences: Iterable[Sequence[str]]) -> float:
         """Share of the tokens that are no words of the grammar, in [0, 1]; the ``<unk>`` of a model is none of them."""
         known = self._oracle.pcfg.word_ids
-        found = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
-        return 1.0 - float(np.mean(found)) if found else 0.0
+        inside = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
+        return 1.0 - float(np.mean(inside)) if inside else 0.0
 
-    def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABITS) -> list[str]:
-        """In what the sentences are cut into tokens differently from those of the grammar, see `differing_habits`.
+    def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABIT_SENTENCES) -> list[str]:
+        """Habits by which the sentences are cut into tokens otherwise than the grammar's, see `differing_habits`.
 
         ``<unk>`` is left out on both sides, and so are words that this truth takes for it.
 
@@ -212,10 +310,10 @@ class Truth:
 
     @property
     def unknown(self) -> str:
-        """How a word outside the vocabulary is written."""
+        """Spelling of a word outside the vocabulary."""
         return UNKNOWN
 
     @property
     def unknown_code(self) -> int | None:
-        """Its code among `words`; None where every word is told apart."""
+        """Code of ``<unk>`` among `words`; None where every word is told apart."""
         return self.pcfg.word_ids.get(UNKNOWN)

@@ -1,4 +1,4 @@
-"""How many segmentations texts have, and how the scores of the pieces divide probability among them.
+"""Numbers of segmentations of texts, and how the scores of the pieces divide probability among them.
 
 Sums over a long text come from its word types: each is segmented once, however often it stands there.
 """
@@ -37,7 +37,7 @@ SLACK = 1e-6  #: share of a score by which a segmentation may be below the best:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeSums:
-    """What `truesource.evaluation.tokenisation.lattice` gives, of every word type and of all tokens together."""
+    """Sums of `truesource.evaluation.tokenisation.lattice` of every word type and of all tokens together."""
 
     words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
     counts: IntArray  #: (U,) tokens of each
@@ -54,7 +54,7 @@ class TypeSums:
 
     @property
     def entropy(self) -> float:
-        """Of Q_b of the whole text, nats."""
+        """Entropy of Q_b of the whole text, nats."""
         return self._total(self.entropies)
 
     @property
@@ -98,18 +98,18 @@ def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: flo
     """
     words = tuple(counts)
     lattice, bounds = builder.join(words)
-    found, number = kernels.sums(lattice.first, lattice.source, lattice.score, checked(b), bounds)
-    finite(float(found[:3].sum()), b)
+    sums, number = kernels.sums(lattice.first, lattice.source, lattice.score, checked(b), bounds)
+    finite(float(sums[:3].sum()), b)
     paths = number.tolist()
     for k in np.flatnonzero(number < 0).tolist():
         paths[k] = exact_count(lattice, int(bounds[k]), int(bounds[k + 1]))
     return TypeSums(
         words=words,
         counts=np.fromiter(counts.values(), dtype=np.int64, count=len(words)),
-        log_partitions=found[0],
-        entropies=found[1],
-        log_collisions=np.minimum(found[2] - 2.0 * found[0], 0.0),
-        log_paths=found[3],
+        log_partitions=sums[0],
+        entropies=sums[1],
+        log_collisions=np.minimum(sums[2] - 2.0 * sums[0], 0.0),
+        log_paths=sums[3],
         paths=tuple(paths),
     )
 
@@ -148,7 +148,7 @@ class Ambiguity:
 
     @property
     def factorises(self) -> bool:
-        """Whether words are segmented on their own."""
+        """True where words are segmented on their own."""
         return self.builder.factorises
 
     def scores(self, *, scores: str) -> dict[str, Score]:
@@ -205,15 +205,15 @@ class Ambiguity:
         """The words with the largest entropy; none where words are not segmented on their own."""
         if not self.factorises:
             return []
-        found = self.stretches
-        order = sorted(range(len(found.words)), key=lambda k: (-found.entropies[k], -found.counts[k], found.words[k]))
-        q = np.exp(self.b * self.best_score - found.log_partitions)
+        sums = self.stretches
+        order = sorted(range(len(sums.words)), key=lambda k: (-sums.entropies[k], -sums.counts[k], sums.words[k]))
+        q = np.exp(self.b * self.best_score - sums.log_partitions)
         return [
             AmbiguousWord(
-                found.words[k],
-                int(found.counts[k]),
-                found.paths[k],
-                float(found.entropies[k]),
+                sums.words[k],
+                int(sums.counts[k]),
+                sums.paths[k],
+                float(sums.entropies[k]),
                 self.best[k],
                 float(q[k]),
             )

@@ -60,7 +60,7 @@ def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[
         context: that all rows continue.
         rows: tokens (the model's numbers), none of them empty.
     """
-    found = [np.full(len(row), -np.inf) for row in rows]
+    log_probs = [np.full(len(row), -np.inf) for row in rows]
     contexts = np.full(len(rows), context, dtype=np.int64)
     alive = np.arange(len(rows))
     for position in range(max(map(len, rows), default=0)):
@@ -69,7 +69,7 @@ def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[
         inverse = inverse.ravel()
         log_p = scorer.log_prob(pairs[0], pairs[1])[inverse]
         for i, value in zip(alive.tolist(), log_p.tolist(), strict=True):
-            found[i][position] = value
+            log_probs[i][position] = value
         going = np.isfinite(log_p) & np.array([len(rows[i]) > position + 1 for i in alive.tolist()])
         alive, inverse = alive[going], inverse[going]
         if len(alive):
@@ -78,7 +78,7 @@ def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[
         scorer.keep(np.unique(np.append(contexts[alive], context)))
         if not len(alive):
             break
-    return found
+    return log_probs
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED
 
 @dataclass(frozen=True)
 class LocalCanonicality:
-    """How the canonical tokenisation of a word compares with its other segmentations, given the text before it."""
+    """Comparison of the canonical tokenisation of a word with its others, given the text before it."""
 
     model: str
     words: int  #: that were compared: those with more than one segmentation
@@ -139,10 +139,10 @@ class LocalCanonicality:
 
     def records(self) -> list[dict[str, Any]]:
         """One record a score, for JSON; ``instead``: the segmentations most often more probable, and how often."""
-        found = [{"model": self.model, "compared": self.words, **score.as_record()} for score in self.scores.values()]
+        records = [{"model": self.model, "compared": self.words, **score.as_record()} for score in self.scores.values()]
         others = [(" ".join(cut), times) for cuts in self.most_likely.values() for cut, times in cuts.items()]
         others.sort(key=lambda other: (-other[1], other[0]))
-        return [{**record, "instead": others[:LISTED]} for record in found]
+        return [{**record, "instead": others[:LISTED]} for record in records]
 
 
 def local_canonicality(
@@ -153,7 +153,7 @@ def local_canonicality(
     candidates: int = 64,
     seed: int = DEFAULT_SEED,
 ) -> LocalCanonicality:
-    """Whether the most likely segmentation of each word, given the canonical text before it, is the canonical one.
+    """Find whether the most likely segmentation of each word, given the canonical text before, is the canonical.
 
     Every word is compared with the ``candidates`` segmentations of it that Q ranks highest; P of a segmentation is that
     of its pieces, whatever follows, and zero where it does not fit the model's window. Scores, over the words with more
@@ -217,7 +217,7 @@ def _in_context(
     source = document.lattice.source[document.best].tolist()
     scorer = reader(model, document)
     context = scorer.begin()
-    found = []
+    compared = []
     start = at = 0
     for word in builder.words(document.text.spelling):
         end = start + len(word)
@@ -233,15 +233,15 @@ def _in_context(
             rows = [builder.inventory.ids[list(cut)] for cut in cuts]
             log_p = np.array([row.sum() for row in continued_log_probs(scorer, context, rows)])
             if np.isfinite(log_p[cuts.index(own)]):
-                found.append((word, own, cuts, log_p))
+                compared.append((word, own, cuts, log_p))
         for piece in own:
             token = builder.inventory.ids[[piece]]
             if not np.isfinite(scorer.log_prob(np.array([context]), token)[0]):
-                return found
+                return compared
             context = int(scorer.extend(np.array([context]), token)[0])
         scorer.keep(np.array([context]))
         start, at = end, stop
-    return found
+    return compared
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class CachingRow:
 
 @dataclass(frozen=True)
 class Caching:
-    """What `caching` found."""
+    """Result of `caching`."""
 
     model: str
     rows: tuple[CachingRow, ...]
@@ -316,10 +316,10 @@ def caching(
     impossible = 0
     pairs = zip(documents.numbers, documents.documents, strict=True)
     for row, (number, document) in enumerate(track(pairs, "losses of repeated words, by text", len(documents))):
-        found = _read(model, document, builder, settings, seed_of(settings.seed, number))
-        impossible += found.impossible
+        read = _read(model, document, builder, settings, seed_of(settings.seed, number))
+        impossible += read.impossible
         for column, words in enumerate(WORDS):
-            losses = found.losses(multiple=words == "multi-token")
+            losses = read.losses(multiple=words == "multi-token")
             totals[row, column], counts[row, column] = losses.total, losses.count
             occurrences[column] += losses.occurrences
             types[column] += losses.types

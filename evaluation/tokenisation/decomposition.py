@@ -1,4 +1,4 @@
-"""How much of a model's distance to the truth is the tokeniser's: sentences of a grammar, whose truth is known."""
+"""Share of the tokeniser in a model's distance to the truth: sentences of a grammar, whose truth is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle, frequency_band, frequency_powers
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
@@ -30,13 +30,12 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
 _TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
 By = Literal["length", "rarest-word"]
-RAREST = -7  #: power of ten; rarer words are in one band
 STEP = 5  #: lengths in a band
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """How far the total of one run lies below another."""
+    """Distance of the total of one run below another."""
 
     run: str
     nats: float  #: of the total
@@ -46,13 +45,13 @@ class Shortfall:
 
     @property
     def note(self) -> str:
-        """In a few words, for tables."""
+        """The shortfall in a few words, for tables."""
         reason = "too low" if self.standard_error is None else "error bar too small"
         return f"{reason}: {self.nats:.3g} below {self.below}"
 
 
 def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
-    """Whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
+    """Find whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
 
     Every sum over distinct segmentations is at most P(D), whatever run scored them. A run without a standard error has
     none to hide behind: its total is compared as it is.
@@ -61,7 +60,7 @@ def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
 
 
 def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
-    """By label, the unbiased runs whose standard errors cannot be believed.
+    """Find the unbiased runs, by label, whose standard errors cannot be believed.
 
     These lie more than `chance` of both, and rounding, below the run that stands for log P(D), or below what
     some run certainly reaches. Where ``marginal`` has no standard error, only the latter counts.
@@ -71,7 +70,7 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
         marginal: label of the run that stands for log P(D).
     """
     best, bounds = evaluation.total(marginal), _bounds(evaluation)
-    found = {}
+    doubtful = {}
     for label in evaluation.runs:
         total = evaluation.total(label)
         if total.bound != "unbiased":
@@ -80,29 +79,29 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
         if label != marginal and None not in (total.standard_error, best.standard_error):
             others.append((best.log_p, marginal, False, chance(best)))
         if (one := _largest(label, total, others)) is not None:
-            found[label] = one
-    return found
+            doubtful[label] = one
+    return doubtful
 
 
 def chance(total: Total) -> float:
-    """How far a total may be off by chance, nats: three standard errors, more where these are uncertain."""
+    """Error of a total that may be chance, nats: three standard errors, more where these are uncertain."""
     return student(_TAIL, total.degrees) * (total.standard_error or 0.0)
 
 
 def _bounds(evaluation: Evaluation) -> list[tuple[float, str, bool, float]]:
-    """What each run certainly reaches: nats, label, that it is certain, and no error."""
+    """Totals that each run certainly reaches: nats, label, that it is certain, and no error."""
     return [(evaluation.total(label).log_lower, label, True, 0.0) for label in evaluation.runs]
 
 
 def _largest(run: str, total: Total, others: list[tuple[float, str, bool, float]]) -> Shortfall | None:
     """The largest shortfall that is no chance."""
     own = chance(total)
-    found = [
+    gaps = [
         Shortfall(run, value - total.log_p, label, certain, total.standard_error)
         for value, label, certain, error in others
         if value - total.log_p > math.hypot(own, error, DOUBT * total.rounding)
     ]
-    return max(found, key=lambda one: one.nats, default=None)
+    return max(gaps, key=lambda one: one.nats, default=None)
 
 
 @dataclass(frozen=True)
@@ -188,20 +187,20 @@ class Decomposition:
             "model_gap": self.model_gap,
             "distance": self.distance,
         }
-        found = self._ratios(columns, self.n_sentences, "nats/sentence", seed)
+        scores = self._ratios(columns, self.n_sentences, "nats/sentence", seed)
         per_word = {f"{name}_per_word": values for name, values in columns.items()}
-        found |= self._ratios(per_word, self.words, "nats/word", seed)
-        low = found["distance"].low
-        certain = low is not None and low > 1e-9 * abs(found["true_nll"].value)
+        scores |= self._ratios(per_word, self.words, "nats/word", seed)
+        low = scores["distance"].low
+        certain = low is not None and low > 1e-9 * abs(scores["true_nll"].value)
         if certain and below_bounds(self.evaluation, self.run) is None:
             shares = {"tokenisation_share": self.tokenisation_gap, "model_share": self.model_gap}
-            found |= self._ratios(shares, self.distance, "share", seed)
+            scores |= self._ratios(shares, self.distance, "share", seed)
         if self.variance is not None:
             error = max(math.sqrt(variance), self.rounding) if (variance := float(self.variance.sum())) else 0.0
             error /= float(self.words.sum())
-            signed = found["tokenisation_gap_per_word"].signature
-            found["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
-        return found
+            signed = scores["tokenisation_gap_per_word"].signature
+            scores["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
+        return scores
 
     def table(self, by: By, seed: int = DEFAULT_SEED) -> list[Band]:
         """Gaps and their sum for a word, by band of what a document is: shortest, or most frequent, first.
@@ -218,7 +217,7 @@ class Decomposition:
             names = {k: f"{STEP * (k - 1) + 1} to {STEP * k} words" for k in np.unique(key).tolist()}
         elif by == "rarest-word":
             key = -self._rarest()
-            names = {k: _frequency(-k) for k in np.unique(key).tolist()}
+            names = {k: frequency_band(-k) for k in np.unique(key).tolist()}
         else:
             raise InputError(f"tables are by {', '.join(get_args(By))}; got {by!r}")
         gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
@@ -233,12 +232,12 @@ class Decomposition:
     def records(self, seed: int = DEFAULT_SEED, by: Sequence[By] = ()) -> list[dict[str, Any]]:
         """One record a score, for JSON; those of tables have ``by``, ``group`` and ``documents`` as well."""
         head = {"model": self.model, "run": self.run}
-        found = [{**head, **score.as_record()} for score in self.scores(seed).values()]
+        records = [{**head, **score.as_record()} for score in self.scores(seed).values()]
         for name in by:
             for band in self.table(name, seed):
                 place = {"by": name, "group": band.group, "documents": band.documents}
-                found += [{**head, **place, **score.as_record()} for score in band.scores.values()]
-        return found
+                records += [{**head, **place, **score.as_record()} for score in band.scores.values()]
+        return records
 
     def _ratios(
         self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object
@@ -260,15 +259,15 @@ class Decomposition:
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
             **{"set-aside-as-altered": len(self.altered), "ci": ci_part(len(count), seed, "document"), **more},
         )
-        found = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
-        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in found}
+        rows = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
+        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in rows}
 
     def _rarest(self) -> IntArray:
         """(M,) power of ten of the least probability of a word in each document."""
         probability = unigram(self.grammar, self.lengths).words
         ids = self.grammar.word_ids
         least = [min(probability[ids[w]] for s in sentences for w in s) for sentences in self.sentences]
-        return np.clip(np.floor(np.log10(least) + 1e-12), RAREST, -1).astype(np.int64)
+        return frequency_powers(np.array(least)).astype(np.int64)
 
 
 def decompose(
@@ -371,12 +370,6 @@ def true_log_probs(
     """
     oracle = Oracle(grammar, lengths=lengths, excluded=excluded, transform=transform)
     scores = oracle.score(sentences, ScoringFrame(eos=end))
-    found = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
-    found[scores.impossible] = -np.inf
-    return found
-
-
-def _frequency(power: int) -> str:
-    """Name of the band from 10 to that power on."""
-    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
-    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"
+    log_probs = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
+    log_probs[scores.impossible] = -np.inf
+    return log_probs

@@ -62,7 +62,7 @@ class Estimate:
 
     @property
     def variance(self) -> float | None:
-        """Of ``log_p``, by the delta method; 0 where exact; None where nothing gives it, or too much is unlisted."""
+        """Variance of ``log_p`` by the delta method; 0 where exact; None where nothing gives it or much is unlisted."""
         if self.bound == "exact":
             return 0.0
         if self.unlisted > UNLISTED**2:
@@ -71,7 +71,7 @@ class Estimate:
 
     @property
     def standard_error(self) -> float | None:
-        """Of ``log_p``, nats."""
+        """Standard error of ``log_p``, nats."""
         return None if self.variance is None else math.sqrt(self.variance)
 
     @property
@@ -125,19 +125,19 @@ def most_pieces(model: TokenisedModel) -> int | None:
 
 
 def canonical_fits(model: TokenisedModel, document: Document) -> bool:
-    """Whether the model can read the canonical tokenisation."""
+    """Tell whether the model can read the canonical tokenisation."""
     most = most_pieces(model)
     return most is None or len(document.best) <= most
 
 
 def every_segmentation_fits(model: TokenisedModel, document: Document) -> bool:
-    """Whether the model can read every segmentation of a text, so that the sum over those that fit is P(text)."""
+    """Tell whether the model can read every segmentation of a text: the sum over those that fit is then P(text)."""
     most = most_pieces(model)
     return most is None or document.lattice.n <= most or longest_segmentation(document.lattice) <= most
 
 
 def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE) -> None:
-    """Whether the model can score the canonical tokenisation, which every sum over segmentations is compared with.
+    """Check that the model can score the canonical tokenisation, with which every sum is compared.
 
     Args:
         model: with its window.
@@ -155,17 +155,17 @@ def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE
 
 
 def beyond_window(model: TokenisedModel, documents: Iterable[Document]) -> int:
-    """How many texts have segmentations that the model cannot read."""
+    """Number of texts with segmentations that the model cannot read."""
     return sum(not every_segmentation_fits(model, document) for document in documents)
 
 
 def window_part(model: TokenisedModel, documents: Iterable[Document]) -> dict[str, object]:
-    """For signatures: the window, where it leaves out segmentations of some text."""
+    """Part of signatures: the window, where it leaves out segmentations of some text."""
     return {"window": model.longest} if beyond_window(model, documents) else {}
 
 
 def narrowed(bound: Bound, model: TokenisedModel, document: Document) -> Bound:
-    """What a value is for P(text) that is ``bound`` for the sum over the segmentations that fit."""
+    """Bound on P(text) of a value that is ``bound`` for the sum over the segmentations that fit."""
     if every_segmentation_fits(model, document):
         return bound
     return "lower" if bound in ("exact", "lower") else "part"
@@ -199,7 +199,7 @@ class WithinWindow:
 
     @classmethod
     def of(cls, model: TokenisedModel) -> WithinWindow:
-        """Of a model that has a window."""
+        """Scorer of a model that has a window."""
         most = most_pieces(model)
         assert most is not None
         return cls(model.incremental_scorer(), most)
@@ -222,11 +222,11 @@ class WithinWindow:
 
     def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability of each token after its context, nats; -inf where it does not fit."""
-        found = np.full(len(contexts), -np.inf)
+        log_p = np.full(len(contexts), -np.inf)
         fits = ~self.full(contexts)
         if fits.any():
-            found[fits] = self._scorer.log_prob(contexts[fits] // self._base, tokens[fits])
-        return found
+            log_p[fits] = self._scorer.log_prob(contexts[fits] // self._base, tokens[fits])
+        return log_p
 
     def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log of the probability of any of some tokens after each context, whether or not there is room for one.
@@ -291,7 +291,7 @@ def documents(
         raise ValueError("the lattices must be over the pieces of the model's tokeniser")
     if not texts:
         raise InputError("there are no texts", path)
-    found: list[Document] = []
+    made: list[Document] = []
     numbers: list[int] = []
     unreadable: list[Unreadable] = []
     for number, text in enumerate(track(texts, "lattices of the texts", len(texts))):
@@ -301,45 +301,45 @@ def documents(
                 unreadable.append(Unreadable(number, read.unreadable))
                 continue
             lattice = builder.build(read.spelling)
-            found.append(Document(read, lattice, builder.path(lattice, read.canonical)))
+            made.append(Document(read, lattice, builder.path(lattice, read.canonical)))
             numbers.append(number)
         except InputError as error:
             where = "" if path is not None else f"text {number + 1}: "
             raise InputError(f"{where}{error}", path, number + 1) from error
-    if not found:
+    if not made:
         parts = ", ".join(dict.fromkeys(repr(part) for text in unreadable for part in text.parts))
         raise NothingToMeasureError(
             f"none of the {len(texts)} texts can be segmented into pieces: no piece spells {parts}", "no-pieces", path
         )
-    return Documents(tuple(found), tuple(numbers), tuple(unreadable))
+    return Documents(tuple(made), tuple(numbers), tuple(unreadable))
 
 
-def fitting(model: TokenisedModel, found: Documents) -> Documents:
+def fitting(model: TokenisedModel, documents: Documents) -> Documents:
     """The documents whose canonical tokenisation fits the model's window; the others are set aside.
 
     Args:
         model: that is to score their segmentations.
-        found: from `documents`.
+        documents: from `documents`.
 
     Raises:
         InputError: none fits.
     """
-    long = [not canonical_fits(model, document) for document in found.documents]
+    long = [not canonical_fits(model, document) for document in documents.documents]
     if all(long):
         raise NothingToMeasureError(
             f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts", "too-long"
         )
     kept = [i for i, wrong in enumerate(long) if not wrong]
     return replace(
-        found,
-        documents=tuple(found.documents[i] for i in kept),
-        numbers=tuple(found.numbers[i] for i in kept),
-        too_long=tuple(sorted([*found.too_long, *itertools.compress(found.numbers, long)])),
+        documents,
+        documents=tuple(documents.documents[i] for i in kept),
+        numbers=tuple(documents.numbers[i] for i in kept),
+        too_long=tuple(sorted([*documents.too_long, *itertools.compress(documents.numbers, long)])),
     )
 
 
 def check_numbers(inventory: PieceInventory) -> None:
-    """Whether different segmentations are different rows of tokens.
+    """Check that different segmentations are different rows of tokens.
 
     Raises:
         InputError: two pieces have one number.

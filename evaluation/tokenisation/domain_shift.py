@@ -59,7 +59,7 @@ def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
 
 
 def check_share(share: float) -> None:
-    """Whether it is a share of words.
+    """Check that a number is a share of words.
 
     Raises:
         InputError: it is not.
@@ -147,7 +147,7 @@ def shifted_sets(
 
 
 def parse_change(change: str) -> Callable[[PCFG, int], PCFG]:
-    """What makes the changed grammar from a grammar and a seed; see `shifted_sets`.
+    """Function that makes the changed grammar from a grammar and a seed; see `shifted_sets`.
 
     Raises:
         InputError: the change is unknown, or its value is wrong.
@@ -196,13 +196,13 @@ def compare_sets(
         raise InputError(f"expecting one evaluation for each set, got {len(evaluations)} for {len(sets)}")
     results: list[SetResult] = []
     for i, (given, evaluation) in enumerate(zip(sets, evaluations, strict=True)):
-        found = decompose(evaluation, run, given.grammar, given.lengths)
-        flat = [sentence for (sentence,) in found.sentences]
-        shift = -true_log_probs(flat, training, training_lengths, end=evaluation.end) - found.truth
-        scores = {**found.scores(seed), **_shift(found, shift, training, training_lengths)}
+        decomposed = decompose(evaluation, run, given.grammar, given.lengths)
+        flat = [sentence for (sentence,) in decomposed.sentences]
+        shift = -true_log_probs(flat, training, training_lengths, end=evaluation.end) - decomposed.truth
+        scores = {**decomposed.scores(seed), **_shift(decomposed, shift, training, training_lengths)}
         if i > 0:
-            scores |= _growth(found, results[0].decomposition, seed + i)
-        results.append(SetResult(given.name, found, shift, scores))
+            scores |= _growth(decomposed, results[0].decomposition, seed + i)
+        results.append(SetResult(given.name, decomposed, shift, scores))
     return results
 
 

@@ -31,7 +31,7 @@ BUDGETS = (8, 16, 32, 64, 128)
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What log P(D) is taken to be for each document."""
+    """Log P(D) of each document that estimators are compared with."""
 
     numbers: IntArray  #: (N,) of the documents among the texts given
     log_p: FloatArray  #: (N,) nats
@@ -110,9 +110,9 @@ def _reference(
         return np.array([ESTIMATORS["exact"].run(model, document, settings).log_p]), True
     except TooManyContextsError:
         own = [replace(settings, seed=seed_of(settings.seed, r)) for r in range(repeats)]
-        found = [ESTIMATORS["dpf"].run(model, document, one) for one in own]
-    exact = [estimate.log_p for estimate in found if estimate.bound == "exact"]
-    return (np.array(exact[:1]), True) if exact else (np.array([estimate.log_p for estimate in found]), False)
+        estimates = [ESTIMATORS["dpf"].run(model, document, one) for one in own]
+    exact = [estimate.log_p for estimate in estimates if estimate.bound == "exact"]
+    return (np.array(exact[:1]), True) if exact else (np.array([estimate.log_p for estimate in estimates]), False)
 
 
 def cost_ladder(settings: EstimatorSettings, budgets: Sequence[int] = BUDGETS) -> list[EstimatorRun]:
@@ -165,13 +165,13 @@ def equal_cost(
         for run, row in zip(runs, labels, strict=True)
         for r, label in enumerate(row)
     }
-    found = evaluate_runs(model, documents, table)
-    place = np.searchsorted(reference.numbers, found.numbers)
+    evaluation = evaluate_runs(model, documents, table)
+    place = np.searchsorted(reference.numbers, evaluation.numbers)
     truth, finite = reference.log_p[place], np.isfinite(reference.log_p[place])
     if not finite.any():
         raise InputError("no document has a reference value")
-    errors = [np.stack([found.log_p(label) - truth for label in row])[:, finite] for row in labels]
-    totals = [[found.total(label) for label in row] for row in labels]
+    errors = [np.stack([evaluation.log_p(label) - truth for label in row])[:, finite] for row in labels]
+    totals = [[evaluation.total(label) for label in row] for row in labels]
     return [_cost_point(model.name, *each, reference.how) for each in zip(runs, errors, totals, strict=True)]
 
 

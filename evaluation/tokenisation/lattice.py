@@ -195,7 +195,7 @@ def _points(text: str) -> NDArray[np.uint32]:
 
 
 def _factorises(inventory: PieceInventory) -> bool:
-    """Whether the marker stands in no piece but in a run at its beginning (its end, where the marker ends words)."""
+    """Tell whether the marker is in pieces only as a run at their beginning (end, where the marker ends words)."""
     mark = inventory.marker
     strip = str.rstrip if inventory.marker_ends else str.lstrip
     return not any(mark in strip(piece, mark) for piece in inventory.pieces)
@@ -207,9 +207,9 @@ def _short(text: str) -> str:
 
 def forward(lattice: Lattice, b: float = 1.0) -> FloatArray:
     """(n+1,) log of the sum over paths from 0 to each position, nats; -inf at positions on no path."""
-    found: FloatArray = sum_kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
-    finite(found[-1], b)
-    return found
+    sums: FloatArray = sum_kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
+    finite(sums[-1], b)
+    return sums
 
 
 def log_partition(lattice: Lattice, b: float = 1.0) -> float:
@@ -224,9 +224,9 @@ def entropy(lattice: Lattice, b: float = 1.0) -> float:
 
 def partition_and_entropy(lattice: Lattice, b: float = 1.0) -> tuple[float, float]:
     """Log Z_b and the entropy of Q_b, nats, in one pass."""
-    found: tuple[float, float] = sum_kernels.partition_entropy(lattice.first, lattice.source, lattice.score, checked(b))
-    finite(found[0] + found[1], b)
-    return found
+    both: tuple[float, float] = sum_kernels.partition_entropy(lattice.first, lattice.source, lattice.score, checked(b))
+    finite(both[0] + both[1], b)
+    return both
 
 
 def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
@@ -247,7 +247,7 @@ def log_collision(lattice: Lattice, b: float = 1.0) -> float:
 
 
 def count_paths(lattice: Lattice) -> int:
-    """How many paths there are."""
+    """Number of paths."""
     # all paths meet at the positions that no arc crosses, so numbers stay small between those
     n = lattice.n
     furthest = np.full(n + 1, n, dtype=np.int64)
@@ -255,9 +255,9 @@ def count_paths(lattice: Lattice) -> int:
     furthest[ends] = lattice.source[lattice.first[ends]]
     behind = np.minimum.accumulate(furthest[::-1])[::-1]
     met = np.append(np.flatnonzero(behind[1:] >= np.arange(n)), n)
-    found = sum_kernels.counts(lattice.first, lattice.source, met)
-    whole = found.tolist()
-    for k in np.flatnonzero(found < 0).tolist():
+    counts = sum_kernels.counts(lattice.first, lattice.source, met)
+    whole = counts.tolist()
+    for k in np.flatnonzero(counts < 0).tolist():
         whole[k] = exact_count(lattice, int(met[k]), int(met[k + 1]))
     while len(whole) > 1:  # factors of like size are multiplied fastest
         whole = [math.prod(whole[k : k + 2]) for k in range(0, len(whole), 2)]
@@ -265,7 +265,7 @@ def count_paths(lattice: Lattice) -> int:
 
 
 def exact_count(lattice: Lattice, low: int, high: int) -> int:
-    """How many paths lead from one position to another, in integers of any size."""
+    """Number of paths from one position to another, in integers of any size."""
     number = {low: 1}
     source, first = lattice.source.tolist(), lattice.first.tolist()
     for i in range(low + 1, high + 1):
@@ -335,7 +335,7 @@ def fit_trace(
     tolerance: float = 1e-6,
     floor: float = 1e-9,
 ) -> tuple[FloatArray, list[float]]:
-    """As `fit_scores`, and the log-likelihood of the words (nats) at the start and after every step."""
+    """Fit scores as `fit_scores`; also the log-likelihood of the words (nats) at the start and after every step."""
     n = len(inventory.pieces)
     if iterations < 1 or not tolerance >= 0.0:
         raise InputError("EM needs at least one iteration and a tolerance of 0 or more")

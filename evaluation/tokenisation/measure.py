@@ -1,4 +1,4 @@
-"""What the verb and the stage that sum over tokenisations share: which model, which cuts, which sums, which records."""
+"""Choices that the verb and the stage of tokenisation share: which model, which cuts, which sums, which records."""
 
 from __future__ import annotations
 
@@ -66,26 +66,26 @@ class Measured(ResultRecords):
 
     @property
     def too_low(self) -> Shortfall | None:
-        """How far the total that stands for log P(D) is below what some run certainly reaches; None: it is not."""
+        """Distance of the total for log P(D) below what some run certainly reaches; None: it is not below."""
         from truesource.evaluation.tokenisation.decomposition import below_bounds
 
         return below_bounds(self.evaluation, self.marginal)
 
     @property
     def notes(self) -> dict[str, Shortfall]:
-        """By label, the runs whose standard errors cannot be believed."""
+        """Runs by label whose standard errors cannot be believed."""
         from truesource.evaluation.tokenisation.decomposition import shortfalls
 
         return shortfalls(self.evaluation, self.marginal)
 
     @property
     def warning(self) -> str | None:
-        """What to say of the run that stands for log P(D), where its total is certainly too low."""
-        if (found := self.too_low) is None:
+        """Warning about the run that stands for log P(D), where its total is certainly too low."""
+        if (low := self.too_low) is None:
             return None
         return (
-            f"ln P by {found.run}, {self.evaluation.total(found.run).log_p:.3f}, is {found.nats:.3g} nats below what"
-            f" {found.below} certainly reaches: what one cut leaves out by it is too small by as much at least, and no"
+            f"ln P by {low.run}, {self.evaluation.total(low.run).log_p:.3f}, is {low.nats:.3g} nats below what"
+            f" {low.below} certainly reaches: what one cut leaves out by it is too small by as much at least, and no"
             " shares are given"
         )
 
@@ -95,31 +95,31 @@ class Measured(ResultRecords):
         ``error_too_small`` (nats) is there for runs in `notes`, with ``note`` and ``below``; ``below_bound`` (nats)
         where there is a `warning`, with ``warning`` and ``below``.
         """
-        found = []
+        records = []
         notes, too_low = self.notes, self.too_low
         for label, scores in self.evaluation.scores().items():
             head = {"model": self.model, "run": label, "bound": self.evaluation.total(label).bound}
-            found += [{**head, **score.as_record()} for score in (*scores, *self.ppl[label].values())]
+            records += [{**head, **score.as_record()} for score in (*scores, *self.ppl[label].values())]
             if (note := notes.get(label)) is not None:
-                found.append({**head, "note": note.note, **self._below("error_too_small", note)})
+                records.append({**head, "note": note.note, **self._below("error_too_small", note)})
         if too_low is not None:
             warned = {"model": self.model, "run": self.marginal, "warning": self.warning}
-            found.append({**warned, **self._below("below_bound", too_low)})
+            records.append({**warned, **self._below("below_bound", too_low)})
         if self.gaps is not None:
-            found += [
+            records += [
                 {"model": self.model, "run": self.marginal, **score.as_record()} for score in self.gaps.scores.values()
             ]
         if self.canonical is not None:
-            found += self.canonical.records()
+            records += self.canonical.records()
         if self.decomposition is not None:
-            found += self.decomposition.records(self.seed, ("length",))
-        return found
+            records += self.decomposition.records(self.seed, ("length",))
+        return records
 
-    def _below(self, name: str, found: Shortfall) -> dict[str, Any]:
+    def _below(self, name: str, shortfall: Shortfall) -> dict[str, Any]:
         from truesource.evaluation.core.score import Score
 
-        score = Score(name, found.nats, self.evaluation.signed(found.run, below=found.below, unit="nats"))
-        return {"below": found.below, **score.as_record()}
+        score = Score(name, shortfall.nats, self.evaluation.signed(shortfall.run, below=shortfall.below, unit="nats"))
+        return {"below": shortfall.below, **score.as_record()}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a document and run: all of the estimate, and the entropy of the document's cuts, nats."""
@@ -219,12 +219,12 @@ def builder_for(
     return LatticeBuilder(inventory, fit_scores(inventory, words)), chosen
 
 
-def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: bool = False) -> Documents:
+def fitting_documents(model: TokenisedModel, documents: Documents, *, leave_out: bool = False) -> Documents:
     """The documents whose own cut, the tokeniser's, the model can read, looked at once for everything that is run.
 
     Args:
         model: with its window.
-        found: documents.
+        documents: documents.
         leave_out: set the others aside instead of refusing them.
 
     Raises:
@@ -234,26 +234,26 @@ def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: boo
     from truesource.evaluation.tokenisation.results import numbered
 
     if leave_out:
-        return fitting(model, found)
-    for number, document in zip(found.numbers, found.documents, strict=True):
+        return fitting(model, documents)
+    for number, document in zip(documents.numbers, documents.documents, strict=True):
         with numbered(number):
             check_window(model, document, "divide the text, or leave it out with --leave-out-long")
-    return found
+    return documents
 
 
-def partly_read(model: TokenisedModel, found: Documents) -> str | None:
+def partly_read(model: TokenisedModel, documents: Documents) -> str | None:
     """One sentence about the documents with cuts that do not fit the model's window; None: there are none."""
     from truesource.evaluation.tokenisation.documents import beyond_window
 
-    if not (some := beyond_window(model, found.documents)):
+    if not (some := beyond_window(model, documents.documents)):
         return None
     return (
-        f"{some:,} of {len(found):,} documents have cuts of more than the {model.longest} tokens that {model.name}"
+        f"{some:,} of {len(documents):,} documents have cuts of more than the {model.longest} tokens that {model.name}"
         " reads; their sums are over the cuts that fit, a lower bound of P"
     )
 
 
-def impossible_exact(model: TokenisedModel, found: Documents, settings: EstimatorSettings) -> int | None:
+def impossible_exact(model: TokenisedModel, documents: Documents, settings: EstimatorSettings) -> int | None:
     """Number of the first text whose cuts are too many for exact enumeration, from 0; None: there is none.
 
     Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
@@ -262,7 +262,7 @@ def impossible_exact(model: TokenisedModel, found: Documents, settings: Estimato
 
     if not remembers_all(model):
         return None
-    for number, document in zip(found.numbers, found.documents, strict=True):
+    for number, document in zip(documents.numbers, documents.documents, strict=True):
         if not exact_is_possible(model, document, settings):
             return number
     return None
@@ -270,7 +270,7 @@ def impossible_exact(model: TokenisedModel, found: Documents, settings: Estimato
 
 def measure(
     model: TokenisedModel,
-    found: Documents,
+    documents: Documents,
     estimators: Sequence[str],
     settings: EstimatorSettings,
     *,
@@ -285,7 +285,7 @@ def measure(
 
     Args:
         model: whose probabilities are summed.
-        found: documents, see `truesource.evaluation.tokenisation.documents`.
+        documents: documents, see `truesource.evaluation.tokenisation.documents`.
         estimators: names.
         settings: of all of them; its seed is that of the bootstraps too.
         proposal: what the scores on the lattices are, for signatures.
@@ -302,7 +302,7 @@ def measure(
     from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
     from truesource.evaluation.tokenisation.results import evaluate_documents
 
-    evaluation = evaluate_documents(model, found, estimators, settings)
+    evaluation = evaluate_documents(model, documents, estimators, settings)
     parts = {**evaluation.parts, "proposal": proposal}
     evaluation = replace(evaluation, parts=parts, rounding=rounding_of(model))
     others = [name for name in estimators if name != ONE_BEST]
@@ -319,7 +319,7 @@ def measure(
 
 
 def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: EstimatorSettings) -> Measured:
-    """What evaluations of one or several sets of texts say, all documents together; without the truth.
+    """Measure evaluations of one or several sets of texts, all documents together, without the truth.
 
     Args:
         evaluations: by name of the set, all of one model with the same runs.

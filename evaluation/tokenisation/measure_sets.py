@@ -38,7 +38,7 @@ _NAME = re.compile(r"[^\W_][\w.-]*")
 
 @dataclass(eq=False, kw_only=True)
 class Tables:
-    """Those that were asked for; None or empty where not."""
+    """Tables that were asked for; None or empty where not."""
 
     grid: Grid | None = None
     orders: OrderCurves | None = None
@@ -58,23 +58,23 @@ class Tables:
 
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON: ``table`` says of which."""
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         if self.grid is not None:
-            found += [{"table": "grid", **record} for record in self.grid.records()]
+            records += [{"table": "grid", **record} for record in self.grid.records()]
         if self.orders is not None:
-            found += [
+            records += [
                 self._point("order", record, "ppl", order=record["order"], cuts=record["cuts"], unit="per-word")
                 for record in self.orders.records()
                 if record["ppl"] is not None
             ]
-        found += [
+        records += [
             self._setting("samples", point.as_record(), "ppl", "per-word")
             for point in self.counts
             if point.ppl is not None
         ]
         for warm in self.temperatures:
             record = warm.as_record()
-            found += [
+            records += [
                 self._setting("temperature", record, name, unit)
                 for name, unit in (("ppl", "per-word"), ("difference_percent", "percent"))
                 if record[name] is not None
@@ -82,19 +82,19 @@ class Tables:
         for cost in self.costs:
             record = cost.as_record()
             more = {"reference": record["reference"], "repeats": record["repeats"], "of-documents": record["documents"]}
-            found += [
+            records += [
                 self._setting("equal-cost", record, name, unit, **more)
                 for name, unit in (("rmse", "nats/document"), ("error", "nats/document"), ("ratio", "ratio"))
                 if record[name] is not None
             ]
         if self.caching is not None:
-            found += [{"table": "caching", **record} for record in self.caching.records()]
+            records += [{"table": "caching", **record} for record in self.caching.records()]
         for name in ("canonical", "words"):
             made = getattr(self, name)
-            found += [{"table": name, **record} for record in made.records()] if made is not None else []
+            records += [{"table": name, **record} for record in made.records()] if made is not None else []
         for one in self.sets:
-            found += [{"table": "out-of-domain", **record} for record in one.records()]
-        return found
+            records += [{"table": "out-of-domain", **record} for record in one.records()]
+        return records
 
     def _setting(self, table: str, record: dict[str, Any], name: str, unit: str, **more: object) -> dict[str, Any]:
         keys = ("estimator", "samples", "b", "seed", "candidates", "particles", "bound")
@@ -129,7 +129,7 @@ def check_tables(wanted: Wanted, builder: LatticeBuilder, settings: EstimatorSet
 
 def make_tables(
     model: TokenisedModel,
-    found: Documents,
+    documents: Documents,
     builder: LatticeBuilder,
     settings: EstimatorSettings,
     wanted: Wanted,
@@ -143,7 +143,7 @@ def make_tables(
 
     Args:
         model: whose probabilities are summed.
-        found: the documents.
+        documents: the documents.
         builder: of their lattices.
         settings: of the estimators; its seed is that of the bootstraps and of other languages too.
         wanted: which tables.
@@ -167,32 +167,32 @@ def make_tables(
     seed = settings.seed
     made = Tables(parts=measured.evaluation.parts)
     if wanted.grid:
-        made.grid = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=seed)
+        made.grid = perplexity_grid(model, documents, settings, samples=(settings.samples,), seed=seed)
     if wanted.curves:
-        made.orders = order_curves(model, found, settings.samples)
+        made.orders = order_curves(model, documents, settings.samples)
         counts = [2**k for k in range(settings.samples.bit_length())]
-        made.counts = sample_curves(model, found, settings, counts=counts)
-        made.temperatures = temperature_curve(model, found, settings, inverse_temperatures=TEMPERATURES)
+        made.counts = sample_curves(model, documents, settings, counts=counts)
+        made.temperatures = temperature_curve(model, documents, settings, inverse_temperatures=TEMPERATURES)
     if wanted.caching:
-        made.caching = caching(model, found, builder, settings, bootstrap=seed)
+        made.caching = caching(model, documents, builder, settings, bootstrap=seed)
     if wanted.canonical:
-        made.canonical = local_canonicality(model, found, builder, seed=seed)
+        made.canonical = local_canonicality(model, documents, builder, seed=seed)
     if wanted.words:
         made.words = word_surprisals(
             model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
         )
     if wanted.equal_cost:
-        made.costs = compare_costs(model, found, settings, wanted.equal_cost)
+        made.costs = compare_costs(model, documents, settings, wanted.equal_cost)
     if wanted.out_of_domain and truth is not None:
-        made.sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(found))
+        made.sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(documents))
     return made
 
 
-def compare_costs(model: TokenisedModel, found: Documents, settings: EstimatorSettings, n: int) -> list[CostPoint]:
+def compare_costs(model: TokenisedModel, documents: Documents, settings: EstimatorSettings, n: int) -> list[CostPoint]:
     """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
     from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 
-    some = replace(found, documents=found.documents[:n], numbers=found.numbers[:n], unreadable=())
+    some = replace(documents, documents=documents.documents[:n], numbers=documents.numbers[:n], unreadable=())
     reference = reference_log_p(model, some, replace(settings, candidates=CANDIDATES, particles=PARTICLES))
     budgets = [budget for budget in BUDGETS if budget <= settings.samples] or [settings.samples]
     return equal_cost(model, some, cost_ladder(settings, budgets), reference, repeats=REPEATS)
@@ -217,9 +217,9 @@ def other_languages(
     marginal = measured.marginal
     sets = shifted_sets(truth, lengths, wanted.out_of_domain, n, settings.seed)
     read = (documents(model, given.texts, builder) for given in sets)
-    fit = (fitting_documents(model, found, leave_out=wanted.leave_out_long) for found in read)
+    fit = (fitting_documents(model, texts, leave_out=wanted.leave_out_long) for texts in read)
     rounding = measured.evaluation.rounding
-    evaluations = [replace(evaluate_documents(model, found, [marginal], settings), rounding=rounding) for found in fit]
+    evaluations = [replace(evaluate_documents(model, texts, [marginal], settings), rounding=rounding) for texts in fit]
     return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)
 
 
@@ -234,7 +234,7 @@ class MeasuredSets:
 
     @property
     def grids(self) -> Mapping[str, Grid]:
-        """By name, the published table of the sets and at last of all of them pooled; empty where not wanted."""
+        """Published table by name of the set, at last of all sets pooled; empty where not wanted."""
         if self.pooled_grid is None:
             return {}
         grids = {name: tables.grid for name, tables in self.tables.items() if tables.grid is not None}
@@ -242,20 +242,20 @@ class MeasuredSets:
 
     @property
     def each(self) -> Mapping[str, Measured]:
-        """By name, the sets and at last all of them pooled."""
+        """Results by name of the set, at last of all sets pooled."""
         return {**self.sets, POOLED: self.pooled}
 
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON, with its ``set``; ``table`` is ``sets``, or ``sets-grid`` and the like."""
-        found = []
+        records = []
         for name, measured in self.each.items():
             head = {"table": "sets", "set": name}
-            found += [{**head, **record} for record in replace(measured, decomposition=None).records()]
+            records += [{**head, **record} for record in replace(measured, decomposition=None).records()]
         for name, tables in self.tables.items():
-            found += [{**record, "table": f"sets-{record['table']}", "set": name} for record in tables.records()]
+            records += [{**record, "table": f"sets-{record['table']}", "set": name} for record in tables.records()]
         if self.pooled_grid is not None:
-            found += [{"table": "sets-grid", "set": POOLED, **record} for record in self.pooled_grid.records()]
-        return found
+            records += [{"table": "sets-grid", "set": POOLED, **record} for record in self.pooled_grid.records()]
+        return records
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a document and run, with its set; see `truesource.evaluation.tokenisation.measure.Measured.rows`."""
@@ -312,7 +312,7 @@ def measure_sets(
     for other in others:
         by_set[other] = make_tables(model, texts[other], builder, settings, wanted.of_texts, sets[other])
     grids = {each: made.grid for each, made in by_set.items() if made.grid is not None}
-    evaluations = {each: found.evaluation for each, found in sets.items()}
+    evaluations = {each: of_set.evaluation for each, of_set in sets.items()}
     return MeasuredSets(
         sets,
         measured_of(evaluations, measured.marginal, settings),

@@ -38,7 +38,7 @@ class Paths:
 
     @classmethod
     def of(cls, paths: Sequence[NDArray[np.integer]], log_q: FloatArray) -> Paths:
-        """From the arcs of each."""
+        """Paths from the arcs of each."""
         bounds = np.concatenate([[0], np.cumsum([len(path) for path in paths], dtype=np.int64)])
         arcs = np.concatenate([np.empty(0, dtype=np.int32), *paths]).astype(np.int32)
         return cls(arcs, bounds, log_q)
@@ -93,7 +93,7 @@ class Proposal:
 
     @cached_property
     def guard(self) -> _Guard:
-        """What it takes to avoid the path, see `guard`; empty arrays where none is avoided."""
+        """Arrays with which kernels avoid the path, see their `guard`; empty where none is avoided."""
         if self.avoid is None:
             return _Guard(_NO_PATH, _NOTHING, _NOTHING)
         lattice = self.lattice
@@ -288,7 +288,7 @@ def choose(proposal: Proposal, k: int) -> Method:
 
 
 def _check_race(proposal: Proposal, k: int) -> None:
-    """Whether a race that was asked for will end: at worst the ``k`` best paths come again and again."""
+    """Check that a race that was asked for will end: at worst the ``k`` best paths come again and again."""
     best = _but(best_of(proposal, k + int(proposal.avoid is not None)), proposal.avoid)
     others = 1.0 - math.fsum(np.exp(best.log_q[:k] - proposal.log_rest))
     if k + 1 > MOST_DRAWS * others:
@@ -303,8 +303,8 @@ def log_inclusion(log_q: FloatArray, kappa: float) -> FloatArray:
     x = log_q - kappa
     y = np.exp(np.minimum(x, 40.0))
     near = np.log(-np.expm1(-np.maximum(y, 1e-5)))
-    found: FloatArray = np.where(x < -10.0, x - y / 2.0 + y * y / 24.0, near)
-    return found
+    log_q_kappa: FloatArray = np.where(x < -10.0, x - y / 2.0 + y * y / 24.0, near)
+    return log_q_kappa
 
 
 def _race(proposal: Proposal, k: int, seed: Any) -> tuple[Paths, float]:

@@ -50,7 +50,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """What one run found over all documents that count; they are independent, so that variances add."""
+    """Sums of one run over all documents that count; they are independent, so that variances add."""
 
     estimator: str
     log_p: float  #: sum of the estimates of log P(D), nats
@@ -115,19 +115,22 @@ class Evaluation(ResultRecords):
 
     def total(self, label: str) -> Total:
         """Sums over the documents."""
-        found = self.estimates[label]
-        errors = [estimate.variance for estimate in found]
+        estimates = self.estimates[label]
+        errors = [estimate.variance for estimate in estimates]
         known = [error for error in errors if error is not None]
-        variance = math.fsum(known) if len(known) == len(found) else None
-        degrees = degrees_of(found)
-        log_p, bound = math.fsum(estimate.log_p for estimate in found), _bound({estimate.bound for estimate in found})
+        variance = math.fsum(known) if len(known) == len(estimates) else None
+        degrees = degrees_of(estimates)
+        log_p, bound = (
+            math.fsum(estimate.log_p for estimate in estimates),
+            _bound({estimate.bound for estimate in estimates}),
+        )
         low, high = None, None
         if variance is not None and bound in ("exact", "unbiased"):
             low, high = log_interval(log_p, variance, degrees)
-        sizes = [estimate.ess for estimate in found if estimate.ess is not None]
-        shares = [estimate.max_share for estimate in found if estimate.max_share is not None]
-        uppers = [estimate.log_upper for estimate in found]
-        steps = sum(estimate.steps for estimate in found)
+        sizes = [estimate.ess for estimate in estimates if estimate.ess is not None]
+        shares = [estimate.max_share for estimate in estimates if estimate.max_share is not None]
+        uppers = [estimate.log_upper for estimate in estimates]
+        steps = sum(estimate.steps for estimate in estimates)
         return Total(
             estimator=self.runs[label].estimator,
             log_p=log_p,
@@ -137,14 +140,14 @@ class Evaluation(ResultRecords):
             low=low,
             high=high,
             shortfall=None if variance is None else variance / 2.0,
-            log_lower=math.fsum(estimate.log_lower for estimate in found),
+            log_lower=math.fsum(estimate.log_lower for estimate in estimates),
             log_upper=None if None in uppers else math.fsum(upper for upper in uppers if upper is not None),
             steps=steps,
             steps_per_piece=steps / float(self.pieces.sum()),
             least_ess=min(sizes, default=None),
             largest_share=max(shares, default=None),
-            cuts=sum(estimate.cuts for estimate in found),
-            rounding=self.rounding * math.hypot(*(estimate.log_p for estimate in found)),
+            cuts=sum(estimate.cuts for estimate in estimates),
+            rounding=self.rounding * math.hypot(*(estimate.log_p for estimate in estimates)),
         )
 
     def signed(self, label: str, **more: object) -> str:
@@ -161,8 +164,8 @@ class Evaluation(ResultRecords):
         )
 
     def scores(self) -> dict[str, list[Score]]:
-        """By label: the parts of `Total` that there are, and how many documents count and are left out."""
-        found: dict[str, list[Score]] = {}
+        """Scores by label: the parts of `Total` that there are, and how many documents count and are left out."""
+        scores: dict[str, list[Score]] = {}
         for label in self.runs:
             total = self.total(label)
             sums = ("log_p", "standard_error", "shortfall", "rounding", "log_lower", "log_upper")
@@ -171,15 +174,15 @@ class Evaluation(ResultRecords):
             values |= {"least_ess": (total.least_ess, "samples"), "largest_share": (total.largest_share, "share")}
             values |= {"cuts": (total.cuts, "cuts"), "documents": (len(self.documents), "documents")}
             values |= {"left_out": (len(self.left_out), "documents")}
-            found[label] = [
+            scores[label] = [
                 Score(name, float(value), self.signed(label, bound=total.bound, unit=unit))
                 for name, (value, unit) in values.items()
                 if value is not None and math.isfinite(value)
             ]
             if total.low is not None:
                 signed = self.signed(label, bound=total.bound, unit="nats", ci="filters-t95")
-                found[label][0] = Score("log_p", total.log_p, signed, total.low, total.high)
-        return found
+                scores[label][0] = Score("log_p", total.log_p, signed, total.low, total.high)
+        return scores
 
     def records(self) -> list[dict[str, Any]]:
         """One record a document and run, for JSON: what `Estimate` holds, with the number of the document."""
@@ -201,12 +204,12 @@ class Evaluation(ResultRecords):
         ]
 
     def reasons(self, *, unreadable: bool = True) -> dict[str, int]:
-        """How many documents are left out for each reason; with ``unreadable``, also those that no pieces spell."""
+        """Numbers of documents left out by reason; with ``unreadable``, also those that no pieces spell."""
         return dict(Counter(text.reason for text in self.left_out if unreadable or not text.unreadable))
 
 
 def summed(estimator: str) -> str:
-    """What an estimator sums, for signatures: the canonical tokenisation, consistent segmentations, or all."""
+    """Name of what an estimator sums, for signatures: canonical tokenisation, consistent segmentations, or all."""
     if estimator == ONE_BEST:
         return "own-cut"
     return "all-cuts" if ESTIMATORS[estimator].target == "P" else "consistent-cuts"
@@ -264,12 +267,12 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
     with meter(f"summing over segmentations with {model.name}", total=len(documents)) as progress:
         for i, (number, document) in enumerate(zip(documents.numbers, documents.documents, strict=True)):
             with numbered(number):
-                found = _estimates(model, document, number, runs)
-            if isinstance(found, str):
-                left_out.append(LeftOut(number, found))
+                result = _estimates(model, document, number, runs)
+            if isinstance(result, str):
+                left_out.append(LeftOut(number, result))
             else:
                 kept.append(i)
-                for label, estimate in found.items():
+                for label, estimate in result.items():
                     estimates[label].append(estimate)
             progress.advance()
     left_out.sort(key=lambda text: text.number)
@@ -285,7 +288,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         documents=evaluated,
         numbers=np.array([documents.numbers[i] for i in kept], dtype=np.int64),
         runs=runs,
-        estimates={label: tuple(found) for label, found in estimates.items()},
+        estimates={label: tuple(result) for label, result in estimates.items()},
         left_out=tuple(left_out),
         parts=_signed_parts(model, documents, evaluated, len(left_out)),
         end=bool(model.around[1]),
@@ -323,14 +326,14 @@ def check_windows(model: TokenisedModel, documents: Documents) -> None:
 def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
     """The texts that no estimator can be run on."""
     long = f"the canonical tokenisation has more tokens than the {model.longest} that the model reads"
-    found = [LeftOut(number, long) for number in documents.too_long]
+    left_out = [LeftOut(number, long) for number in documents.too_long]
     for text in documents.unreadable:
-        found.append(LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True))
-    return found
+        left_out.append(LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True))
+    return left_out
 
 
 def _check(runs: Mapping[str, EstimatorRun]) -> None:
-    """Whether there are such estimators, and they have as many samples as they need."""
+    """Check that there are such estimators, and that they have as many samples as they need."""
     for run in runs.values():
         if run.estimator not in ESTIMATORS:
             raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(ESTIMATORS)}")
@@ -351,18 +354,18 @@ def numbered(number: int) -> Iterator[None]:
 def _estimates(
     model: TokenisedModel, document: Document, number: int, runs: Mapping[str, EstimatorRun]
 ) -> dict[str, Estimate] | str:
-    """What each run finds for one document, or why it is left out."""
-    found = {}
+    """Estimates of each run for one document, or why it is left out."""
+    estimates = {}
     for label, run in runs.items():
         settings = replace(run.settings, seed=seed_of(run.settings.seed, number))
         try:
-            found[label] = ESTIMATORS[run.estimator].run(model, document, settings)
+            estimates[label] = ESTIMATORS[run.estimator].run(model, document, settings)
         except TooManyContextsError as error:
             return f"{run.estimator}: {error}"
-        if not math.isfinite(found[label].log_p):
+        if not math.isfinite(estimates[label].log_p):
             fit = every_segmentation_fits(model, document)
             return f"{run.estimator}: {UNLIKELY if fit else NONE_FITS.format(longest=model.longest)}"
-    return found
+    return estimates
 
 
 def seed_of(seed: int, number: int) -> int:
@@ -371,7 +374,7 @@ def seed_of(seed: int, number: int) -> int:
 
 
 def digest_scores(documents: Sequence[Document]) -> str:
-    """Of the scores on the arcs, which say what Q is."""
+    """Digest of the scores on the arcs, which say what Q is."""
     sha = hashlib.sha256()
     for document in documents:
         sha.update(np.ascontiguousarray(document.lattice.score).tobytes())
@@ -392,26 +395,28 @@ def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:
     if any(other.model != first.model or list(other.runs) != list(first.runs) for other in others):
         raise ValueError("sets are pooled of one model and with the same runs")
     numbers, left_out, begin = [], [], 0
-    for found in evaluations.values():
-        numbers.append(found.numbers + begin)
-        left_out += [replace(text, number=text.number + begin) for text in found.left_out]
-        begin += 1 + max([*found.numbers.tolist(), *(text.number for text in found.left_out)])
-    documents = tuple(document for found in evaluations.values() for document in found.documents)
+    for evaluation in evaluations.values():
+        numbers.append(evaluation.numbers + begin)
+        left_out += [replace(text, number=text.number + begin) for text in evaluation.left_out]
+        begin += 1 + max([*evaluation.numbers.tolist(), *(text.number for text in evaluation.left_out)])
+    documents = tuple(document for evaluation in evaluations.values() for document in evaluation.documents)
     parts: dict[str, object] = {}
-    for found in evaluations.values():
-        parts |= found.parts  # a window is told where it leaves out segmentations of some text
+    for evaluation in evaluations.values():
+        parts |= evaluation.parts  # a window is told where it leaves out segmentations of some text
     parts |= {
         "documents": len(documents),
         "left-out": len(left_out),
         "altered": sum(document.text.altered for document in documents),
         "q-scores": digest_scores(documents),
-        "data": "+".join(f"{name}:{found.parts['data']}" for name, found in evaluations.items()),
+        "data": "+".join(f"{name}:{evaluation.parts['data']}" for name, evaluation in evaluations.items()),
     }
     return replace(
         first,
         documents=documents,
         numbers=np.concatenate(numbers),
-        estimates={label: sum((found.estimates[label] for found in evaluations.values()), ()) for label in first.runs},
+        estimates={
+            label: sum((evaluation.estimates[label] for evaluation in evaluations.values()), ()) for label in first.runs
+        },
         left_out=tuple(left_out),
         parts=parts,
     )

@@ -52,5 +52,5 @@ class Wanted:
 
     @property
     def of_texts(self) -> Wanted:
-        """Those that can be had of any texts: they need no truth, and are in no file of their own."""
+        """Tables that can be had of any texts: they need no truth, and are in no file of their own."""
         return replace(self, equal_cost=0, out_of_domain=(), words=False)

@@ -42,7 +42,7 @@ PREFIXES: Mapping[Consistency, str] = {
 
 
 def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, dict[str, Score]]:
-    """How well each run predicts the documents (Cao & Rimell 2021, section 4.1).
+    """Perplexities of the documents under each run (Cao & Rimell 2021, section 4.1).
 
     By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and
     ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1. Of
@@ -55,7 +55,7 @@ def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, 
     """
     one_best = evaluation.one_best
     words, characters, n_bytes = evaluation.words, evaluation.characters, evaluation.n_bytes
-    found: dict[str, dict[str, Score]] = {}
+    by_label: dict[str, dict[str, Score]] = {}
     for label in evaluation.runs:
         log_p = evaluation.log_p(label)
         total = np.stack([-log_p, -log_p / LN2, -log_p / LN2, one_best - log_p], axis=1)
@@ -77,12 +77,12 @@ def perplexities(evaluation: Evaluation, seed: int = DEFAULT_SEED) -> dict[str, 
             scores[name] = Score(name, float(value[i]), signed["bits"], *ends(*intervals[:, i]))
         if label != ONE_BEST and value[3] <= MOST:
             scores["improvement"] = Score("improvement", -math.expm1(value[3]), signed["share"], *ends(*improvement))
-        found[label] = scores
-    return found
+        by_label[label] = scores
+    return by_label
 
 
 def perplexity(nats: float) -> float | None:
-    """Of a word, from its nats; None where it is beyond the largest float."""
+    """Perplexity of a word, from its nats; None where it is beyond the largest float."""
     return math.exp(nats) if nats <= MOST else None
 
 
@@ -241,23 +241,23 @@ def _points(
     model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
 ) -> tuple[list[EstimatorPoint], float]:
     """T*, then the runs in their order; and the words of the documents that count."""
-    found = evaluate_runs(model, documents, runs)
-    words = float(found.words.sum())
+    evaluation = evaluate_runs(model, documents, runs)
+    words = float(evaluation.words.sum())
     points = []
     for label in (ONE_BEST, *runs):
-        total = found.total(label)
+        total = evaluation.total(label)
         points.append(
             EstimatorPoint(
                 model=model.name,
                 estimator=total.estimator,
-                settings=found.runs[label].settings,
+                settings=evaluation.runs[label].settings,
                 log_p=total.log_p,
                 ppl=perplexity(-total.log_p / words),
                 standard_error=total.standard_error,
                 log_lower=total.log_lower,
                 bound=total.bound,
                 steps_per_piece=total.steps_per_piece,
-                documents=len(found.documents),
+                documents=len(evaluation.documents),
             )
         )
     return points, words
@@ -295,11 +295,11 @@ class Grid:
     def records(self) -> list[dict[str, Any]]:
         """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
         head: dict[str, Any] = {"model": self.model, "method": ONE_BEST, "cuts": None, "samples": None}
-        found = [] if self.one_best is None else [{**head, **self.one_best.as_record()}]
+        records = [] if self.one_best is None else [{**head, **self.one_best.as_record()}]
         for cell in self.cells:
             head = {"model": self.model, "method": cell.method, "cuts": cell.cuts, "samples": cell.samples}
-            found += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement) if score is not None]
-        return found
+            records += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement) if score is not None]
+        return records
 
 
 def perplexity_grid(
@@ -404,15 +404,15 @@ def marginal_gaps(
         b: inverse temperature of the Q whose entropy is taken.
         seed: of the bootstrap.
     """
-    sets = tuple(name for name, found in evaluations.items() for _ in found.documents)
-    found = pool(evaluations)
-    gap = found.log_p(run) - found.one_best
-    pieces = found.pieces
-    entropies = np.array([entropy(document.lattice, b) for document in found.documents])
+    sets = tuple(name for name, pooled in evaluations.items() for _ in pooled.documents)
+    pooled = pool(evaluations)
+    gap = pooled.log_p(run) - pooled.one_best
+    pieces = pooled.pieces
+    entropies = np.array([entropy(document.lattice, b) for document in pooled.documents])
 
     def signed(unit: str, method: Literal["t", "jackknife"] = "t") -> str:
         parts = {"ci": ci_part(len(gap), seed, "document", method=method), "entropy-b": f"{b:g}"}
-        return found.signed(run, **parts, unit=unit)
+        return pooled.signed(run, **parts, unit=unit)
 
     total = np.stack([gap, gap, entropies], axis=1)
     count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
@@ -424,8 +424,10 @@ def marginal_gaps(
         for i, (name, unit) in enumerate(units.items())
     }
     if len(gap) >= 3:
-        known = np.where(np.abs(gap) > found.rounding * np.abs(found.one_best), gap, 0.0)
+        known = np.where(np.abs(gap) > pooled.rounding * np.abs(pooled.one_best), gap, 0.0)
         x, y = entropies / pieces, known / pieces
         interval = ends(*spearman_ends(x, y, np.arange(len(x))))
         scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman", "jackknife"), *interval)
-    return MarginalGaps(model=found.model, run=run, sets=sets, gap=gap, entropy=entropies, pieces=pieces, scores=scores)
+    return MarginalGaps(
+        model=pooled.model, run=run, sets=sets, gap=gap, entropy=entropies, pieces=pieces, scores=scores
+    )

@@ -48,7 +48,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 @dataclass(frozen=True)
 class WordProbabilities:
-    """Of the words of one text, each given those before it."""
+    """Log probabilities of the words of one text, each given those before it."""
 
     words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
     log_p: FloatArray  #: (W,) nats; minus these are surprisals
@@ -127,10 +127,10 @@ class _Boundary:
         if self._opening is None or not len(contexts):
             return np.zeros(len(contexts))
         places, of = np.unique(contexts, return_inverse=True)
-        found = self._scorer.log_any(places, self._opening)
+        log_p = self._scorer.log_any(places, self._opening)
         if self._has_end:
-            found = np.logaddexp(found, self._scorer.log_end(places))
-        return found[of.reshape(-1)]
+            log_p = np.logaddexp(log_p, self._scorer.log_end(places))
+        return log_p[of.reshape(-1)]
 
 
 def _word_ends(document: Document, inventory: PieceInventory) -> list[int]:
@@ -192,15 +192,15 @@ class _Reader:
         contexts, _ = _read_canonical(self._walk.scorer, self._document, self._inventory.ids, self._ends)
         boundaries = self._boundary(contexts)
         self._filter.kept = contexts
-        found = []
+        log_p = []
         blocks = self._walk.blocks.ends
         for t, (start, end) in enumerate(itertools.pairwise([0, *self._ends])):
             now = Particles.at(contexts[t], start, self._filter.filters)
             for stop in (block for block in blocks if start < block <= end):
                 now = self._filter.through(now, stop, reduce=stop < end)
-            found.append(self._log_sum(now, end) - (boundaries[t] if t else 0.0))
+            log_p.append(self._log_sum(now, end) - (boundaries[t] if t else 0.0))
         last = self._walk.score_ends(contexts[-1:])[0] - boundaries[-1]
-        return self._result(np.array(found), float(last))
+        return self._result(np.array(log_p), float(last))
 
     def _log_sum(self, particles: Particles, end: int) -> float:
         """Log of the mean over filters of the sum of the weights, each with what follows a whole word."""
@@ -208,7 +208,12 @@ class _Reader:
             raise _no_words()
         total = log_sum(particles.log_w + self._boundary(particles.context)) - math.log(self._filter.filters)
         if total == -math.inf:
-            raise _impossible() if self._fits else _all_too_long()
+            if self._fits:
+                raise _impossible()
+            raise InputError(
+                "all prefixes of segmentations that were followed are longer than the model reads, or have probability"
+                " zero; divide the text, or follow more of them with --particles"
+            )
         return total
 
     def _result(self, log_p: FloatArray, log_end: float) -> WordProbabilities:
@@ -220,13 +225,6 @@ class _Reader:
 
 def _impossible() -> InputError:
     return InputError("the model gives the text probability zero, so that its words have none")
-
-
-def _all_too_long() -> InputError:
-    return InputError(
-        "all prefixes of segmentations that were followed are longer than the model reads, or have probability zero;"
-        " divide the text, or follow more of them with --particles"
-    )
 
 
 def _no_words() -> InputError:
@@ -314,12 +312,12 @@ def word_surprisals(
     for row, (number, document) in enumerate(track(pairs, "surprisals of words, by text", len(evaluation.documents))):
         with numbered(number):
             own = canonical_log_probs(model, document)
-            found = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))
-        whole += found.exact
-        numbers += [number] * len(found.words)
-        words += found.words
+            probabilities = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))
+        whole += probabilities.exact
+        numbers += [number] * len(probabilities.words)
+        words += probabilities.words
         canonical.append(-own.log_p)
-        marginal.append(-found.log_p)
+        marginal.append(-probabilities.log_p)
         known = exact.get(row)
         true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
     parts = _signed_parts(evaluation, settings, whole, seed)
@@ -375,10 +373,10 @@ def _exact(
     sentences = [documents[row].text.original.split() for row in rows]
     scores = Oracle(truth, lengths=lengths, excluded=excluded).score(sentences, ScoringFrame(eos=False))
     bounds = np.searchsorted(scores.sentence, np.arange(len(rows) + 1))
-    found = {row: -scores.log_prob[bounds[i] : bounds[i + 1]] for i, row in enumerate(rows)}
+    surprisals = {row: -scores.log_prob[bounds[i] : bounds[i + 1]] for i, row in enumerate(rows)}
     for i in scores.impossible.tolist():
-        del found[rows[i]]
-    return found
+        del surprisals[rows[i]]
+    return surprisals
 
 
 def _means(columns: Mapping[str, Sequence[FloatArray]], signed: str, seed: int) -> dict[str, Score]:

@@ -153,7 +153,7 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class _Drawing:
-    """The arguments that every shard is drawn with; a `truesource.generator.resumable.Writer`."""
+    """The arguments that every shard is drawn with; a `truesource.generator.corpus_builder.Writer`."""
 
     model: ModelReference
     digest: str  #: of the model

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.evaluation.measures.brackets import BracketCounts, Matches, brackets, compare_brackets, pooled
+from truesource.evaluation.parsing import BracketCounts, Matches, brackets, compare_brackets, pooled
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.divergence.next_words import next_words, read_next_words, write_next_words
+from truesource.evaluation.divergence.blocks import next_words, read_next_words, write_next_words
 from truesource.generator.language_model import END
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -20,8 +20,7 @@ from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ModelSample, same_size
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.token_kinds import symbols
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, symbols
 from truesource.evaluators.pplu.section import reduction_figure
 from truesource.evaluators.tendencies.figures import tendencies_figure
 from truesource.evaluators.tendencies.section import MEASURES, _most, _reading, starred

@@ -121,20 +121,20 @@ def word_ends(spelling: str, marker: str, *, marker_ends: bool) -> list[int]:
 
 
 def block_ends(lattice: Lattice, marker: str, *, marker_ends: bool) -> list[int]:
-    """Where the blocks of a text end."""
+    """Positions where the blocks of a text end."""
     over = np.zeros(lattice.n + 1, dtype=np.int64)  # arcs that begin before a position and end after it
     np.add.at(over, lattice.source + 1, 1)
     np.add.at(over, arc_ends(lattice), -1)
     over = np.cumsum(over)
     words = [0, *word_ends(lattice.spelling, marker, marker_ends=marker_ends)]
-    found = []
+    ends = []
     for low, high in itertools.pairwise(words):
         parts = -(-(high - low) // LONGEST_BLOCK)
         for part in range(1, parts):
             centre = low + part * (high - low) // parts
-            found.append(min(range(centre - 3, centre + 4), key=lambda i: (over[i], abs(i - centre))))
-        found.append(high)
-    return found
+            ends.append(min(range(centre - 3, centre + 4), key=lambda i: (over[i], abs(i - centre))))
+        ends.append(high)
+    return ends
 
 
 def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntArray) -> tuple[Lattice, IntArray]:
@@ -165,7 +165,7 @@ def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntAr
 
 
 class _Fork(NamedTuple):
-    """What can be drawn at one position, given what was drawn right of it."""
+    """Arcs that can be drawn at one position, given those drawn right of it."""
 
     arcs: IntArray  #: (D,)
     cumulative: FloatArray  #: (D,) the last is 1
@@ -233,12 +233,9 @@ class Tail:
             arc = int(fork.arcs[choice])
             log_q += float(fork.log_q[choice])
             arcs.append(arc)
-            agreeing = self._still(agreeing, depth, arc)
+            agreeing = tuple(i for i in agreeing if depth < len(self._listed[i]) and self._listed[i][-1 - depth] == arc)
             at, depth = int(self._lattice.source[arc]), depth + 1
         return SampledSegmentation(self._ids[arcs[::-1]], int(self._stop[arcs[0]]), log_q)
-
-    def _still(self, agreeing: tuple[int, ...], depth: int, arc: int) -> tuple[int, ...]:
-        return tuple(i for i in agreeing if depth < len(self._listed[i]) and self._listed[i][-1 - depth] == arc)
 
     def _fork(self, at: int, depth: int, agreeing: tuple[int, ...]) -> _Fork:
         key = (at, depth, agreeing)
@@ -261,7 +258,7 @@ class Tail:
 
 
 def _path_counts(lattice: Lattice) -> list[int]:
-    """How many paths lead to each position, of any size."""
+    """Numbers of paths to each position, of any size."""
     counts = [1]
     sources = lattice.source.tolist()
     for at in range(1, lattice.n + 1):

@@ -8,7 +8,7 @@ improbable beginnings out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,7 +52,7 @@ class States:
         return cls(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))._merged()
 
     def where(self, which: BoolArray) -> States:
-        """Some of them."""
+        """Some of the states."""
         return States(*(getattr(self, field)[which] for field in _FIELDS))
 
     def _merged(self) -> States:
@@ -72,7 +72,7 @@ class States:
 
 
 class Budget:
-    """How much probability of beginnings may be left, and what was lost."""
+    """Probability of beginnings that may be left, and what was lost."""
 
     def __init__(self, spare: float) -> None:
         self._spare = spare  # log of all of it, nats; -inf: none
@@ -107,7 +107,7 @@ class TooManyContextsError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactSum:
-    """What one pass over all segmentations of a text finds."""
+    """Results of one pass over all segmentations of a text."""
 
     log_p: float = -math.inf  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
     best: IntArray | None = None  #: arcs of the most likely segmentation; None where all have probability zero
@@ -150,7 +150,7 @@ def of_sum(name: str, total: ExactSum) -> Estimate:
 
 
 def exact_is_possible(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> bool:
-    """Whether the model can read T*, and `exact` visits at most ``settings.most_prefixes`` contexts.
+    """Tell whether the model can read T* and `exact` visits at most ``settings.most_prefixes`` contexts.
 
     Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
     """
@@ -243,40 +243,29 @@ def sum_over_contexts(
                 here = states.context[(low + CHUNK) // len(arcs) :]
                 scorer.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
                 made = 0
-    return _sum_at_end(scorer, states, back, lattice, budget, visited)
-
-
-def _sum_at_end(
-    scorer: IncrementalScorer,
-    states: States,
-    back: list[tuple[IntArray, IntArray]],
-    lattice: Lattice,
-    budget: Budget,
-    visited: int,
-) -> ExactSum:
-    """What the states of the last position sum to, with the probability that the text ends."""
     at_end = np.empty(len(states))
     for low in range(0, len(states), CHUNK):
         scorer.keep(np.unique(states.context[low:]))
         at_end[low : low + CHUNK] = scorer.log_end(states.context[low : low + CHUNK])
+    counts = ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps)
+    return _sum_at_end(counts, at_end, states, lambda state: _way_back(back, lattice, state))
+
+
+def _sum_at_end(counts: ExactSum, at_end: FloatArray, states: States, way_back: Callable[[int], IntArray]) -> ExactSum:
+    """Add the sums over the states of the last position, each with the log probability that the text ends (R,)."""
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
-        return ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps)
-    at_end = at_end[possible]
-    weights = states.log_p[possible] + at_end
+        return counts
+    weights, mean, best = ((values + at_end)[possible] for values in (states.log_p, states.mean, states.log_best))
     log_p = log_sum(weights)
-    log_best = states.log_best[possible] + at_end
-    winner = int(log_best.argmax())
-    mean = float(np.exp(weights - log_p) @ (states.mean[possible] + at_end))
-    return ExactSum(
+    winner = int(best.argmax())
+    return replace(
+        counts,
         log_p=log_p,
-        best=_way_back(back, lattice, int(possible[winner])),
-        log_best=float(log_best[winner]),
-        entropy=max(log_p - mean, 0.0),
-        log_dropped=budget.log_dropped,
-        contexts=visited,
-        steps=scorer.steps,
+        best=way_back(int(possible[winner])),
+        log_best=float(best[winner]),
+        entropy=max(log_p - float(np.exp(weights - log_p) @ mean), 0.0),
     )
 
 
@@ -285,39 +274,26 @@ def _in_one_pass(
 ) -> ExactSum:
     """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
     assert isinstance(scorer, LatticeScorer)
-    found = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
-    visited = len(found.context)
+    sums = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
+    visited = len(sums.context)
     if visited > settings.most_prefixes:
         raise _too_many(settings)
-    last = slice(int(found.first[lattice.n]), int(found.first[lattice.n + 1]))
-    at_end = scorer.log_end(found.context[last])
-    check_numbers(at_end)
-    possible = np.flatnonzero(at_end > -math.inf)
-    if not len(possible):
-        return ExactSum(contexts=visited, steps=scorer.steps)
-    weights = (found.log_p[last] + at_end)[possible]
-    log_p = log_sum(weights)
-    mean = float(np.exp(weights - log_p) @ (found.mean[last] + at_end)[possible])
-    log_best = (found.log_best[last] + at_end)[possible]
-    winner = int(log_best.argmax())
-    arcs = []
-    state = last.start + int(possible[winner])
-    while found.arc[state] >= 0:
-        arcs.append(int(found.arc[state]))
-        state = int(found.before[state])
-    best = np.array(arcs[::-1], dtype=np.int64)
-    return ExactSum(
-        log_p=log_p,
-        best=best,
-        log_best=float(log_best[winner]),
-        entropy=max(log_p - mean, 0.0),
-        contexts=visited,
-        steps=scorer.steps,
-    )
+    last = slice(int(sums.first[lattice.n]), int(sums.first[lattice.n + 1]))
+
+    def way_back(state: int) -> IntArray:
+        arcs, state = [], state + last.start
+        while sums.arc[state] >= 0:
+            arcs.append(int(sums.arc[state]))
+            state = int(sums.before[state])
+        return np.array(arcs[::-1], dtype=np.int64)
+
+    states = States(*(getattr(sums, field)[last] for field in _FIELDS))
+    at_end = scorer.log_end(states.context)
+    return _sum_at_end(ExactSum(contexts=visited, steps=scorer.steps), at_end, states, way_back)
 
 
 def remembers_all(model: TokenisedModel) -> bool:
-    """Whether the contexts of a model never become equal: one piece read over and over leads to ever new ones."""
+    """Tell whether contexts of a model never become equal: one piece read over and over leads to ever new ones."""
     scorer = model.incremental_scorer()
     token = model.pieces.inventory.ids[:1]
     before, context = -1, scorer.begin()
@@ -403,8 +379,8 @@ def bracket_sum(model: TokenisedModel, document: Document, settings: EstimatorSe
     """
     likely = score_segmentations(model, document, [document.best])
     if likely.log_lower == -math.inf or settings.tolerance == 0.0:
-        found = exact_sum(model, document, settings)
+        total = exact_sum(model, document, settings)
     else:
         spare = likely.log_lower + math.log(settings.tolerance)
-        found = sum_over_contexts(model, document, settings, spare)
-    return replace(found, steps=found.steps + likely.steps)
+        total = sum_over_contexts(model, document, settings, spare)
+    return replace(total, steps=total.steps + likely.steps)

@@ -43,18 +43,18 @@ from truesource.grammar.support.errors import InputError
 
 
 class SegmentationSource(Protocol):
-    """Where segmentations come from: all paths of a lattice, or those with one segmentation for each word."""
+    """Source of segmentations: all paths of a lattice, or those with one segmentation for each word."""
 
     @property
     def whole(self) -> Bound:
-        """What a sum over all of its segmentations is for P(D)."""
+        """Bound on P(D) that a sum over all of its segmentations is."""
 
     @property
     def drawn(self) -> Bound:
-        """What an unbiased estimate of that sum is for P(D)."""
+        """Bound on P(D) that an unbiased estimate of that sum is."""
 
     def count(self) -> int:
-        """How many segmentations there are."""
+        """Number of segmentations."""
 
     def best(self, k: int) -> Paths:
         """The k best, or all."""
@@ -80,15 +80,15 @@ class LatticeSegmentations:
         return count_paths(self._lattice)
 
     def best(self, k: int) -> Paths:
-        """By descending score."""
+        """Best paths by descending score."""
         return n_best(self._lattice, k)
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """By forward filtering and backward sampling."""
+        """Draw by forward filtering and backward sampling."""
         return sample(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """By perturbed log probabilities."""
+        """Draw by perturbed log probabilities."""
         return sample_distinct(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
 
@@ -139,11 +139,11 @@ class ConsistentPaths:
         self._tokens = tokens
 
     def count(self) -> int:
-        """How many consistent paths there are."""
+        """Number of consistent paths."""
         return count_paths(self.lattice)
 
     def sample(self, k: int, *, b: float = 1.0, seed: int, avoid: NDArray[Any] | None = None) -> Paths:
-        """As `truesource.evaluation.tokenisation.paths.sample`; paths of the whole text, with log Q_cons."""
+        """Draw paths of the whole text, with log Q_cons, as `truesource.evaluation.tokenisation.paths.sample`."""
         return self.expanded(sample(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid)))
 
     def sample_distinct(
@@ -155,12 +155,12 @@ class ConsistentPaths:
         avoid: NDArray[Any] | None = None,
         method: Method | None = None,
     ) -> DistinctPaths:
-        """As `evaluation.tokenisation.paths.sample_distinct`; of the whole text, with log Q_cons."""
-        found = sample_distinct(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid), method=method)
-        return DistinctPaths(self.expanded(found.paths), found.log_inclusion, found.kappa, found.method)
+        """Draw paths of the whole text, with log Q_cons, as `evaluation.tokenisation.paths.sample_distinct`."""
+        drawn = sample_distinct(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid), method=method)
+        return DistinctPaths(self.expanded(drawn.paths), drawn.log_inclusion, drawn.kappa, drawn.method)
 
     def n_best(self, k: int) -> Paths:
-        """As `truesource.evaluation.tokenisation.paths.n_best`; paths of the whole text, by descending log Q_cons."""
+        """Best paths of the whole text, by descending log Q_cons, as `evaluation.tokenisation.paths.n_best`."""
         return self.expanded(n_best(self.lattice, k))
 
     def expanded(self, paths: Paths) -> Paths:
@@ -189,11 +189,11 @@ class ConsistentPaths:
         token = np.searchsorted(self._arc, arcs, side="right") - 1
         firsts = self._tokens[self._word[token]] == token
         moved = (self._first_arc[self._word] - self._arc)[token]
-        found: IntArray = (arcs + moved)[firsts]
-        whole = self.expanded(Paths.of([found], np.zeros(1))).arcs
+        reduced: IntArray = (arcs + moved)[firsts]
+        whole = self.expanded(Paths.of([reduced], np.zeros(1))).arcs
         if not np.array_equal(whole, arcs):
             raise InputError("the path to avoid segments a word in two ways")
-        return found
+        return reduced
 
     def _reduced(self, avoid: NDArray[Any] | None) -> IntArray | None:
         return None if avoid is None else self.reduced(avoid)
@@ -203,8 +203,8 @@ def _ranges(low: IntArray, high: IntArray) -> IntArray:
     """The numbers from each of ``low`` to below its ``high``, one range after the other."""
     sizes = high - low
     ends = np.cumsum(sizes)
-    found: IntArray = np.repeat(low - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
-    return found
+    numbers: IntArray = np.repeat(low - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
+    return numbers
 
 
 class ConsistentSegmentations:
@@ -223,7 +223,7 @@ class ConsistentSegmentations:
 
     @cached_property
     def _all(self) -> bool:
-        """Whether every segmentation is consistent and fits the model's window."""
+        """True where every segmentation is consistent and fits the model's window."""
         return self._fit and self._paths.count() == count_paths(self._document.lattice)
 
     @property
@@ -241,15 +241,15 @@ class ConsistentSegmentations:
         return self._paths.count()
 
     def best(self, k: int) -> Paths:
-        """By descending score over the different words."""
+        """Best paths by descending score over the different words."""
         return self._paths.n_best(k)
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """By forward filtering and backward sampling over the different words."""
+        """Draw by forward filtering and backward sampling over the different words."""
         return self._paths.sample(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """By perturbed log probabilities over the different words."""
+        """Draw by perturbed log probabilities over the different words."""
         return self._paths.sample_distinct(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
 
@@ -265,8 +265,8 @@ def nbest(
     best segmentations where it is not one of them (scores that are not the tokeniser's own).
     """
     paths = canonical_first(document.best, source.best(settings.samples).each(), settings.samples)
-    found = score_segmentations(model, document, paths)
-    return _of_segmentations(name, found, source.whole if source.count() <= settings.samples else "lower")
+    scored = score_segmentations(model, document, paths)
+    return _of_segmentations(name, scored, source.whole if source.count() <= settings.samples else "lower")
 
 
 def wr(
@@ -274,8 +274,8 @@ def wr(
 ) -> Estimate:
     """Log of the mean of P/Q over ``settings.samples`` independent draws; unbiased in probability."""
     paths = source.draw(settings.samples)
-    found = score_segmentations(model, document, paths.each())
-    return _of_weights(name, found, mean_of_weights(found.log_p - paths.log_q), source.drawn)
+    scored = score_segmentations(model, document, paths.each())
+    return _of_weights(name, scored, mean_of_weights(scored.log_p - paths.log_q), source.drawn)
 
 
 def wr1(
@@ -285,9 +285,9 @@ def wr1(
     if source.count() == 1:
         return _of_segmentations(name, score_segmentations(model, document, [document.best]), source.whole)
     paths = source.draw(settings.samples - 1, document.best)
-    found = score_segmentations(model, document, [document.best, *paths.each()])
-    weighted = mean_of_weights(found.log_p[1:] - paths.log_q, float(found.log_p[0]))
-    return _of_weights(name, found, weighted, source.drawn)
+    scored = score_segmentations(model, document, [document.best, *paths.each()])
+    weighted = mean_of_weights(scored.log_p[1:] - paths.log_q, float(scored.log_p[0]))
+    return _of_weights(name, scored, weighted, source.drawn)
 
 
 def wor(
@@ -297,8 +297,8 @@ def wor(
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
     drawn = source.draw_distinct(settings.samples)
-    found = score_segmentations(model, document, drawn.paths.each())
-    return _of_weights(name, found, sum_of_inclusions(found.log_p, drawn.log_inclusion), source.drawn)
+    scored = score_segmentations(model, document, drawn.paths.each())
+    return _of_weights(name, scored, sum_of_inclusions(scored.log_p, drawn.log_inclusion), source.drawn)
 
 
 def wor1(
@@ -311,9 +311,9 @@ def wor1(
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
     drawn = source.draw_distinct(settings.samples - 1, document.best)
-    found = score_segmentations(model, document, [document.best, *drawn.paths.each()])
-    weighted = sum_of_inclusions(found.log_p[1:], drawn.log_inclusion, float(found.log_p[0]))
-    return _of_weights(name, found, weighted, source.drawn)
+    scored = score_segmentations(model, document, [document.best, *drawn.paths.each()])
+    weighted = sum_of_inclusions(scored.log_p[1:], drawn.log_inclusion, float(scored.log_p[0]))
+    return _of_weights(name, scored, weighted, source.drawn)
 
 
 # -- over all segmentations -----------------------------------------------------------------------------------
@@ -321,15 +321,15 @@ def wor1(
 
 def one_best(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log P(T*), the canonical tokenisation alone: a lower bound of log P(D)."""
-    found = score_segmentations(model, document, [document.best])
-    return _of_segmentations("one-best", found, "exact" if count_paths(document.lattice) == 1 else "lower")
+    scored = score_segmentations(model, document, [document.best])
+    return _of_segmentations("one-best", scored, "exact" if count_paths(document.lattice) == 1 else "lower")
 
 
 def distinct(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log of the sum of P over the distinct segmentations among ``settings.samples`` draws: a lower bound."""
     source = LatticeSegmentations(model, document, settings)
-    found = score_segmentations(model, document, source.draw(settings.samples).each())
-    return _of_segmentations("distinct", found, "exact" if found.distinct == source.count() else "lower")
+    scored = score_segmentations(model, document, source.draw(settings.samples).each())
+    return _of_segmentations("distinct", scored, "exact" if scored.distinct == source.count() else "lower")
 
 
 # -- estimates from scored segmentations ----------------------------------------------------------------------
@@ -351,8 +351,8 @@ def _of_segmentations(name: str, scored: ScoredSegmentations, bound: Bound) -> E
 
 
 def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, document: Document) -> Estimate:
-    found = score_segmentations(model, document, source.best(source.count()).each())
-    return _of_segmentations(name, found, source.whole)
+    scored = score_segmentations(model, document, source.best(source.count()).each())
+    return _of_segmentations(name, scored, source.whole)
 
 
 def _of_weights(name: str, scored: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:

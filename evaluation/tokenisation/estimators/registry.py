@@ -56,7 +56,8 @@ def _over(
     source: type[LatticeSegmentations] | type[ConsistentSegmentations], name: str, estimator: PathEstimator
 ) -> EstimatorFunction:
     def run(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-        _check_samples(name, settings)
+        if settings.samples < ESTIMATORS[name].fewest:
+            raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
         return estimator(name, source(model, document, settings), model, document, settings)
 
     return run
@@ -67,11 +68,6 @@ def _auto(model: TokenisedModel, document: Document, settings: EstimatorSettings
         return exact(model, document, settings)
     except TooManyContextsError:
         return ESTIMATORS["dpf"].run(model, document, settings)
-
-
-def _check_samples(name: str, settings: EstimatorSettings) -> None:
-    if settings.samples < ESTIMATORS[name].fewest:
-        raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
 
 
 ESTIMATORS: dict[str, Estimator] = {

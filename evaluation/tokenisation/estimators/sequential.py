@@ -54,12 +54,12 @@ class Particles:
     def merged(self) -> Particles:
         """Equal contexts at equal positions of one filter made one."""
         keys = np.stack([self.filter, self.position, self.context], axis=1)
-        found, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        if len(found) == len(keys):
+        different, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        if len(different) == len(keys):
             return self
         sums = []
         for logs in (self.log_w, self.log_p):
-            total = np.full(len(found), -math.inf)
+            total = np.full(len(different), -math.inf)
             np.logaddexp.at(total, of.reshape(-1), logs)
             sums.append(total)
         return Particles(self.context[first], self.position[first], sums[0], sums[1], self.filter[first])
@@ -274,7 +274,7 @@ def block_importance(model: TokenisedModel, document: Document, settings: Estima
     ends = walk.score_ends(context)
     log_w, log_p = log_w[: len(ends)] + ends, log_p[: len(ends)] + ends
     _, first = np.unique(cut[: len(ends)], return_index=True)
-    found = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
+    total = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
     bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
     return Estimate(
         estimator="block",
@@ -282,7 +282,7 @@ def block_importance(model: TokenisedModel, document: Document, settings: Estima
         log_lower=log_sum(log_p[first]),
         steps=walk.scorer.steps,
         cuts=walk.scored,
-        **vars(found),
+        **vars(total),
     )
 
 
@@ -340,12 +340,12 @@ def guided(model: TokenisedModel, document: Document, settings: EstimatorSetting
     ends = scorer.log_end(context)
     check_numbers(ends)
     _, different = np.unique(cut, return_index=True)
-    found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
+    total = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
     return Estimate(
         estimator="guided",
         bound=narrowed("unbiased", model, document),
         log_lower=log_sum((log_p + ends)[different]),
         steps=scorer.steps,
         cuts=scored,
-        **vars(found),
+        **vars(total),
     )

@@ -36,12 +36,12 @@ def log_sum(logs: FloatArray) -> float:
 def log1mexp(x: FloatArray) -> FloatArray:
     """Log of 1 - exp(x) for x <= 0, -inf at 0 (Maechler 2012)."""
     x = np.asarray(x, dtype=np.float64)
-    found = np.full_like(x, -math.inf)
+    result = np.full_like(x, -math.inf)
     near = (x < 0.0) & (x > -math.log(2.0))
     far = x <= -math.log(2.0)
-    found[near] = np.log(-np.expm1(x[near]))
-    found[far] = np.log1p(-np.exp(x[far]))
-    return found
+    result[near] = np.log(-np.expm1(x[near]))
+    result[far] = np.log1p(-np.exp(x[far]))
+    return result
 
 
 def mean_of_weights(log_w: FloatArray, certain: float = -math.inf) -> WeightedSum:
@@ -134,7 +134,7 @@ def score_segmentations(
 
 
 def check_numbers(log_p: FloatArray) -> None:
-    """Whether log probabilities are numbers; -inf is one.
+    """Check that log probabilities are numbers; -inf is one.
 
     Raises:
         InputError: one is not.

@@ -22,7 +22,7 @@ from toy_models import END, Table
 
 import truesource.evaluation.dynamics.table as dynamics_findings
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.tag_classes import PENN, TagClasses, read_classes, tags_of
+from truesource.evaluation.divergence.blocks import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.groupings import (

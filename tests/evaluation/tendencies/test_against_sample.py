@@ -12,7 +12,7 @@ from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.tendencies.against_sample import against_sample, gap_at_equal_lengths, type_tests
 from truesource.evaluation.tendencies.laws import exponent_of, fit_heaps, type_counts
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.token_kinds import differing_habits, stopwords_among
+from truesource.evaluation.tendencies.truth import differing_habits, stopwords_among
 from truesource.grammar.support.errors import InputError
 
 FAST = TendencySettings({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)

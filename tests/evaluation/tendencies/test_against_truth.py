@@ -13,8 +13,7 @@ from truesource.evaluation.measures.integer_corpus import expected_types
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.laws import exponent_of
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.token_kinds import stopwords_among, symbols
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, stopwords_among, symbols
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

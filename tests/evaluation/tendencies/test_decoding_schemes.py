@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.evaluation.tendencies.token_kinds import symbols
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, symbols
 from truesource.grammar.pcfg import PCFG
 
 TOY = PCFG.from_text("S -> N V [0.7]\nS -> S S [0.3]\nN -> 'dog' [0.6]\nN -> 'emu' [0.4]\nV -> 'runs' [1.0]\n")

@@ -12,8 +12,7 @@ from toy_english import TOY
 
 from truesource.evaluation.measures.integer_corpus import encode_with_words
 from truesource.evaluation.tendencies.laws import exponent_of, types_by_sentence
-from truesource.evaluation.tendencies.token_kinds import is_symbol, shares, stopwords_among
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import Truth, is_symbol, shares, stopwords_among
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

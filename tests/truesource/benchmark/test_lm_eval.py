@@ -17,8 +17,8 @@ import truesource.benchmark.lm_eval as exporter
 from truesource.benchmark.lm_eval import HarnessExport, export_lm_eval, language_pairs
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.pairs.edits import MARGIN
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
+from truesource.evaluation.pairs.generate import MARGIN
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import model_log_odds, with_truth
 from truesource.evaluation.pairs.pair import END, read_pairs

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from truesource.chain.scores import figures
-from truesource.evaluation.divergence.next_words import read_next_words
+from truesource.evaluation.divergence.blocks import read_next_words
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
 from truesource.generator.language_model import END
 from truesource.report import words

@@ -12,7 +12,7 @@ from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.core.transformed import of_sentences
-from truesource.evaluation.divergence.next_words import next_words, write_next_words
+from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.errors import InputError

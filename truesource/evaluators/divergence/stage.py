@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.tag_classes import PENN, read_classes
+from truesource.evaluation.divergence.blocks import PENN, read_classes
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
 from truesource.evaluators.divergence.settings import DivergenceSettings
 from truesource.generator.abilities import require

@@ -7,9 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.tag_classes import PENN, read_classes, tags_of
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluation.divergence.blocks import END
+from truesource.evaluation.divergence.blocks import END, PENN, read_classes, tags_of
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.table import Dynamics, findings
 from truesource.evaluators.dynamics.settings import DynamicsSettings

@@ -150,7 +150,7 @@ def _against_text(
 ) -> Tendencies:
     from truesource.cli.sources import read_source
     from truesource.evaluation.tendencies.against_sample import against_sample
-    from truesource.evaluation.tendencies.token_kinds import differing_habits
+    from truesource.evaluation.tendencies.truth import differing_habits
 
     source = read_source(given, n=1, seed=0, lengths=lengths, split=split)
     echo(source)
