@@ -175,7 +175,7 @@ class Corpus:
 
     @property
     def license(self) -> str | None:
-        """Its licence, None where it is not known."""
+        """Licence of the corpus, None where it is not known."""
         return self.record.get("license")
 
     @property
@@ -227,7 +227,7 @@ class Corpus:
         return list(self.stream(split))
 
     def stream(self, split: str) -> Iterator[list[str]]:
-        """The same, one after the other: a shard of the corpus in memory at a time."""
+        """The tokens of the sentences, one after the other: a shard of the corpus in memory at a time."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table))
 
     def to_pandas(self, split: str) -> pd.DataFrame:
@@ -243,11 +243,11 @@ class Corpus:
         return made
 
     def originals(self, split: str) -> Iterator[list[str]]:
-        """The same as the grammar makes them: without the transform, where the text has one."""
+        """The tokens of the sentences as the grammar makes them: without the transform, where the text has one."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._originals(table))
 
     def coded(self, split: str) -> CodedSentences:
-        """The same, each different word kept once: four bytes a token, for splits of millions of sentences."""
+        """The tokens with each different word kept once: four bytes each, for splits of millions of sentences."""
         texts = (table.column("text") for table in self._tables(split, ["text"]))
         return CodedSentences.split(texts, self._key["original_words"])
 
@@ -298,7 +298,7 @@ class Corpus:
                 yield read_tree(codes, tokens, reading)
 
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
-        """The same as Penn brackets, each on one line, much faster: those of ``str(tree)``."""
+        """The trees as Penn brackets, each on one line as ``str(tree)`` has it, much faster than `trees`."""
         self._require_trees(split, coarse, binarised)
         # of a word with white space in it the text has another spelling
         if self._key["original_words"] or (self.transform is not None and self.trees_as == "ids"):
@@ -386,7 +386,7 @@ class RetoldSampler(Sampler):
         self.swapped = variant.rule_map.swapped
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
-        """As `Sampler.draw`: row i is derivation i of the original sampler in the same state."""
+        """Draw as `Sampler.draw` does: row i is derivation i of the original sampler in the same state."""
         drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
         rules = reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
         rules = self.target[rules]
@@ -395,7 +395,7 @@ class RetoldSampler(Sampler):
 
 
 def is_reordering(original: PCFG, variant: Variant) -> bool:
-    """Whether the derivations of a variant are those of the original, but for the order of children."""
+    """Say whether the derivations of a variant are those of the original, but for the order of children."""
     target = variant.rule_map.target
     if (target < 0).any():
         return False

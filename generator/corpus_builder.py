@@ -59,7 +59,7 @@ class Writer(Protocol):
     """Writes the shards of one folder, each to ``data/`` of its partial folder."""
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its file is still what was written."""
+        """Record of a shard, if its file is still what was written."""
 
     def write(self, shard: Shard) -> dict[str, Any]:
         """Make a shard, write it and record it; gives ``file``, ``sentences`` and what else the record says of it."""
@@ -103,7 +103,7 @@ def refuse_occupied(path: Path, force: bool, what: str) -> None:
 
 
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:
-    """Whether the result of this very call stands at ``path``."""
+    """Say whether the result of this very call stands at ``path``."""
     try:
         there = read_record(path / "record.json", dict[str, Any], remedy="make it again")
     except InputError:
@@ -247,7 +247,7 @@ def settle(partial: Path, path: Path, files: set[str]) -> None:
 
 
 def _is_settled(partial: Path, record: Mapping[str, Any]) -> bool:
-    """Whether an earlier process of this call was stopped when it had made everything, and was about to move it."""
+    """Say whether an earlier process of this call was stopped when it had made everything, and was about to move it."""
     return is_made(partial, record) and not (partial / ".work" / "plan.json").exists()
 
 
@@ -360,9 +360,9 @@ class _Making:
         kept = sum(entry["sentences"] for entry in entries)
         drawn = sum(entry["drawn"] for entry in entries)
         exact: dict[str, Any] = {"probability": mass, "interval": None, "exact": True}
-        found = estimated(drawn, kept) if mass is None else exact
-        excluded = min(found["probability"], 1.0 - 1e-15)
-        return {**found, "drawn": drawn, "log_correction": -math.log1p(-excluded)}
+        result = estimated(drawn, kept) if mass is None else exact
+        excluded = min(result["probability"], 1.0 - 1e-15)
+        return {**result, "drawn": drawn, "log_correction": -math.log1p(-excluded)}
 
 
 def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Path) -> None:
@@ -379,14 +379,14 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
 
 def _about(pcfg: PCFG, license: str | None) -> dict[str, str]:  # noqa: A002
     """Licence and language of a corpus, as far as they are known."""
-    found = {}
+    result = {}
     if license is not None:
-        found["license"] = checked_license(license)
+        result["license"] = checked_license(license)
     elif isinstance(pcfg.meta.get("license"), str):
-        found["license"] = pcfg.meta["license"]
+        result["license"] = pcfg.meta["license"]
     if "language" in pcfg.meta:  # one of `truesource.grammar.languages`
-        found["language"] = ARTIFICIAL
-    return found
+        result["language"] = ARTIFICIAL
+    return result
 
 
 def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
 
 
 def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
-    """What the conditions on length and height have to do with the grammar, exactly."""
+    """Exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
     condition = None
     if lengths is not None:
@@ -422,7 +422,7 @@ def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
 
 
 def _transform_record(transform: Transform | None) -> dict[str, Any]:
-    """What is exact of a transformed text; nothing of others."""
+    """Record of what is exact of a transformed text; empty for others."""
     if transform is None:
         return {}
     exact = ["sentence", "masked token", *(["causal token"] if transform.has_grammar else [])]

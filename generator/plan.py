@@ -58,7 +58,7 @@ class Transform(Settings):
 
     @property
     def has_grammar(self) -> bool:
-        """Whether `grammar` gives one, and so the probability of each token given those before it."""
+        """Say whether `grammar` gives one, and so the probability of each token given those before it."""
         return type(self).grammar is not Transform.grammar
 
     def apply(self, words: Sequence[T]) -> list[T]:
@@ -67,10 +67,10 @@ class Transform(Settings):
 
     def undo(self, words: Sequence[T]) -> list[T]:
         """The original of a sentence."""
-        found = list(words)
+        result = list(words)
         for word, i in zip(words, order(self, len(words)).tolist(), strict=True):
-            found[i] = word
-        return found
+            result[i] = word
+        return result
 
     def __str__(self) -> str:
         return join_reference(self.name, self.model_dump())
@@ -82,7 +82,7 @@ class Reversal(Transform):
     name = "reversal"
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         return np.arange(n)[::-1]
@@ -100,7 +100,7 @@ class OddEven(Transform):
     first: Literal["odd", "even"] = Field("odd", description="Which words come first; they are counted from 1.")
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         odd, even = np.arange(0, n, 2), np.arange(1, n, 2)
@@ -115,7 +115,7 @@ class BlockShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order in a block.")
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         whole, rest = divmod(n, self.size)
@@ -130,7 +130,7 @@ class LengthShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order for each sentence length.")
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         return shuffled(n, self.seed)
 
 
@@ -158,13 +158,13 @@ def parse_transform(text: str) -> Transform:
 @cache
 def order(transform: Transform, n: int) -> IntArray:
     """`Transform.permutation`, kept and read-only."""
-    found = transform.permutation(n)
-    found.flags.writeable = False
-    return found
+    result = transform.permutation(n)
+    result.flags.writeable = False
+    return result
 
 
 def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
-    """The same for all sentences of a text, one after the other.
+    """Order of the words of all sentences of a text, one after the other.
 
     Args:
         transform: of the text.
@@ -176,11 +176,11 @@ def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
     import numpy as np
 
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
-    found = np.empty(int(lengths.sum()), dtype=np.int64)
+    result = np.empty(int(lengths.sum()), dtype=np.int64)
     for n in np.unique(lengths).tolist():
         begins = starts[lengths == n][:, None]
-        found[begins + np.arange(n)] = begins + order(transform, n)
-    return found
+        result[begins + np.arange(n)] = begins + order(transform, n)
+    return result
 
 
 def shuffled(n: int, seed: int) -> IntArray:
@@ -192,9 +192,9 @@ def shuffled(n: int, seed: int) -> IntArray:
 
     bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(n,)))
     while True:
-        found = np.argsort(bits.random_raw(n), kind="stable")
-        if n < 2 or (found != np.arange(n)).any():
-            return found
+        result = np.argsort(bits.random_raw(n), kind="stable")
+        if n < 2 or (result != np.arange(n)).any():
+            return result
 
 
 SHARD_SIZE = 50_000  #: sentences
@@ -207,7 +207,7 @@ Trees = Literal["ids", "text", "none"]
 
 @dataclass(frozen=True)
 class Columns:
-    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``.
+    """Columns of a corpus besides ``text``, ``n_tokens`` and ``logprob``.
 
     Raises:
         InputError: ``trees`` is another name.
@@ -225,7 +225,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that fixes the bytes of a corpus, besides the grammar.
+    """Settings that fix the bytes of a corpus, besides the grammar.
 
     ``overlap`` says what splits may share. ``iid``: every sentence is drawn by itself, as the grammar has it. In
     ``disjoint`` splits no sentence of an earlier split occurs (within a split, sentences repeat): the first split is

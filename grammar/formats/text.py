@@ -44,7 +44,7 @@ _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 
 @dataclass
 class TextRules:
-    """What a text says, before symbols and words are told apart."""
+    """Content of a text, before symbols and words are told apart."""
 
     start: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
@@ -54,17 +54,17 @@ class TextRules:
 
 
 def _tokens(line: str) -> list[tuple[str, str]]:
-    found = []
+    result = []
     for match in _TOKEN.finditer(line.rstrip()):
         kind = match.lastgroup or ""
         text = match[kind]
         if kind in ("single", "double"):
-            found.append((re.sub(r"\\(.)", r"\1", text), "word"))
+            result.append((re.sub(r"\\(.)", r"\1", text), "word"))
         elif kind == "angle":
-            found.append((re.sub(r"\\(.)", r"\1", text), "symbol"))
+            result.append((re.sub(r"\\(.)", r"\1", text), "symbol"))
         else:
-            found.append((text, "open" if kind == "bare" else kind))
-    return found
+            result.append((text, "open" if kind == "bare" else kind))
+    return result
 
 
 def _read(text: str, path: str | Path | None) -> TextRules:
@@ -220,11 +220,11 @@ def _unquoted(read: TextRules, lefts: Container[str]) -> dict[str, int]:
     tokens = [(name, kind, line) for _, children, _, line in read.rules for name, kind in children]
     if not any(kind == "word" for _, kind, _ in tokens):
         return {}
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for name, kind, line in tokens:
         if kind == "open" and name not in lefts:
-            found.setdefault(name, line)
-    return found
+            result.setdefault(name, line)
+    return result
 
 
 class _Made:

@@ -165,13 +165,13 @@ def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
     unary = unary_matrix(pcfg)
     a, b, c = pcfg.binary.T
     p = np.exp(pcfg.binary_logp)
-    found = np.zeros(max_height + 1)
+    result = np.zeros(max_height + 1)
     mass = np.zeros(len(pcfg.symbols))
     for h in range(2, max_height + 1):
         two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
         mass = exact.lexical_sums + unary @ mass + two
-        found[h] = mass[pcfg.start]
-    return found
+        result[h] = mass[pcfg.start]
+    return result
 
 
 def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:

@@ -227,7 +227,7 @@ def published_rules(name: str) -> Rules:
 
 
 def drawn_rules(settings: Cfg3Settings) -> Rules:
-    """As `published_rules`; words have numbers from 1 on, the symbols of each level the next ones."""
+    """Rules of `published_rules` as numbers; words have numbers from 1 on, the symbols of each level the next ones."""
     rng = generator(settings.seed, 4)
     n = settings.symbols
     for level in range(settings.levels - 1, 0, -1):
@@ -240,14 +240,14 @@ def drawn_rules(settings: Cfg3Settings) -> Rules:
 def _draw_level(rng: np.random.Generator, n_parents: int, settings: Cfg3Settings) -> list[list[list[int]]]:
     """The rules of each symbol of one level, as numbers of the symbols below."""
     n = settings.symbols
-    found: list[list[list[int]]] = []
+    result: list[list[list[int]]] = []
     for _ in range(n_parents):
         rules: dict[tuple[int, ...], None] = {}
         degree = rng.choice(settings.degree)
         while len(rules) < degree:
             rules[tuple(rng.choice(n, rng.choice(settings.lengths), replace=not settings.distinct).tolist())] = None
-        found.append([list(rule) for rule in rules])
-    places = [(rule, i) for rules in found for rule in rules for i in range(len(rule))]
+        result.append([list(rule) for rule in rules])
+    places = [(rule, i) for rules in result for rule in rules for i in range(len(rule))]
     uses = Counter(rule[i] for rule, i in places)
     for unused in sorted(set(range(n)) - uses.keys()):
         free = [(rule, i) for rule, i in places if uses[rule[i]] > 1]
@@ -255,7 +255,7 @@ def _draw_level(rng: np.random.Generator, n_parents: int, settings: Cfg3Settings
         uses[rule[i]] -= 1
         rule[i] = unused
         uses[unused] = 1
-    return found
+    return result
 
 
 def build(settings: Cfg3Settings) -> GrammarRules:

@@ -113,7 +113,7 @@ def _targets(settings: PfsaSettings, rng: np.random.Generator) -> IntArray:
 
 
 def _logits(settings: PfsaSettings, word: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Of the word of each transition, (states, outgoing)."""
+    """Numbers of the word of each transition, (states, outgoing)."""
     if settings.rank is None:
         return rng.standard_normal(word.shape)
     logits = np.zeros(word.shape)

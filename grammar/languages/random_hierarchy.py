@@ -69,10 +69,10 @@ def _draw_productions(
     if possible <= 4 * wanted:
         codes = rng.permutation(possible)[:wanted]
         return list(zip(*(row.tolist() for row in np.unravel_index(codes, shape)), strict=True))
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < wanted:
-        found |= dict.fromkeys(map(tuple, rng.integers(settings.symbols, size=(wanted, settings.children)).tolist()))
-    return list(found)[:wanted]
+    result: dict[tuple[int, ...], None] = {}
+    while len(result) < wanted:
+        result |= dict.fromkeys(map(tuple, rng.integers(settings.symbols, size=(wanted, settings.children)).tolist()))
+    return list(result)[:wanted]
 
 
 LANGUAGE = Language(

@@ -107,9 +107,9 @@ def require_extras(what: str, *extras: str) -> None:
         MissingExtraError: one is missing.
     """
     missing = {extra: [module for module in EXTRAS[extra] if not _is_installed(module)] for extra in extras}
-    found = {extra: modules for extra, modules in missing.items() if modules}
-    if found:
-        raise _missing(what, found)
+    result = {extra: modules for extra, modules in missing.items() if modules}
+    if result:
+        raise _missing(what, result)
 
 
 @contextmanager

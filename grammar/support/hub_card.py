@@ -142,5 +142,5 @@ def license_fields(license: str | None) -> dict[str, Any]:  # noqa: A002
 
 
 def _size_category(rows: int) -> str:
-    """What the hub calls a dataset of so many rows."""
+    """Name that the hub has for a dataset of so many rows."""
     return next((text for limit, text in _SIZES.items() if rows < limit), "n>1B")

@@ -45,11 +45,11 @@ class Settings(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The JSON Schema; keys of earlier versions are in it, as deprecated ones."""
-        found = handler(core)
-        properties = handler.resolve_ref_schema(found).get("properties", {})
+        result = handler(core)
+        properties = handler.resolve_ref_schema(result).get("properties", {})
         for old, new in cls.renamed.items():
             properties[old] = {**properties[new], "deprecated": True, "description": f"Earlier name of {new}."}
-        return found
+        return result
 
     @model_serializer(mode="wrap")
     def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -71,12 +71,12 @@ class Settings(BaseModel):
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
-        found: dict[str, Path] = {}
+        result: dict[str, Path] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
             files = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
-            found |= {key: each for key, each in files.items() if isinstance(each, Path)}
-        return found
+            result |= {key: each for key, each in files.items() if isinstance(each, Path)}
+        return result
 
     def resolved(self, resolve: Callable[[Path], Path]) -> Self:
         """The settings with other paths of their files."""
@@ -129,7 +129,7 @@ def fields_of(kind: Any) -> dict[str, FieldInfo]:
 
 
 def field_description(kind: type, name: str) -> str:
-    """What a field of a settings class means."""
+    """Meaning of a field of a settings class."""
     return fields_of(kind)[name].description or ""
 
 
@@ -178,7 +178,7 @@ _PARTS = {
 
 
 def kind_of(folder: Path) -> str | None:
-    """What a folder is, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``; None: none.
+    """Kind of a folder, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``; None: none.
 
     A run may be unfinished; ``variants`` are the parallel corpora of a grammar and of its variants.
     """

@@ -78,7 +78,7 @@ def read_file(path: str | Path, skipped: str | None = None) -> Iterator[tuple[in
 
 
 def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
-    """As `read_file`, from a string; ``source`` is named in errors."""
+    """Read trees from a string as `read_file` does; ``source`` is named in errors."""
     return read_lines(text.split("\n"), source)
 
 
@@ -193,7 +193,7 @@ Located = tuple[int, Tree]  #: a tree and where it stands (line, row or position
 
 
 def to_nltk(tree: Tree) -> nltk.Tree:
-    """The same tree as an `nltk.Tree`."""
+    """Convert a tree to an `nltk.Tree`."""
     from nltk import Tree as NltkTree
 
     def combine(node: Tree, children: list[Any]) -> Any:

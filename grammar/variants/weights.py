@@ -21,10 +21,10 @@ def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArra
     np.maximum.at(top, parents, logp)
     sums = np.zeros(n_symbols)
     np.add.at(sums, parents, np.exp(logp - top[parents]))
-    found: FloatArray = np.full(n_symbols, -np.inf)
+    result: FloatArray = np.full(n_symbols, -np.inf)
     some = sums > 0.0
-    found[some] = top[some] + np.log(sums[some])
-    return found
+    result[some] = top[some] + np.log(sums[some])
+    return result
 
 
 def require_representable(logp: FloatArray, spec: str) -> None:
