@@ -275,7 +275,12 @@ class Corpus:
         self._require_trees(split, coarse, binarised)
         if self.trees_as == "text":
             return self._parse_trees(split)
-        return self._read_trees(split, self._reading(coarse, binarised))
+        reading = self._reading(coarse, binarised)
+        return (
+            read_tree(codes, tokens, reading)
+            for table in self._tables(split, ["text", "tree"])
+            for tokens, codes in zip(self._originals(table), table.column("tree").to_pylist(), strict=True)
+        )
 
     def _parse_trees(self, split: str) -> Iterator[Tree]:
         respelled = self._key["original_words"]
@@ -292,11 +297,6 @@ class Corpus:
         for table in self._tables(split, ["tree"]):
             yield from table.column("tree").to_pylist()
 
-    def _read_trees(self, split: str, reading: Reading) -> Iterator[Tree]:
-        for table in self._tables(split, ["text", "tree"]):
-            for tokens, codes in zip(self._originals(table), table.column("tree").to_pylist(), strict=True):
-                yield read_tree(codes, tokens, reading)
-
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
         """The trees as Penn brackets, each on one line as ``str(tree)`` has it, much faster than `trees`."""
         self._require_trees(split, coarse, binarised)
@@ -305,17 +305,15 @@ class Corpus:
             return map(str, self.trees(split, coarse, binarised))
         if self.trees_as == "text":
             return self._written_brackets(split)
-        return self._read_brackets(split, self._reading(coarse, binarised))
+        reading = self._reading(coarse, binarised)
+        names = packed(tuple(map(escaped, reading.names)))
+        tables = self._tables(split, ["text", "tree"])
+        return (text for table in tables for text in read_brackets(table, names, reading.dropped).to_pylist())
 
     def _reading(self, coarse: bool, binarised: bool) -> Reading:
         renamed = self._key["original_symbols"]
         symbols = [renamed.get(symbol, symbol) for symbol in self._key["symbols"]]
         return Reading.of(symbols, self._key["labels"], coarse=coarse, binarised=binarised)
-
-    def _read_brackets(self, split: str, reading: Reading) -> Iterator[str]:
-        names = packed(tuple(map(escaped, reading.names)))
-        for table in self._tables(split, ["text", "tree"]):
-            yield from read_brackets(table, names, reading.dropped).to_pylist()
 
     def _require_trees(self, split: str, coarse: bool, binarised: bool) -> None:
         self._split(split)

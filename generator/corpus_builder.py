@@ -127,20 +127,16 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
     if not holds(plan_file, plan):
         if partial.exists():
             if keep_other and plan_file.exists():  # without, nothing was begun
+                keys = differing_keys(plan_file, plan)
+                differ = f" ({', '.join(keys)} differ)" if keys else ""
                 raise InputError(
-                    f"holds parts of another {what}{_of_another(plan_file, plan)}; delete it, or repeat the call that"
-                    " began it",
+                    f"holds parts of another {what}{differ}; delete it, or repeat the call that began it",
                     partial,
                     code="exists",
                 )
             shutil.rmtree(partial)
         (partial / "data").mkdir(parents=True)
         write_json(plan_file, plan)
-
-
-def _of_another(file: Path, plan: Mapping[str, Any]) -> str:
-    keys = differing_keys(file, plan)
-    return f" ({', '.join(keys)} differ)" if keys else ""
 
 
 def differing_keys(file: Path, plan: Mapping[str, Any]) -> list[str]:
@@ -195,8 +191,9 @@ def make_folder(
             if (keep or share is not None) and is_made(path, record):
                 return True
             refuse_occupied(path, force, what)
-            if _is_settled(place_of(path), record):
-                _move(place_of(path), path)
+            partial = place_of(path)
+            if is_made(partial, record) and not (partial / ".work" / "plan.json").exists():  # stopped before the move
+                _move(partial, path)
                 return True
             prepare(place_of(path), record, what=what, keep_other=keep_other or share is not None)
             if share is None:
@@ -244,11 +241,6 @@ def settle(partial: Path, path: Path, files: set[str]) -> None:
             file.unlink()
     (partial / ".work" / "plan.json").unlink()
     _move(partial, path)
-
-
-def _is_settled(partial: Path, record: Mapping[str, Any]) -> bool:
-    """Say whether an earlier process of this call was stopped when it had made everything, and was about to move it."""
-    return is_made(partial, record) and not (partial / ".work" / "plan.json").exists()
 
 
 def _move(partial: Path, path: Path) -> None:
@@ -345,15 +337,10 @@ class _Making:
                 self.corrections[split] = self._correction(entries, mass)
             if split != self.shards[-1].split:
                 tasks, known = new_sentences(drawing, shards, known)
+                wanted = (self.exact_correction or len(known) <= EXACT_UP_TO) and self.plan.max_height is None
                 if complete and mass is not None:
-                    mass = self._more_mass(drawing, tasks, known, mass)
+                    mass = mass + exact_mass(drawing, tasks, self.workers) if wanted else None
         return done if complete else None
-
-    def _more_mass(self, drawing: Drawing, tasks: Sequence[Any], known: Hashes, mass: float) -> float | None:
-        wanted = self.exact_correction or len(known) <= EXACT_UP_TO
-        if not wanted or self.plan.max_height is not None:
-            return None
-        return mass + exact_mass(drawing, tasks, self.workers)
 
     @staticmethod
     def _correction(entries: Entries, mass: float | None) -> dict[str, Any]:

@@ -194,7 +194,9 @@ class PennTokeniser:
 
     def __init__(self, known: Collection[str] | None = None) -> None:
         self._known: Collection[str] = frozenset() if known is None else known
-        self._backslashed = [c for c in BACKSLASHED if _is_backslashed(c, [word for word in self._known if c in word])]
+        # characters that the Penn Treebank spells with a backslash, as the known words do, or none of them has one
+        spelled = {c: [word for word in self._known if c in word] for c in BACKSLASHED}
+        self._backslashed = [c for c, words in spelled.items() if not words or any(f"\\{c}" in word for word in words)]
         self._kept: dict[tuple[str, bool, bool], tuple[Piece, ...]] = {}
 
     def tokens(self, sentence: str, offset: int = 0) -> tuple[list[str], list[tuple[int, int]]]:
@@ -281,11 +283,6 @@ def _penn_tokens(run: str, first: bool, last: bool) -> list[str]:
             text = pattern.sub(replacement, text)
     tokens = text.split()
     return tokens if last else tokens[:-1]
-
-
-def _is_backslashed(character: str, words: Collection[str]) -> bool:
-    """Say whether words with this character are spelled as in the Penn Treebank; also where there are none."""
-    return not words or any("\\" + character in word for word in words)
 
 
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]+")

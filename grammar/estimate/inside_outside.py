@@ -128,7 +128,7 @@ class Text:
         def task(batch: Batch) -> tuple[FloatArray, tuple[FloatArray, ...]]:
             n = len(batch.words)
             weights = np.array([len(members) for members in batch.members], dtype=np.float64)
-            if isinstance(charts, LinearCharts) and not self._bracketed(batch):
+            if isinstance(charts, LinearCharts) and not any(self._brackets[some[0]] for some in batch.members):
                 return charts.rule_counts(batch.words, weights)
             allowed = self._allowed(batch)
             chart, lost = kernels.inside(batch.words, allowed, *rules_of)
@@ -165,10 +165,6 @@ class Text:
         """Log likelihood of the possible sentences, nats, and their tokens."""
         possible = np.isfinite(counts.log_probs)
         return float(counts.log_probs[possible].sum()), int(self.lengths[possible].sum())
-
-    def _bracketed(self, batch: Batch) -> bool:
-        """Say whether any sentence of a batch has brackets."""
-        return any(self._brackets[members[0]] for members in batch.members)
 
     def _allowed(self, batch: Batch) -> BoolArray:
         """Which spans cross no bracket, (spans, W)."""

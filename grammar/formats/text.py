@@ -268,10 +268,6 @@ def _write_symbol(name: str) -> str:
     return "<" + re.sub(r"([\\>])", r"\\\1", name) + ">"
 
 
-def _write_word(word: str) -> str:
-    return "'" + re.sub(r"(['\\])", r"\\\1", word) + "'"
-
-
 def format_text(pcfg: GrammarRules) -> str:
     """Text that `parse_text` reads back to the same rules, each probability within one rounding."""
     names = [_write_symbol(s) for s in pcfg.symbols]
@@ -286,7 +282,8 @@ def format_text(pcfg: GrammarRules) -> str:
     for (a, b), p in zip(pcfg.unary, np.exp(pcfg.unary_logp), strict=True):
         rules[a].append(f"{names[b]} {float(p)!r}")
     for (a, w), p in zip(pcfg.lexical, np.exp(pcfg.lexical_logp), strict=True):
-        rules[a].append(f"{_write_word(pcfg.terminals[w])} {float(p)!r}")
+        word = re.sub(r"(['\\])", r"\\\1", pcfg.terminals[w])
+        rules[a].append(f"'{word}' {float(p)!r}")
     order = [pcfg.start, *(i for i in range(len(names)) if i != pcfg.start)]
     lines += [f"{names[i]} -> {rule}" for i in order for rule in rules[i]]
     return "\n".join(lines) + "\n"

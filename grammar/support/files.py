@@ -363,11 +363,8 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"the gzip file is damaged or cut short ({error})", path, code="damaged") from error
     except OSError as error:
-        raise InputError(f"cannot read the file: {_reason(error)}", path, code="unreadable") from error
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno else str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"cannot read the file: {reason}", path, code="unreadable") from error
 
 
 def data_folder() -> Path:

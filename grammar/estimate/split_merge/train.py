@@ -59,12 +59,8 @@ def with_words(
     lexicon = _Lexicon.of(parameters.layout.table, RuleTable.from_trees(trees), classes, tag_prior)
     rules = SparseRules.of(_spread(parameters, lexicon, None, prior))
     _, counts = expected_entries(encode(trees, lexicon.table)[0], rules)
-    return _spread(parameters, lexicon, rules.flat(counts)[_first_lexical(rules.layout) :].copy(), prior)
-
-
-def _first_lexical(layout: Layout) -> int:
-    """Position of the first lexical rule in the flat array."""
-    return int(layout.rules[np.argmax(layout.table.rules[:, 3] >= 0), 0])
+    first_lexical = int(rules.layout.rules[np.argmax(rules.layout.table.rules[:, 3] >= 0), 0])
+    return _spread(parameters, lexicon, rules.flat(counts)[first_lexical:].copy(), prior)
 
 
 @dataclass(frozen=True, eq=False)
