@@ -14,7 +14,7 @@ import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
-from truesource.grammar.inference.expected import derivational_entropy as derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError

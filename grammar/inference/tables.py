@@ -17,16 +17,21 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import rules as closure
 from truesource.grammar.inference._kernels.counts import star
 from truesource.grammar.inference.rules import (
+    certainly_decays,
+    left_corner_closure,
     length_masses,
     lexical_matrix,
     lexical_rules,
     mean_rows,
     pair_rules,
+    perron,
     reachable,
+    reachable_from,
     solve,
+    total_mass,
+    unary_closure,
 )
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -263,12 +268,12 @@ class GrammarTables:
         """``(I - Un)^-1``, (S, S)."""
         if self.linear is not None:
             return np.asarray(self.linear.unary_closure.toarray())
-        return closure.unary_closure(self.pcfg, self.mass)
+        return unary_closure(self.pcfg, self.mass)
 
     @cached_property
     def mass(self) -> FloatArray:
         """P(symbol derives a finite string), (S,)."""
-        return closure.total_mass(self.pcfg) if self.linear is None else self.linear.mass
+        return total_mass(self.pcfg) if self.linear is None else self.linear.mass
 
     @property
     def total_mass(self) -> float:
@@ -278,7 +283,7 @@ class GrammarTables:
     @cached_property
     def left_corner_closure(self) -> FloatArray:
         """``(I - P_L)^-1``, (S, S)."""
-        return closure.left_corner_closure(self.pcfg, self.mass)
+        return left_corner_closure(self.pcfg, self.mass)
 
     @cached_property
     def _mean(self) -> csr_matrix[np.float64]:
@@ -287,13 +292,13 @@ class GrammarTables:
     @cached_property
     def reached(self) -> BoolArray:
         """Which symbols occur in derivations from the start, (S,)."""
-        return np.asarray(closure.reachable_from(self._mean, self.pcfg.start))
+        return np.asarray(reachable_from(self._mean, self.pcfg.start))
 
     @cached_property
     def perron(self) -> tuple[float, FloatArray, FloatArray]:
         """Spectral radius of the mean matrix over reachable symbols, and its left and right eigenvectors (S,)."""
         inner = np.flatnonzero(self.reached)
-        radius, left, right = closure.perron(self._mean[inner][:, inner])
+        radius, left, right = perron(self._mean[inner][:, inner])
         full = np.zeros((2, len(self.pcfg.symbols)))
         full[:, inner] = left, right
         return radius, full[0], full[1]
@@ -312,11 +317,11 @@ class GrammarTables:
         """
         inner = np.flatnonzero(self.reached)
         matrix = self._mean[inner][:, inner]
-        if not closure.certainly_decays(matrix) and self.spectral_radius >= 1.0:
+        if not certainly_decays(matrix) and self.spectral_radius >= 1.0:
             raise InputError(f"the spectral radius is {self.spectral_radius:.6g}: expected counts are infinite")
         unit = (inner == self.pcfg.start).astype(np.float64)
         counts = np.zeros(len(self.pcfg.symbols))
-        counts[inner] = closure.solve(matrix.T.tocsr(), unit)
+        counts[inner] = solve(matrix.T.tocsr(), unit)
         return counts
 
     @cached_property
