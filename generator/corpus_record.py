@@ -242,7 +242,8 @@ def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
         raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
     optional = {"different": None, "overlap": None, "excluded": None}
     splits = {name: {**optional, **split} for name, split in record["splits"].items()}
-    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "splits": splits}
+    call = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
+    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "call": call, "splits": splits}
 
 
 _ROWS = {

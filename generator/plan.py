@@ -23,21 +23,19 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
-import numpy as np
 from pydantic import Field, ValidationError
 
-from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import capped_mean_length
-from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import BoolArray, random_state
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import DEFAULT_SEED, Settings, join_reference, split_reference
+from truesource.grammar.support.settings import Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from truesource.grammar.support.arrays import IntArray
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.arrays import BoolArray, IntArray
 
 
 T = TypeVar("T")
@@ -247,6 +245,8 @@ class Plan:
     transform: Transform | None = None  #: order of the words in the text; trees stay those of the original sentences
 
     def __post_init__(self) -> None:
+        from truesource.grammar.support.arrays import random_state
+
         if not self.splits:
             raise InputError("a corpus needs at least one split, such as train")
         for name, n in self.splits.items():
@@ -333,6 +333,10 @@ def mean_length(pcfg: PCFG, lengths: LengthRange | None, max_height: int | None)
     Raises:
         InputError: no sentence meets them.
     """
+    import numpy as np
+
+    from truesource.grammar.inference.expected import capped_mean_length
+
     if max_height is not None:
         return capped_mean_length(pcfg, max_height, lengths)
     if lengths is None:

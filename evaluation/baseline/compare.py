@@ -25,11 +25,10 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, re
 from truesource.evaluation.measures.paired import at_positions_of
 from truesource.evaluation.measures.perplexity import perplexity_interval
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 GRAMMAR = "grammar"  #: in place of the name of a model
 REFERENCE, BOUND = "reference_ppl", "bound"  #: perplexity of the grammar on real and on sampled text

@@ -17,10 +17,10 @@ from truesource.evaluation.measures.contrast import Contrast, difference, may_be
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import SHOWN, ResultRecords, one_line
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 

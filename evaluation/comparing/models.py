@@ -12,8 +12,8 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import SeedSums
 from truesource.evaluation.measures.paired import Paired
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import BoolArray, FloatArray
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 #: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
 #: them do not compare

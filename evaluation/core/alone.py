@@ -15,9 +15,9 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.perplexity import perplexity_interval
 from truesource.generator.abilities import checked_scores, is_foreign
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 SAME_AGAIN = 1e-3  #: nats of a token between two calls, which other batches may cause
 log = logging.getLogger("truesource.evaluation")

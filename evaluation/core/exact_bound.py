@@ -24,14 +24,13 @@ from truesource.generator.language_model import (
     preset_frame,
 )
 from truesource.generator.plan import Transform, order
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 

@@ -21,11 +21,11 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.language_model import Objective, ScoringFrame
 from truesource.generator.text import split_words
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes
 from truesource.grammar.support.records import decode_record
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
 LIMIT = 2**30  #: bytes of a file, unpacked

@@ -24,12 +24,11 @@ from truesource.evaluation.divergence.settings import BY, By
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
 

@@ -17,12 +17,11 @@ from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_measures, resampled_ratio
 from truesource.generator.language_model import DistributionModel, ScoringFrame
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import too_few
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def reverse_divergence(

@@ -38,12 +38,11 @@ from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
 from truesource.evaluation.dynamics.truth import ExactTable, OracleScores, oracle_scores
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import LanguageModel, preset_frame
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import meter
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from truesource.evaluation.measures.distances import distances
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.repetitions import DRAWS
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, too_few
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 AT_ONCE = 2**22  #: most numbers held for draws
 

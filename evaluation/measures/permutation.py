@@ -14,11 +14,11 @@ from joblib import Parallel, delayed
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
 from truesource.evaluation.measures.repetitions import PERMUTATIONS
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 RANKS = 10_000  #: most frequent words that rank-frequency distributions are taken over, by default
 STATISTICS = ("tv", "linf", "rank_ks")

@@ -7,8 +7,8 @@ import numpy as np
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio, resampled_ratios
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import TokenScores
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def perplexity(log_prob: FloatArray) -> float:

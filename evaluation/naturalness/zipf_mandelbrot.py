@@ -17,9 +17,9 @@ from scipy import optimize, special
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.zipf_law import LEAST_TYPES, Law, fit_law, log_pmf, objective
 from truesource.evaluation.naturalness.zipf_ranks import EstimatedRankFit, Missing, TrueLaw, true_law
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)
 RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta

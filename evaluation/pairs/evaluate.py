@@ -19,12 +19,11 @@ from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary,
 from truesource.evaluation.pairs.pair import ALL, Pair
 from truesource.evaluation.pairs.sums import MEASURES, PROPORTIONS, by_source, measures, pair_sums, preferred, sources
 from truesource.generator.language_model import LanguageModel
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
 

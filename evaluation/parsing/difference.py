@@ -23,9 +23,9 @@ from truesource.evaluation.measures.repetitions import PERMUTATIONS
 from truesource.evaluation.measures.tree_brackets import tagged_words
 from truesource.evaluation.parsing.lengths import BANDS, SHORT, LengthBand
 from truesource.evaluation.parsing.scores import treebank_parts
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 

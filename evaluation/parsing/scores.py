@@ -19,8 +19,8 @@ from truesource.evaluation.measures.brackets import FEW, BracketScores, Matches,
 from truesource.evaluation.measures.proportions import counting, proportion
 from truesource.evaluation.measures.tree_brackets import tagged_words
 from truesource.evaluation.parsing.lengths import BANDS, SHORT
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 #: measures that are ratios of sums over sentences, and those that are shares of sentences

@@ -27,12 +27,11 @@ from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.evaluation.pplu.unigrams import SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
 from truesource.generator.language_model import END, LanguageModel, ScoringFrame
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)

@@ -16,11 +16,10 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.generator.sampler import Sampler
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 Knowledge = Literal["true", "counts"]
 MARK = "/"  #: between a word and its sense

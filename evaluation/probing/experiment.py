@@ -23,8 +23,8 @@ from truesource.evaluation.probing.settings import By, ProbeSettings
 from truesource.evaluation.probing.splits import ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
 from truesource.evaluation.probing.trainer import Probe, ProbeTrainer, Vectors
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class WordValues(NamedTuple):

@@ -9,12 +9,12 @@ import numpy as np
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.settings import Truth
 from truesource.evaluation.probing.targets import Targets, used_labels
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import meter
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 

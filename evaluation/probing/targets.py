@@ -10,13 +10,13 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.settings import Given, Kind, Truth
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import meter
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none

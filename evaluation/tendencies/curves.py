@@ -11,9 +11,9 @@ from truesource.evaluation.tendencies.findings import SampleCurves
 from truesource.evaluation.tendencies.measured import Sample
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def curves_of(

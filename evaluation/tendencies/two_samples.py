@@ -7,8 +7,8 @@ import numpy as np
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.repetitions import PERMUTATIONS
 from truesource.evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:

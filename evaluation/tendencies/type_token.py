@@ -18,9 +18,9 @@ from scipy import optimize, special, stats
 from truesource.evaluation.measures.discrete_tests import against_exact, between
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 LEAST = 20  #: sentences of one length that a distance is taken of
 _BETA = (-5.0, 5.0)

@@ -21,10 +21,10 @@ from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import window_part
 from truesource.generator.language_model import TokenisedModel
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 Words = Literal["all", "multi-token"]
 Case = Literal["first", "same", "other"]

@@ -18,10 +18,10 @@ from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.token_scores import continued_log_probs
 from truesource.evaluation.tokenisation.window import reader, window_part
 from truesource.generator.language_model import TokenisedModel
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 LISTED = 5  #: segmentations that a record lists
 BEYOND = 10.0  #: times the usual rounding, which none is

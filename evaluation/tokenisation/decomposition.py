@@ -19,12 +19,11 @@ from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 By = Literal["length", "rarest-word"]
 RAREST = -7  #: power of ten; rarer words are in one band

@@ -14,11 +14,10 @@ from truesource.evaluation.measures.bootstrap import Draws, ci_part, difference,
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.respelling import check_share, respell
 from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.variants import parse_variant
 
 IN_DOMAIN = "in-domain"

@@ -15,7 +15,7 @@ from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
-from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.conditioning import DEFAULT_SEED
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
 Consistency = Literal["consistent", "inconsistent"]

@@ -14,8 +14,8 @@ from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.evaluation.tokenisation.marginal import entropy
 from truesource.evaluation.tokenisation.pooling import pool
 from truesource.evaluation.tokenisation.results import Evaluation
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,7 +11,7 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.conditioning import DEFAULT_SEED
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float

@@ -20,11 +20,10 @@ from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.generator.language_model import ScoringFrame, TokenisedModel
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.printable import track
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -255,7 +255,3 @@ def _inside(kind: Any, part: str | int) -> list[Any]:
         return members(get_args(kind)[0 if isinstance(part, int) else -1])
     field = fields_of(kind).get(str(part))
     return [] if field is None else members(field.annotation)
-
-
-#: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
-DEFAULT_SEED = 1

@@ -12,9 +12,9 @@ import numpy as np
 from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.generator.language_model import Objective
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.printable import ResultRecords
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
 from truesource.evaluation.comparing.models import SAME, ModelScores, grouped
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.words import listed
 
 #: why models are set apart, by the first part of their signatures that differs

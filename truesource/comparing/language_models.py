@@ -9,9 +9,8 @@ from truesource.comparing.scoring import SharedText
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.evaluation.comparing.models import ModelScores
 from truesource.generator.language_model import LanguageModel
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def compare_models(

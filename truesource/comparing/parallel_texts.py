@@ -10,10 +10,9 @@ from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.evaluation.comparing.comparison import compare_models as compare_scores
 from truesource.evaluation.comparing.models import ModelScores
 from truesource.generator.language_model import LanguageModel
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True, kw_only=True)

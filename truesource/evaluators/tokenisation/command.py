@@ -14,7 +14,7 @@ from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, 
 from truesource.cli.own_grammar import oracle_option
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
-from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.conditioning import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluators.tokenisation.measure import Measurement
