@@ -19,7 +19,7 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -28,15 +28,12 @@ from truesource.generator.language_model import (
     LanguageModel,
     LogDistributions,
     ScoringFrame,
+    TokenisedModel,
     TokenScores,
     real_numbers,
 )
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-
-if TYPE_CHECKING:
-    from truesource.generator.language_model import TokenisedModel
-
 
 #: what a module of ours is called; models of all others are checked, see `truesource.generator.abilities`
 _OURS = "truesource."

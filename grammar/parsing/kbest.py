@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from truesource.grammar.inference.exact import ViterbiCharts, viterbi_charts
+from truesource.grammar.inference.exact import Exact, ViterbiCharts, viterbi_charts
 from truesource.grammar.inference.posterior import Posterior, RuleCharts, coarse_rules, max_rule_charts, tables
 from truesource.grammar.inference.rules import child_rules, reachable, unary_matrix
 from truesource.grammar.parsing import _kernels as kernels
@@ -35,7 +35,6 @@ from truesource.grammar.treebank.binarise import INTERMEDIATE
 
 if TYPE_CHECKING:
     from truesource.grammar._kernels.rules import ChildRules
-    from truesource.grammar.inference.exact import Exact
     from truesource.grammar.pcfg import PCFG
 
 

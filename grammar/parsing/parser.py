@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from truesource.grammar._kernels.rules import LexicalRules, SpanPairs, SparseRow
 from truesource.grammar.estimate.split_merge.result import n_levels, projection
 from truesource.grammar.inference.batch import NothingLeftError, TooLongError, require_memory
 from truesource.grammar.inference.exact import viterbi_tree
-from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree, posterior, tables
+from truesource.grammar.inference.posterior import Posterior, max_rule_tree, max_span_tree, posterior, tables
 from truesource.grammar.parsing import ParseMethod, Search
 from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
@@ -31,10 +31,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import splice, surface
 from truesource.grammar.unknown import put_words, read_words
-
-if TYPE_CHECKING:
-    from truesource.grammar.inference.posterior import Posterior
-
 
 log = logging.getLogger("truesource.grammar")
 
