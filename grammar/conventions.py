@@ -14,7 +14,7 @@ NAMES: tuple[Name, ...] = get_args(Name)
 _NEVER = r"(?!)"
 _ALL = r"(?s:.+)"
 _DASHES = r"(?s:-.*|.[^-=]*)"  #: up to the first - or =, but a first character stays (-LRB-)
-#: the same, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
+#: as `_DASHES`, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
 _PENN = r"(?s:-.*|.[^-=]*(?:-[A-Z](?![^-=]))?)"
 _BANNER = r"\*x\*"  #: the copyright notice in front of some files of the Linguistic Data Consortium
 
