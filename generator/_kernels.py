@@ -264,21 +264,21 @@ _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) -> Array:
     """64 bits (n,) uint64 that differ, but for chance, where the words of two sentences differ."""
     n = len(ends) - 1
-    found = np.empty(n, dtype=np.uint64)
+    result = np.empty(n, dtype=np.uint64)
     for s in range(n):
         h = np.uint64(0)
         for i in range(ends[s], ends[s + 1]):
             if rules[i] >= first_lexical:
                 h = mixed_with(h, np.uint64(left[rules[i]]))
-        found[s] = h
-    return found
+        result[s] = h
+    return result
 
 
 @kernel
 def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Array:
     """Height (n,) of each derivation: 2 for a symbol over a word, one more for each rule above."""
     n = len(ends) - 1
-    found = np.empty(n, dtype=np.int32)
+    result = np.empty(n, dtype=np.int32)
     most = 1
     for s in range(n):
         most = max(most, ends[s + 1] - ends[s])
@@ -294,13 +294,13 @@ def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Arr
             else:
                 done[top - 2] = max(done[top - 1], done[top - 2]) + 1
                 top -= 1
-        found[s] = done[0]
-    return found
+        result[s] = done[0]
+    return result
 
 
 @kernel
 def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swapped: Array) -> Array:
-    """The same derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
+    """Derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
     result = np.empty_like(rules)
     most = 1
     for s in range(len(ends) - 1):

@@ -19,7 +19,7 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -28,15 +28,12 @@ from truesource.generator.language_model import (
     LanguageModel,
     LogDistributions,
     ScoringFrame,
+    TokenisedModel,
     TokenScores,
     real_numbers,
 )
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-
-if TYPE_CHECKING:
-    from truesource.generator.language_model import TokenisedModel
-
 
 #: what a module of ours is called; models of all others are checked, see `truesource.generator.abilities`
 _OURS = "truesource."
@@ -86,12 +83,12 @@ def line_of(error: BaseException, source: Path) -> int | None:
 def said(error: BaseException) -> str:
     """Type and message of an exception, on one line of at most 200 characters."""
     text = " ".join(str(error).split())
-    found = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return found if len(found) <= 200 else f"{found[:199]}…"
+    result = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return result if len(result) <= 200 else f"{result[:199]}…"
 
 
 def is_foreign(thing: object) -> bool:
-    """Whether an object is of a class that is not part of truesource."""
+    """Say whether an object is of a class that is not part of truesource."""
     return not type(thing).__module__.startswith(_OURS)
 
 
@@ -99,11 +96,11 @@ def file_of(thing: object) -> Path | None:
     """The file that a function, or the class of an object, is defined in; None: it has none."""
     for candidate in (inspect.unwrap(thing) if callable(thing) else thing, type(thing)):
         try:
-            found = inspect.getsourcefile(candidate)  # type: ignore[arg-type] # refused below
+            result = inspect.getsourcefile(candidate)  # type: ignore[arg-type] # refused below
         except (TypeError, OSError):
             continue
-        if found is not None and Path(found).is_file():
-            return Path(found)
+        if result is not None and Path(result).is_file():
+            return Path(result)
     return None
 
 
@@ -112,7 +109,7 @@ Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", 
 
 @dataclass(frozen=True)
 class Ability:
-    """What a model can do besides scoring."""
+    """Method or attribute that a model may have besides scoring."""
 
     name: str
     needs: tuple[str, ...]  #: methods and attributes, all of them
@@ -172,7 +169,7 @@ ABILITIES: dict[str, Ability] = {
 
 
 def offers(model: object, ability: Name) -> bool:
-    """Whether a model has an ability."""
+    """Say whether a model has an ability."""
     return not ABILITIES[ability].lacking(model)
 
 
@@ -213,7 +210,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _has(model: object, name: str) -> bool:
-    """Whether a model has an attribute that is not None; properties of its class are not run."""
+    """Say whether a model has an attribute that is not None; properties of its class are not run."""
     if isinstance(getattr(type(model), name, None), property) and name != "vocabulary":
         return True
     return getattr(model, name, None) is not None
@@ -223,7 +220,7 @@ ROUNDING = 1e-6  #: by which a log probability, or the sum of a row of probabili
 
 
 def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """What a model's ``score`` gives.
+    """Scores of a model, checked.
 
     Raises:
         InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is greater
@@ -261,7 +258,7 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
 def checked_distributions(
     model: DistributionModel, sentences: Sequence[Sequence[str]], columns: int | None = None
 ) -> Iterator[LogDistributions]:
-    """What a model's ``distributions`` gives, values that exceed 0 by rounding set to 0.
+    """Distributions of a model, checked; values that exceed 0 by rounding are set to 0.
 
     Args:
         model: any.
@@ -370,7 +367,7 @@ _CURRENT: ContextVar[Computing] = ContextVar("computing", default=_UNNAMED)
 
 
 def current() -> Computing:
-    """What the running block has set."""
+    """Device and precision that the running block has set."""
     return _CURRENT.get()
 
 

@@ -211,7 +211,7 @@ COLUMNS: dict[str, Kind] = {
 def read_columns(
     path: Path, columns: list[str], *, rows: int | None = None, tree: Kind = COLUMNS["tree"]
 ) -> pyarrow.Table:
-    """Some columns of one shard, checksums compared.
+    """Read some columns of one shard, checksums compared.
 
     Args:
         path: of the shard.

@@ -175,7 +175,7 @@ class Corpus:
 
     @property
     def license(self) -> str | None:
-        """Its licence, None where it is not known."""
+        """Licence of the corpus, None where it is not known."""
         return self.record.get("license")
 
     @property
@@ -227,7 +227,7 @@ class Corpus:
         return list(self.stream(split))
 
     def stream(self, split: str) -> Iterator[list[str]]:
-        """The same, one after the other: a shard of the corpus in memory at a time."""
+        """The tokens of the sentences, one after the other: a shard of the corpus in memory at a time."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table))
 
     def to_pandas(self, split: str) -> pd.DataFrame:
@@ -243,11 +243,11 @@ class Corpus:
         return made
 
     def originals(self, split: str) -> Iterator[list[str]]:
-        """The same as the grammar makes them: without the transform, where the text has one."""
+        """The tokens of the sentences as the grammar makes them: without the transform, where the text has one."""
         return (tokens for table in self._tables(split, ["text"]) for tokens in self._originals(table))
 
     def coded(self, split: str) -> CodedSentences:
-        """The same, each different word kept once: four bytes a token, for splits of millions of sentences."""
+        """The tokens with each different word kept once: four bytes each, for splits of millions of sentences."""
         texts = (table.column("text") for table in self._tables(split, ["text"]))
         return CodedSentences.split(texts, self._key["original_words"])
 
@@ -275,7 +275,12 @@ class Corpus:
         self._require_trees(split, coarse, binarised)
         if self.trees_as == "text":
             return self._parse_trees(split)
-        return self._read_trees(split, self._reading(coarse, binarised))
+        reading = self._reading(coarse, binarised)
+        return (
+            read_tree(codes, tokens, reading)
+            for table in self._tables(split, ["text", "tree"])
+            for tokens, codes in zip(self._originals(table), table.column("tree").to_pylist(), strict=True)
+        )
 
     def _parse_trees(self, split: str) -> Iterator[Tree]:
         respelled = self._key["original_words"]
@@ -292,30 +297,23 @@ class Corpus:
         for table in self._tables(split, ["tree"]):
             yield from table.column("tree").to_pylist()
 
-    def _read_trees(self, split: str, reading: Reading) -> Iterator[Tree]:
-        for table in self._tables(split, ["text", "tree"]):
-            for tokens, codes in zip(self._originals(table), table.column("tree").to_pylist(), strict=True):
-                yield read_tree(codes, tokens, reading)
-
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
-        """The same as Penn brackets, each on one line, much faster: those of ``str(tree)``."""
+        """The trees as Penn brackets, each on one line as ``str(tree)`` has it, much faster than `trees`."""
         self._require_trees(split, coarse, binarised)
         # of a word with white space in it the text has another spelling
         if self._key["original_words"] or (self.transform is not None and self.trees_as == "ids"):
             return map(str, self.trees(split, coarse, binarised))
         if self.trees_as == "text":
             return self._written_brackets(split)
-        return self._read_brackets(split, self._reading(coarse, binarised))
+        reading = self._reading(coarse, binarised)
+        names = packed(tuple(map(escaped, reading.names)))
+        tables = self._tables(split, ["text", "tree"])
+        return (text for table in tables for text in read_brackets(table, names, reading.dropped).to_pylist())
 
     def _reading(self, coarse: bool, binarised: bool) -> Reading:
         renamed = self._key["original_symbols"]
         symbols = [renamed.get(symbol, symbol) for symbol in self._key["symbols"]]
         return Reading.of(symbols, self._key["labels"], coarse=coarse, binarised=binarised)
-
-    def _read_brackets(self, split: str, reading: Reading) -> Iterator[str]:
-        names = packed(tuple(map(escaped, reading.names)))
-        for table in self._tables(split, ["text", "tree"]):
-            yield from read_brackets(table, names, reading.dropped).to_pylist()
 
     def _require_trees(self, split: str, coarse: bool, binarised: bool) -> None:
         self._split(split)
@@ -386,7 +384,7 @@ class RetoldSampler(Sampler):
         self.swapped = variant.rule_map.swapped
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
-        """As `Sampler.draw`: row i is derivation i of the original sampler in the same state."""
+        """Draw as `Sampler.draw` does: row i is derivation i of the original sampler in the same state."""
         drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
         rules = reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
         rules = self.target[rules]
@@ -395,7 +393,7 @@ class RetoldSampler(Sampler):
 
 
 def is_reordering(original: PCFG, variant: Variant) -> bool:
-    """Whether the derivations of a variant are those of the original, but for the order of children."""
+    """Say whether the derivations of a variant are those of the original, but for the order of children."""
     target = variant.rule_map.target
     if (target < 0).any():
         return False

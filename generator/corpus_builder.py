@@ -59,7 +59,7 @@ class Writer(Protocol):
     """Writes the shards of one folder, each to ``data/`` of its partial folder."""
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its file is still what was written."""
+        """Record of a shard, if its file is still what was written."""
 
     def write(self, shard: Shard) -> dict[str, Any]:
         """Make a shard, write it and record it; gives ``file``, ``sentences`` and what else the record says of it."""
@@ -103,7 +103,7 @@ def refuse_occupied(path: Path, force: bool, what: str) -> None:
 
 
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:
-    """Whether the result of this very call stands at ``path``."""
+    """Say whether the result of this very call stands at ``path``."""
     try:
         there = read_record(path / "record.json", dict[str, Any], remedy="make it again")
     except InputError:
@@ -127,20 +127,16 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
     if not holds(plan_file, plan):
         if partial.exists():
             if keep_other and plan_file.exists():  # without, nothing was begun
+                keys = differing_keys(plan_file, plan)
+                differ = f" ({', '.join(keys)} differ)" if keys else ""
                 raise InputError(
-                    f"holds parts of another {what}{_of_another(plan_file, plan)}; delete it, or repeat the call that"
-                    " began it",
+                    f"holds parts of another {what}{differ}; delete it, or repeat the call that began it",
                     partial,
                     code="exists",
                 )
             shutil.rmtree(partial)
         (partial / "data").mkdir(parents=True)
         write_json(plan_file, plan)
-
-
-def _of_another(file: Path, plan: Mapping[str, Any]) -> str:
-    keys = differing_keys(file, plan)
-    return f" ({', '.join(keys)} differ)" if keys else ""
 
 
 def differing_keys(file: Path, plan: Mapping[str, Any]) -> list[str]:
@@ -195,8 +191,9 @@ def make_folder(
             if (keep or share is not None) and is_made(path, record):
                 return True
             refuse_occupied(path, force, what)
-            if _is_settled(place_of(path), record):
-                _move(place_of(path), path)
+            partial = place_of(path)
+            if is_made(partial, record) and not (partial / ".work" / "plan.json").exists():  # stopped before the move
+                _move(partial, path)
                 return True
             prepare(place_of(path), record, what=what, keep_other=keep_other or share is not None)
             if share is None:
@@ -244,11 +241,6 @@ def settle(partial: Path, path: Path, files: set[str]) -> None:
             file.unlink()
     (partial / ".work" / "plan.json").unlink()
     _move(partial, path)
-
-
-def _is_settled(partial: Path, record: Mapping[str, Any]) -> bool:
-    """Whether an earlier process of this call was stopped when it had made everything, and was about to move it."""
-    return is_made(partial, record) and not (partial / ".work" / "plan.json").exists()
 
 
 def _move(partial: Path, path: Path) -> None:
@@ -345,24 +337,19 @@ class _Making:
                 self.corrections[split] = self._correction(entries, mass)
             if split != self.shards[-1].split:
                 tasks, known = new_sentences(drawing, shards, known)
+                wanted = (self.exact_correction or len(known) <= EXACT_UP_TO) and self.plan.max_height is None
                 if complete and mass is not None:
-                    mass = self._more_mass(drawing, tasks, known, mass)
+                    mass = mass + exact_mass(drawing, tasks, self.workers) if wanted else None
         return done if complete else None
-
-    def _more_mass(self, drawing: Drawing, tasks: Sequence[Any], known: Hashes, mass: float) -> float | None:
-        wanted = self.exact_correction or len(known) <= EXACT_UP_TO
-        if not wanted or self.plan.max_height is not None:
-            return None
-        return mass + exact_mass(drawing, tasks, self.workers)
 
     @staticmethod
     def _correction(entries: Entries, mass: float | None) -> dict[str, Any]:
         kept = sum(entry["sentences"] for entry in entries)
         drawn = sum(entry["drawn"] for entry in entries)
         exact: dict[str, Any] = {"probability": mass, "interval": None, "exact": True}
-        found = estimated(drawn, kept) if mass is None else exact
-        excluded = min(found["probability"], 1.0 - 1e-15)
-        return {**found, "drawn": drawn, "log_correction": -math.log1p(-excluded)}
+        result = estimated(drawn, kept) if mass is None else exact
+        excluded = min(result["probability"], 1.0 - 1e-15)
+        return {**result, "drawn": drawn, "log_correction": -math.log1p(-excluded)}
 
 
 def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Path) -> None:
@@ -379,14 +366,14 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
 
 def _about(pcfg: PCFG, license: str | None) -> dict[str, str]:  # noqa: A002
     """Licence and language of a corpus, as far as they are known."""
-    found = {}
+    result = {}
     if license is not None:
-        found["license"] = checked_license(license)
+        result["license"] = checked_license(license)
     elif isinstance(pcfg.meta.get("license"), str):
-        found["license"] = pcfg.meta["license"]
+        result["license"] = pcfg.meta["license"]
     if "language" in pcfg.meta:  # one of `truesource.grammar.languages`
-        found["language"] = ARTIFICIAL
-    return found
+        result["language"] = ARTIFICIAL
+    return result
 
 
 def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
@@ -403,7 +390,7 @@ def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
 
 
 def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
-    """What the conditions on length and height have to do with the grammar, exactly."""
+    """Exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
     condition = None
     if lengths is not None:
@@ -422,7 +409,7 @@ def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
 
 
 def _transform_record(transform: Transform | None) -> dict[str, Any]:
-    """What is exact of a transformed text; nothing of others."""
+    """Record of what is exact of a transformed text; empty for others."""
     if transform is None:
         return {}
     exact = ["sentence", "masked token", *(["causal token"] if transform.has_grammar else [])]

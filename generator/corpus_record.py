@@ -48,7 +48,7 @@ Transform = Annotated[str, AfterValidator(_transform)]  #: such as ``block-shuff
 
 @with_config(STRICT)
 class Call(TypedDict):
-    """What was asked for; see `truesource.generator.plan.Plan`."""
+    """Settings that were asked for; see `truesource.generator.plan.Plan`."""
 
     splits: dict[str, Positive]
     seed: Annotated[int, Field(ge=0)]
@@ -96,7 +96,7 @@ class TransformRecord(TypedDict):
 
 @with_config(STRICT)
 class Excluded(TypedDict):
-    """What a disjoint split leaves out; see `truesource.generator.shard_writer`."""
+    """Mass that a disjoint split leaves out; see `truesource.generator.shard_writer`."""
 
     probability: Probability
     interval: tuple[float, float] | None
@@ -139,7 +139,7 @@ class ShardEntry(TypedDict):
 
 @with_config(STRICT)
 class Unique(TypedDict):
-    """Of unique splits: sentences drawn, and how many of them repeated an earlier one."""
+    """Counts of unique splits: sentences drawn, and how many of them repeated an earlier one."""
 
     drawn: Count
     repeated: Count
@@ -155,7 +155,7 @@ class GrammarOfCorpus(TypedDict):
 
 @with_config(STRICT)
 class _Head(TypedDict):
-    """What records of all versions have."""
+    """Keys that records of all versions have."""
 
     format: Literal["truesource corpus"]
     format_version: int
@@ -207,7 +207,7 @@ def read_corpus_record(file: Path) -> dict[str, Any]:
 
 
 def check_corpus_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a record that is in memory."""
+    """Check a record that is in memory, as `read_corpus_record` does."""
     text = json.dumps(dict(record))
     _check_version(decode_record(text, _Head, what=_WHAT, remedy=_REMEDY)["format_version"], None)
     return _completed(decode_record(text, CorpusRecord, what=_WHAT, remedy=_REMEDY), None)
@@ -232,17 +232,18 @@ def _check_version(version: int, file: Path | None) -> None:
 
 def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
     """The record with None for what is absent; its counts must agree."""
-    found = dict.fromkeys(record["splits"], (0, 0))
+    result = dict.fromkeys(record["splits"], (0, 0))
     for shard in record["shards"]:
-        sentences, tokens = found.get(shard["split"], (0, 0))
-        found[shard["split"]] = sentences + shard["sentences"], tokens + shard["tokens"]
-    if found != {name: (split["sentences"], split["tokens"]) for name, split in record["splits"].items()}:
+        sentences, tokens = result.get(shard["split"], (0, 0))
+        result[shard["split"]] = sentences + shard["sentences"], tokens + shard["tokens"]
+    if result != {name: (split["sentences"], split["tokens"]) for name, split in record["splits"].items()}:
         raise InputError(f"{_WHAT} is damaged: its shards do not add up to its splits; {_REMEDY}", file)
     if len({shard["file"] for shard in record["shards"]}) != len(record["shards"]):
         raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
     optional = {"different": None, "overlap": None, "excluded": None}
     splits = {name: {**optional, **split} for name, split in record["splits"].items()}
-    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "splits": splits}
+    call = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
+    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "call": call, "splits": splits}
 
 
 _ROWS = {
@@ -406,12 +407,12 @@ def _overlap(record: dict[str, Any]) -> str:
         "| split | P(S) | add, nats per sentence |\n| --- | ---: | ---: |\n"
     ]
     for split, n in record["splits"].items():
-        found = n["excluded"]
-        if found:
-            ends = found["interval"]
+        result = n["excluded"]
+        if result:
+            ends = result["interval"]
             estimated = "few sentences, no interval" if ends is None else "95% interval {:.6g} to {:.6g}".format(*ends)
-            how = "exact" if found["exact"] else estimated
-            lines.append(f"| {split} | {found['probability']:.8g} ({how}) | {found['log_correction']:.8g} |\n")
+            how = "exact" if result["exact"] else estimated
+            lines.append(f"| {split} | {result['probability']:.8g} ({how}) | {result['log_correction']:.8g} |\n")
     return "".join(lines)
 
 

@@ -114,11 +114,11 @@ class LanguageModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model is called in tables."""
+        """Name of the model in tables."""
 
     @property
     def objective(self) -> Objective:
-        """Whether tokens are predicted from the left context or from all others."""
+        """Say whether tokens are predicted from the left context or from all others."""
 
     @property
     def vocabulary(self) -> tuple[str, ...] | None:
@@ -130,7 +130,7 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True)
 class LogDistributions:
-    """What a model expects at one position of W sentences of one length.
+    """Expectations of a model at one position of W sentences of one length.
 
     Columns are the words of the model's ``vocabulary`` in its order, then ``<unk>``, then, for a causal
     model, the end of the sentence. What a model gives to tokens that no sentence contains is in no column,
@@ -145,7 +145,7 @@ class DistributionModel(LanguageModel, Protocol):
     """A language model of whole words whose full distributions can be had."""
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Its expectation at every position of some sentences, position by position.
+        """Expectations at every position of some sentences, position by position.
 
         Args:
             sentences: all of one length n >= 1; no more than memory allows at (W, V) numbers a position.
@@ -210,7 +210,7 @@ def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], fr
 def framed_scores(
     log_prob: FloatArray, unknown: BoolArray, sizes: IntArray, lengths: IntArray, frame: ScoringFrame
 ) -> TokenScores:
-    """The same from one array for all sentences.
+    """Scores in a frame, from one array for all sentences.
 
     Args:
         log_prob: (T,) of every position, sentence after sentence, nats.
@@ -302,7 +302,7 @@ class PieceTokenizer(Protocol):
 
     @property
     def inventory(self) -> PieceInventory:
-        """Its pieces."""
+        """Pieces of the tokeniser."""
 
     def read(self, text: str) -> PieceText:
         """Normalise a text and segment it.
@@ -357,7 +357,7 @@ class IncrementalScorer(Protocol):
 
 @dataclass(frozen=True)
 class PathSums:
-    """What a pass over a lattice finds: its states, which are a position and a context, in order of position."""
+    """Result of a pass over a lattice: its states, which are a position and a context, in order of position."""
 
     context: IntArray  #: (R,)
     log_p: FloatArray  #: (R,) log of the summed probability of the paths that lead there, nats
@@ -389,7 +389,7 @@ class TokenisedModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model is called in tables."""
+        """Name of the model in tables."""
 
     @property
     def longest(self) -> int | None:
@@ -405,7 +405,7 @@ class TokenisedModel(Protocol):
 
     @property
     def pieces(self) -> PieceTokenizer:
-        """Its tokeniser.
+        """Tokeniser of the model.
 
         Raises:
             InputError: its texts are no joinings of pieces (the message says why).

@@ -23,21 +23,19 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
-import numpy as np
 from pydantic import Field, ValidationError
 
-from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import capped_mean_length
-from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import BoolArray, random_state
+from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import DEFAULT_SEED, Settings, join_reference, split_reference
+from truesource.grammar.support.settings import Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from truesource.grammar.support.arrays import IntArray
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.arrays import BoolArray, IntArray
 
 
 T = TypeVar("T")
@@ -58,7 +56,7 @@ class Transform(Settings):
 
     @property
     def has_grammar(self) -> bool:
-        """Whether `grammar` gives one, and so the probability of each token given those before it."""
+        """Say whether `grammar` gives one, and so the probability of each token given those before it."""
         return type(self).grammar is not Transform.grammar
 
     def apply(self, words: Sequence[T]) -> list[T]:
@@ -67,10 +65,10 @@ class Transform(Settings):
 
     def undo(self, words: Sequence[T]) -> list[T]:
         """The original of a sentence."""
-        found = list(words)
+        result = list(words)
         for word, i in zip(words, order(self, len(words)).tolist(), strict=True):
-            found[i] = word
-        return found
+            result[i] = word
+        return result
 
     def __str__(self) -> str:
         return join_reference(self.name, self.model_dump())
@@ -82,7 +80,7 @@ class Reversal(Transform):
     name = "reversal"
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         return np.arange(n)[::-1]
@@ -100,7 +98,7 @@ class OddEven(Transform):
     first: Literal["odd", "even"] = Field("odd", description="Which words come first; they are counted from 1.")
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         odd, even = np.arange(0, n, 2), np.arange(1, n, 2)
@@ -115,7 +113,7 @@ class BlockShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order in a block.")
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         import numpy as np
 
         whole, rest = divmod(n, self.size)
@@ -130,7 +128,7 @@ class LengthShuffle(Transform):
     seed: int = Field(DEFAULT_SEED, ge=0, description="Random seed of the order for each sentence length.")
 
     def permutation(self, n: int) -> IntArray:
-        """As `Transform.permutation`."""
+        """Order of the words, as `Transform.permutation` describes it."""
         return shuffled(n, self.seed)
 
 
@@ -158,13 +156,13 @@ def parse_transform(text: str) -> Transform:
 @cache
 def order(transform: Transform, n: int) -> IntArray:
     """`Transform.permutation`, kept and read-only."""
-    found = transform.permutation(n)
-    found.flags.writeable = False
-    return found
+    result = transform.permutation(n)
+    result.flags.writeable = False
+    return result
 
 
 def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
-    """The same for all sentences of a text, one after the other.
+    """Order of the words of all sentences of a text, one after the other.
 
     Args:
         transform: of the text.
@@ -176,11 +174,11 @@ def text_order(transform: Transform, lengths: NDArray[np.integer]) -> IntArray:
     import numpy as np
 
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
-    found = np.empty(int(lengths.sum()), dtype=np.int64)
+    result = np.empty(int(lengths.sum()), dtype=np.int64)
     for n in np.unique(lengths).tolist():
         begins = starts[lengths == n][:, None]
-        found[begins + np.arange(n)] = begins + order(transform, n)
-    return found
+        result[begins + np.arange(n)] = begins + order(transform, n)
+    return result
 
 
 def shuffled(n: int, seed: int) -> IntArray:
@@ -192,9 +190,9 @@ def shuffled(n: int, seed: int) -> IntArray:
 
     bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(n,)))
     while True:
-        found = np.argsort(bits.random_raw(n), kind="stable")
-        if n < 2 or (found != np.arange(n)).any():
-            return found
+        result = np.argsort(bits.random_raw(n), kind="stable")
+        if n < 2 or (result != np.arange(n)).any():
+            return result
 
 
 SHARD_SIZE = 50_000  #: sentences
@@ -207,7 +205,7 @@ Trees = Literal["ids", "text", "none"]
 
 @dataclass(frozen=True)
 class Columns:
-    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``.
+    """Columns of a corpus besides ``text``, ``n_tokens`` and ``logprob``.
 
     Raises:
         InputError: ``trees`` is another name.
@@ -225,7 +223,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that fixes the bytes of a corpus, besides the grammar.
+    """Settings that fix the bytes of a corpus, besides the grammar.
 
     ``overlap`` says what splits may share. ``iid``: every sentence is drawn by itself, as the grammar has it. In
     ``disjoint`` splits no sentence of an earlier split occurs (within a split, sentences repeat): the first split is
@@ -247,6 +245,8 @@ class Plan:
     transform: Transform | None = None  #: order of the words in the text; trees stay those of the original sentences
 
     def __post_init__(self) -> None:
+        from truesource.grammar.support.arrays import random_state
+
         if not self.splits:
             raise InputError("a corpus needs at least one split, such as train")
         for name, n in self.splits.items():
@@ -333,6 +333,10 @@ def mean_length(pcfg: PCFG, lengths: LengthRange | None, max_height: int | None)
     Raises:
         InputError: no sentence meets them.
     """
+    import numpy as np
+
+    from truesource.grammar.inference.expected import capped_mean_length
+
     if max_height is not None:
         return capped_mean_length(pcfg, max_height, lengths)
     if lengths is None:

@@ -103,7 +103,7 @@ class Derivations:
 
     @classmethod
     def joined(cls, parts: Sequence[Derivations]) -> Derivations:
-        """All of some batches, one batch after the other."""
+        """Join some batches, one batch after the other."""
         if len(parts) == 1:
             return parts[0]
         sizes = np.concatenate([np.diff(part.ends) for part in parts])
@@ -167,12 +167,12 @@ class Sampler:
             self._cap(max_height)
 
     def _cap(self, max_height: int) -> None:
-        found = height_mass(self.pcfg, max_height, self.lengths)
-        if found < SMALLEST_HEIGHT_MASS:
+        result = height_mass(self.pcfg, max_height, self.lengths)
+        if result < SMALLEST_HEIGHT_MASS:
             raise InputError(
-                f"only {found:.2g} of the trees have a height up to {max_height}, too few to draw; raise the cap"
+                f"only {result:.2g} of the trees have a height up to {max_height}, too few to draw; raise the cap"
             )
-        self.log_height_mass = math.log(found)
+        self.log_height_mass = math.log(result)
 
     def _condition(self, lengths: LengthRange) -> None:
         mass = np.ascontiguousarray(self.pcfg.exact.length_masses(lengths.high).T)

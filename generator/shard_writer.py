@@ -52,7 +52,7 @@ class Spelling:
         return cls(words, symbols, pcfg.labels)
 
     def key(self, pcfg: PCFG, *, ids: bool) -> SymbolKey:
-        """What reads the files back: symbols by number with their treebank labels, words that are spelled differently.
+        """Key to read the files back: symbols by number with their treebank labels, words that are spelled differently.
 
         With ``ids`` also the words by number.
         """
@@ -126,8 +126,8 @@ def spell(
         text = table["text"] if transform is None else written(originals)
         table["tree"] = _brackets(text, table["tree"], spelling)
     if columns.string_logprob:
-        found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
-        table["string_logprob"] = pa.array(found)
+        result = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
+        table["string_logprob"] = pa.array(result)
     if columns.ids:
         table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
     return pa.table(table)
@@ -158,7 +158,7 @@ def among(hashes: Hashes, known: Hashes) -> BoolArray:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What every shard of one corpus is drawn with, and the partial folder it is written to.
+    """Settings and tools that every shard of one corpus is drawn with, and the partial folder it is written to.
 
     The folder holds the shards in ``data/`` and, in ``.work/``, a note and the sentence hashes of each finished one.
     """
@@ -250,7 +250,7 @@ class Drawing:
         return entry
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its file is still what was written."""
+        """Record of a shard, if its file is still what was written."""
         try:
             entry = read_record(self._work(shard, "json"), ShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
@@ -261,12 +261,12 @@ class Drawing:
         return dict(entry) if same and self._work(shard, "hashes").exists() else None
 
     def hashes(self, shard: Shard) -> Hashes:
-        """Of the sentences of a shard, in order; drawn once more where another job has not written them yet."""
+        """Hashes of the sentences of a shard, in order; drawn once more where another job has not written them yet."""
         try:
-            found = np.fromfile(self._work(shard, "hashes"), dtype="<u8").astype(np.uint64)
+            result = np.fromfile(self._work(shard, "hashes"), dtype="<u8").astype(np.uint64)
         except OSError:
-            found = np.empty(0, dtype=np.uint64)
-        return found if len(found) == shard.sentences else self.hashes_of(self.draw(shard)[0])
+            result = np.empty(0, dtype=np.uint64)
+        return result if len(result) == shard.sentences else self.hashes_of(self.draw(shard)[0])
 
     def _work(self, shard: Shard, ending: str) -> Path:
         return self.partial / ".work" / f"{shard.name}.{ending}"
@@ -335,10 +335,10 @@ def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> IntAr
             more = min(more, most - have, max(1, AT_ONCE // drawing.block))
             blocks = dict(run_each(partial(_hash_block, drawing), range(have, have + more), workers))
             stream = np.concatenate([blocks[b] for b in range(have, have + more)])
-            found, at = np.unique(stream, return_index=True)
-            fresh = ~among(found, known)
+            result, at = np.unique(stream, return_index=True)
+            fresh = ~among(result, known)
             progress.advance(min(len(known) + int(fresh.sum()), wanted) - min(len(known), wanted))
-            known = np.sort(np.concatenate([known, found[fresh]]))
+            known = np.sort(np.concatenate([known, result[fresh]]))
             places.append(np.sort(at[fresh]) + have * drawing.block)
             have += more
             missing, new = wanted - len(known), len(places[-1])
@@ -370,12 +370,12 @@ def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, 
     both 0 to 1.
     """
     known = np.unique(hashes[reference])
-    found = {}
+    result = {}
     for split, own in hashes.items():
         if split != reference:
             types = among(np.unique(own), known)
-            found[split] = {"types": float(types.mean()), "tokens": float(among(own, known).mean())}
-    return found
+            result[split] = {"types": float(types.mean()), "tokens": float(among(own, known).mean())}
+    return result
 
 
 def estimated(drawn: int, kept: int) -> dict[str, Any]:
@@ -383,10 +383,10 @@ def estimated(drawn: int, kept: int) -> dict[str, Any]:
     from scipy.stats import binomtest  # takes half a second to import
 
     test = binomtest(drawn - kept, drawn)
-    found = test.proportion_ci(0.95, method="wilson")
+    result = test.proportion_ci(0.95, method="wilson")
     return {
         "probability": float(test.statistic),
-        "interval": None if too_few(drawn) else [float(found.low), float(found.high)],
+        "interval": None if too_few(drawn) else [float(result.low), float(result.high)],
         "exact": False,
     }
 
@@ -427,7 +427,7 @@ def _shard_mass(drawing: Drawing, task: Task) -> tuple[str, float, int]:
         derivations = drawing.draw(shard)[0].take(new)
         mass = 0.0
         if len(derivations):
-            found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations), sampler.lengths)
-            mass = float(np.exp(found).sum())
+            result = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations), sampler.lengths)
+            mass = float(np.exp(result).sum())
         write_json(file, mass)
     return shard.name, mass, int(new.sum())

@@ -65,7 +65,7 @@ def read_sentences(path: str | Path) -> list[list[str]]:
 
 
 def stream_sentences(path: str | Path) -> Iterator[list[str]]:
-    """What `read_sentences` reads, line after line; an empty line is a sentence without words.
+    """Read sentences as `read_sentences` does, line after line; an empty line is a sentence without words.
 
     Raises:
         InputError: the file is missing, or a line is not UTF-8 text (line given), once the line is reached.
@@ -163,7 +163,7 @@ _LONGEST_KEPT = 100  #: characters of a run; longer ones hardly come again
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing in a text is part of a token."""
+    """Say whether nothing in a text is part of a token."""
     return _RUNS.search(text) is None
 
 
@@ -194,7 +194,9 @@ class PennTokeniser:
 
     def __init__(self, known: Collection[str] | None = None) -> None:
         self._known: Collection[str] = frozenset() if known is None else known
-        self._backslashed = [c for c in BACKSLASHED if _is_backslashed(c, [word for word in self._known if c in word])]
+        # characters that the Penn Treebank spells with a backslash, as the known words do, or none of them has one
+        spelled = {c: [word for word in self._known if c in word] for c in BACKSLASHED}
+        self._backslashed = [c for c, words in spelled.items() if not words or any(f"\\{c}" in word for word in words)]
         self._kept: dict[tuple[str, bool, bool], tuple[Piece, ...]] = {}
 
     def tokens(self, sentence: str, offset: int = 0) -> tuple[list[str], list[tuple[int, int]]]:
@@ -209,9 +211,9 @@ class PennTokeniser:
         words: list[str] = []
         places: list[tuple[int, int]] = []
         runs = list(_RUNS.finditer(sentence))
-        for number, found in enumerate(runs, start=1):
-            run = found[0]
-            at = found.start() + offset
+        for number, result in enumerate(runs, start=1):
+            run = result[0]
+            at = result.start() + offset
             if run.isascii() and run.isalnum() and run.lower() not in _TWO_WORDS:  # as most are
                 words.append(run)
                 places.append((at, at + len(run)))
@@ -283,17 +285,12 @@ def _penn_tokens(run: str, first: bool, last: bool) -> list[str]:
     return tokens if last else tokens[:-1]
 
 
-def _is_backslashed(character: str, words: Collection[str]) -> bool:
-    """Whether words with this character are spelled as in the Penn Treebank; also where there are none."""
-    return not words or any("\\" + character in word for word in words)
-
-
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]+")
 _PARAGRAPH = 2**20  #: characters of a paragraph after which its first sentences are passed on
 
 
 class Splitting(StrEnum):
-    """What cuts raw text into sentences."""
+    """Cuts raw text into sentences."""
 
     PUNKT = "punkt"  #: NLTK's punkt; a paragraph ends at an empty line
     LINES = "lines"  #: one sentence a line

@@ -52,8 +52,8 @@ NUMBERS = ("sg", "pl")
 def zipf(size: int, exponent: float) -> list[float]:
     """Probabilities of ranks 1 to ``size``, in proportion to ``rank ** -exponent``."""
     weight = np.arange(1.0, size + 1.0) ** -exponent
-    found: list[float] = (weight / weight.sum()).tolist()
-    return found
+    result: list[float] = (weight / weight.sum()).tolist()
+    return result
 
 
 def words(parent: str, stem: str, ending: str, probabilities: list[float]) -> list[Rule]:
@@ -94,8 +94,8 @@ def dirichlet(rng: np.random.Generator, concentration: float, shape: tuple[int, 
 def softmax(logits: FloatArray) -> FloatArray:
     """Probabilities in proportion to exp(logits), row by row."""
     weight = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: FloatArray = weight / weight.sum(axis=1, keepdims=True)
-    return found
+    result: FloatArray = weight / weight.sum(axis=1, keepdims=True)
+    return result
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,6 +154,6 @@ class Automaton:
 
         n = len(self.states)
         steps = csr_matrix((np.ones(len(self.source), dtype=np.int8), (self.source, self.target)), shape=(n, n))
-        found = np.zeros(n, dtype=np.bool_)
-        found[breadth_first_order(steps, 0, return_predecessors=False)] = True
-        return found
+        result = np.zeros(n, dtype=np.bool_)
+        result[breadth_first_order(steps, 0, return_predecessors=False)] = True
+        return result

@@ -14,7 +14,7 @@ NAMES: tuple[Name, ...] = get_args(Name)
 _NEVER = r"(?!)"
 _ALL = r"(?s:.+)"
 _DASHES = r"(?s:-.*|.[^-=]*)"  #: up to the first - or =, but a first character stays (-LRB-)
-#: the same, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
+#: as `_DASHES`, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
 _PENN = r"(?s:-.*|.[^-=]*(?:-[A-Z](?![^-=]))?)"
 _BANNER = r"\*x\*"  #: the copyright notice in front of some files of the Linguistic Data Consortium
 
@@ -65,13 +65,13 @@ CONVENTIONS: Mapping[Name, Convention] = {
 
 @dataclass
 class Ledger:
-    """What was done to the words and labels of trees while they were read."""
+    """Account of what was done to the words and labels of trees while they were read."""
 
     dropped: Counter[str] = field(default_factory=Counter)  #: words that went, by the label or word that says so
     cut: Counter[tuple[str, str]] = field(default_factory=Counter)  #: nodes by their label and what stayed of it
 
     def __str__(self) -> str:
-        """What was dropped and what was cut, on one line."""
+        """Say on one line what was dropped and what was cut."""
         return f"dropped {_counted(self.dropped, 'word')}; cut {self._labels()}"
 
     def _labels(self) -> str:
@@ -101,13 +101,13 @@ def signs_of_others(names: Iterable[tuple[str, int]], convention: Name) -> dict[
         names: words and labels that were kept, with their counts.
         convention: what the trees were read by.
     """
-    found: dict[Name, Counter[str]] = {}
+    result: dict[Name, Counter[str]] = {}
     patterns = {name: re.compile(c.signs) for name, c in CONVENTIONS.items() if name != convention}
     for word, count in names:
         for name, pattern in patterns.items():
             if pattern.fullmatch(word):
-                found.setdefault(name, Counter())[generalised(word)] += count
-    return dict(sorted(found.items(), key=lambda pair: -pair[1].total()))
+                result.setdefault(name, Counter())[generalised(word)] += count
+    return dict(sorted(result.items(), key=lambda pair: -pair[1].total()))
 
 
 def without_headers(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
-from truesource.grammar.inference.expected import derivational_entropy as derivational_entropy
+from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
@@ -47,20 +47,20 @@ def _cycles(pcfg: PCFG, edges: Int32Array) -> Cycles:
 
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(np.unique(edges, axis=0).tolist())
-    found = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or all(graph.has_edge(s, s) for s in c)]
-    if not found:
+    result = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or all(graph.has_edge(s, s) for s in c)]
+    if not result:
         return Cycles(0, 0, ())
-    first = min(min(component) for component in found)
+    first = min(min(component) for component in result)
     if graph.has_edge(first, first):
         path = [first]
     else:
         path = min(
-            (nx.shortest_path(graph, child, first) for child in _inside(graph, found, first)),
+            (nx.shortest_path(graph, child, first) for child in _inside(graph, result, first)),
             key=lambda states: (len(states), states),
         )
         path = [first, *path[:-1]]
     names = tuple(pcfg.symbols[state] for state in (*path, first))
-    return Cycles(len(found), sum(map(len, found)), names)
+    return Cycles(len(result), sum(map(len, result)), names)
 
 
 def _inside(graph: nx.DiGraph[int], found: list[set[int]], state: int) -> list[int]:
@@ -75,7 +75,7 @@ MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsis
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found. Numbers that need a spectral radius below 1 are None where it is not."""
+    """Report of `diagnose`. Numbers that need a spectral radius below 1 are None where it is not."""
 
     symbols: int
     words: int
@@ -178,20 +178,20 @@ def require_consistent(pcfg: PCFG, path: object = None, *, remedy: str | None = 
         InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included): its code
             is ``inconsistent``. Unreachable symbols are harmless and pass.
     """
-    found = diagnose(pcfg)
-    if is_serious(found):
-        message = "; ".join([*found.serious, *([] if remedy is None else [remedy])])
+    result = diagnose(pcfg)
+    if is_serious(result):
+        message = "; ".join([*result.serious, *([] if remedy is None else [remedy])])
         raise InputError(message, None if path is None else str(path), code="inconsistent")
 
 
-def is_serious(found: Diagnosis) -> bool:
-    """Whether the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
-    leaks = found.total_mass < 1.0 - MASS_TOLERANCE
-    return found.spectral_radius >= 1.0 - 1e-12 or leaks or bool(found.unquoted)
+def is_serious(diagnosis: Diagnosis) -> bool:
+    """Say whether the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
+    leaks = diagnosis.total_mass < 1.0 - MASS_TOLERANCE
+    return diagnosis.spectral_radius >= 1.0 - 1e-12 or leaks or bool(diagnosis.unquoted)
 
 
 def has_endings(pcfg: PCFG) -> bool:
-    """Whether all derivations end, so that the probabilities of sentences of any length sum to 1."""
+    """Say whether all derivations end, so that the probabilities of sentences of any length sum to 1."""
     return pcfg.exact.total_mass >= 1.0 - MASS_TOLERANCE
 
 
@@ -239,7 +239,7 @@ def _some(names: list[str] | tuple[str, ...], most: int = 5) -> str:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What `coverage` found."""
+    """Report of `coverage`."""
 
     sentences: int
     tokens: int

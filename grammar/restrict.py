@@ -20,7 +20,7 @@ from truesource.grammar.support.errors import InputError
 
 
 class Restricted(NamedTuple):
-    """What is left of a grammar, and of the probability of each symbol that is left."""
+    """The rest of a grammar, and of the probability of each symbol that is left."""
 
     pcfg: PCFG
     share: FloatArray  #: (S,) of the symbols left: the part of their rules' probability that was kept, in (0, 1]
@@ -54,14 +54,14 @@ def restrict(pcfg: PCFG, kept: Sequence[BoolArray]) -> Restricted | None:
 def _productive(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
     """Symbols that derive a finite string by the rules kept, (S,)."""
     binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
-    found = np.zeros(len(pcfg.symbols), dtype=bool)
-    found[pcfg.lexical[kept[2], 0]] = True
+    result = np.zeros(len(pcfg.symbols), dtype=bool)
+    result[pcfg.lexical[kept[2], 0]] = True
     before = -1
-    while before < int(found.sum()):
-        before = int(found.sum())
+    while before < int(result.sum()):
+        before = int(result.sum())
         for rules in (binary, unary):
-            found[rules[found[rules[:, 1:]].all(axis=1), 0]] = True
-    return found
+            result[rules[result[rules[:, 1:]].all(axis=1), 0]] = True
+    return result
 
 
 def _reached(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
@@ -100,7 +100,7 @@ MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of 
 
 @dataclass(frozen=True)
 class PruningCost:
-    """What dropping rules did to a grammar P; Q is what was left, each row divided by its sum."""
+    """Effect of dropping rules of a grammar P; Q is the rest, each row divided by its sum."""
 
     threshold: float
     rules: int  #: rules dropped, those of dropped symbols included

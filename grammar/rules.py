@@ -205,7 +205,7 @@ class GrammarRules:
 
     @property
     def identity(self) -> str:
-        """What signatures call the grammar: 8 digits of the digest, after the language and its settings if it is one.
+        """Name of the grammar in signatures: 8 digits of the digest, after the language and its settings if it is one.
 
         A grammar made from that of a language, by a merged vocabulary for example, is ``changed``.
         """
@@ -247,7 +247,7 @@ class GrammarRules:
         return hash(self.digest)
 
     def with_meta(self, **entries: Any) -> Self:
-        """The same grammar with more entries in ``meta``."""
+        """Copy the grammar with more entries in ``meta``."""
         return replace(self, meta={**self.meta, **entries})
 
     def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
@@ -348,7 +348,7 @@ class Rules:
 
     def tables(self) -> Tables:
         """Rules (R, width) and weights (R,) of the three kinds, each rule once."""
-        found: Tables = []
+        result: Tables = []
         for column, weight, width in zip(self.columns, self.weights, (3, 2, 2), strict=True):
             rules = np.array(column, dtype=np.int32).reshape(-1, width)
             base = max(len(self.symbols), len(self.words), 1)
@@ -357,8 +357,8 @@ class Rules:
                 keys = keys * base + other
             _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
             total = np.bincount(inverse, weights=np.array(weight, dtype=np.float64), minlength=len(first))
-            found.append((rules[first], total.astype(np.float64)))
-        return found
+            result.append((rules[first], total.astype(np.float64)))
+        return result
 
 
 def assemble(
@@ -398,9 +398,9 @@ def assemble(
         raise InputError(f"the start symbol {start!r} has no rules; name another", path)
     off = (sums > 0.0) & (np.abs(sums - 1.0) > NEAR_ONE) & divide
     scale = np.where(off, sums, 1.0)
-    found = dict(meta or {})
+    result = dict(meta or {})
     if off.any():
-        found["normalised"] = _report({names[i]: float(sums[i]) for i in np.flatnonzero(off)}, path)
+        result["normalised"] = _report({names[i]: float(sums[i]) for i in np.flatnonzero(off)}, path)
     (binary, p), (unary, q), (lexical, r) = tables
     try:
         return GrammarRules(
@@ -414,7 +414,7 @@ def assemble(
             lexical,
             np.log(r / scale[lexical[:, 0]]),
             tuple(labels.get(name, name) for name in names),
-            found,
+            result,
         )
     except InputError as error:
         raise InputError(str(error), path) from error
@@ -423,14 +423,14 @@ def assemble(
 def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any]:
     """Say which sums the weights were divided by; those within 1e-9 of one are rounding and not worth a line."""
     worst = max(sums, key=lambda name: abs(sums[name] - 1.0))
-    found = {"symbols": len(sums), "lowest": min(sums.values()), "highest": max(sums.values()), "worst": worst}
+    result = {"symbols": len(sums), "lowest": min(sums.values()), "highest": max(sums.values()), "worst": worst}
     if abs(sums[worst] - 1.0) > 1e-9:
         log.info(
             "%s: the rules of %d symbols did not sum to one; divided by their sums, %.6g to %.6g (furthest: %s)",
             "grammar" if path is None else path,
-            found["symbols"],
-            found["lowest"],
-            found["highest"],
+            result["symbols"],
+            result["lowest"],
+            result["highest"],
             worst,
         )
-    return found
+    return result

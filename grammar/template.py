@@ -106,10 +106,10 @@ def _instances(rule: RuleTemplate, tables: Mapping[str, TemplateTable]) -> Itera
 
     def extend(depth: int, values: dict[str, str], weight: float) -> Iterator[Instance]:
         for factor, is_split in ready[depth]:
-            found = _look_up(factor, values, tables)
-            if found == 0.0:
+            result = _look_up(factor, values, tables)
+            if result == 0.0:
                 return
-            weight *= found if is_split else 1.0
+            weight *= result if is_split else 1.0
         if depth < len(variables):
             for value in domains[variables[depth]]:
                 values[variables[depth]] = value

@@ -346,7 +346,8 @@ class _TemplateReader:
                 raise block.head.error(f"the paradigm {name} needs {len(variables)} value(s): {' '.join(variables)}")
             columns = list(patterns)
             for variable, value in zip(variables, values, strict=True):
-                columns = [re.sub(rf"\?{re.escape(variable)}(?=[,\]])", _literal(value), column) for column in columns]
+                literal = value.replace("\\", r"\\")
+                columns = [re.sub(rf"\?{re.escape(variable)}(?=[,\]])", literal, column) for column in columns]
             rows = [(tuple(line.text.split()), line) for line in block.body]
         targets = [[self._term(text, block.head) for text in column.split("+")] for column in columns]
         if not rows:
@@ -395,8 +396,3 @@ def _number(text: str, line: _Line) -> float:
     if not (math.isfinite(value) and value > 0):
         raise line.error(f"expecting a positive number, got {text.strip()!r}")
     return value
-
-
-def _literal(text: str) -> str:
-    """``text`` as a replacement that `re.sub` inserts unchanged."""
-    return text.replace("\\", r"\\")

@@ -45,7 +45,7 @@ def word_label(word: str) -> str:
 
 
 def is_word_label(label: str) -> bool:
-    """Whether a label is that of a word's own symbol, in which no character has a meaning (``''`` is a tag)."""
+    """Say whether a label is that of a word's own symbol, in which no character has a meaning (``''`` is a tag)."""
     return len(label) > 2 and label[0] == label[-1] == "'"
 
 

@@ -135,20 +135,20 @@ class RareWordClasses:
                 f"no word is seen {rare} times or fewer, so nothing is known of unknown words;"
                 " use the lexicon mode generate, or a larger number"
             )
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for place in range(max(map(len, forms.values())), 0, -1):  # from the last form, which is the coarsest
             groups: dict[str, list[str]] = defaultdict(list)
             for word, classes in forms.items():
-                if word not in found and len(classes) >= place:
+                if word not in result and len(classes) >= place:
                     groups[classes[-place]].append(word)
             for name, words in groups.items():
                 if len(words) >= class_types or name == ANY:
-                    found.update(dict.fromkeys(words, name))
-        names = frozenset(found.values())
+                    result.update(dict.fromkeys(words, name))
+        names = frozenset(result.values())
         clash = sorted((names | {ANY}) & counts.keys())
         if clash:
             raise InputError(f"the word {clash[0]!r} of the treebank is also a class of unknown words; rename the word")
-        return cls(frozenset(counts.keys() - found.keys()), found, names)
+        return cls(frozenset(counts.keys() - result.keys()), result, names)
 
     def in_training(self, trees: Sequence[Tree]) -> list[Tree]:
         """The trees with every word that is not frequent replaced by its class."""
@@ -159,7 +159,7 @@ class RareWordClasses:
         return self._read(trees, self.frequent | self.rare.keys())
 
     def as_meta(self, rare: int) -> dict[str, Any]:
-        """What `truesource.grammar.unknown.read_words` needs, and how it came about."""
+        """Record for `truesource.grammar.unknown.read_words`, and how it came about."""
         return {"scheme": SCHEME, "rare": rare, "rare_words": len(self.rare), "classes": sorted(self.names | {ANY})}
 
     def _read(self, trees: Sequence[Tree], kept: Collection[str]) -> list[Tree]:

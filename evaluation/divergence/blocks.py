@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from truesource.generator.plan import Transform
-from truesource.grammar.support.archives import Kind
 
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle, frequency_band, frequency_powers
@@ -23,11 +21,12 @@ from truesource.evaluation.core.transformed import require_tokens
 from truesource.generator.abilities import checked_distributions, offers
 from truesource.generator.language_model import END as SENTENCE_END
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
+from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.archives import read_table
+from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, read_bytes, read_text

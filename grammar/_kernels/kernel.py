@@ -81,7 +81,7 @@ def _private_cache() -> bool:
 
 @cache
 def _digest(module: str) -> str:
-    """Of the files of the kernel modules that a module imports, directly or not."""
+    """Digest of the files of the kernel modules that a module imports, directly or not."""
     sources = [Path(sys.modules[name].__file__ or "").read_bytes() for name in sorted(_imported(module, set()))]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
 

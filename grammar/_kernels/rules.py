@@ -71,7 +71,7 @@ class SparseRows(NamedTuple):
 
 
 class ChartRules(NamedTuple):
-    """What a left-to-right pass takes of a grammar."""
+    """Parts of a grammar that a left-to-right pass takes."""
 
     closure: SparseRows  #: unary, by rows
     pairs: PairRules
@@ -80,7 +80,7 @@ class ChartRules(NamedTuple):
 
 
 class CausalPass(NamedTuple):
-    """What a left-to-right pass over W sentences of n words leaves."""
+    """Result of a left-to-right pass over W sentences of n words."""
 
     inside: FloatArray  #: (spans, S, W) inside weights, the column of each word multiplied by its scale
     present: BoolArray  #: (spans, S) which states of each span are not zero
@@ -101,7 +101,7 @@ class CausalPass(NamedTuple):
 
 
 class CellRules(NamedTuple):
-    """What charts of single sentences take of a grammar."""
+    """Parts of a grammar that charts of single sentences take."""
 
     closure: SparseRows  #: unary, by rows
     chains: SparseRows  #: the same by columns: entry e of row b is the chain from column[e] to b
@@ -134,7 +134,7 @@ class OwedWindow(NamedTuple):
 
 
 class CellPass(NamedTuple):
-    """What passes over W sentences of n words leave, each by itself; undefined where `cells` is -1."""
+    """Result of passes over W sentences of n words, each by itself; undefined where `cells` is -1."""
 
     conditional: FloatArray  #: (n, W) P(word | its left context)
     stop: FloatArray  #: (n+1, W) P(end | first j words)

@@ -69,15 +69,15 @@ def _mark_underflow(shift, least, i, j, factor, smallest, lost):
 @kernel(fastmath={"contract"})
 def _lefts(full, present, i, j, b, factor, splits, lefts):
     """Left parts b of span (i, j), times the factor of their split; returns how many splits have one."""
-    found = 0
+    result = 0
     for k in range(i + 1, j):
         left = k * (k - 1) // 2 + i
         if present[left, b]:
             for w in range(lefts.shape[1]):
-                lefts[found, w] = factor[k, w] * full[left, b, w]
-            splits[found] = k
-            found += 1
-    return found
+                lefts[result, w] = factor[k, w] * full[left, b, w]
+            splits[result] = k
+            result += 1
+    return result
 
 
 @kernel(fastmath={"contract"})
@@ -212,7 +212,7 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
 
 @kernel
 def _any_flag(flags, parent, first, last):
-    """Whether one of the rules first..last-1 has a parent that is marked."""
+    """Say whether one of the rules first..last-1 has a parent that is marked."""
     for r in range(first, last):  # noqa: SIM110 (numba has no generators)
         if flags[parent[r]]:
             return True

@@ -128,7 +128,7 @@ class Text:
         def task(batch: Batch) -> tuple[FloatArray, tuple[FloatArray, ...]]:
             n = len(batch.words)
             weights = np.array([len(members) for members in batch.members], dtype=np.float64)
-            if isinstance(charts, LinearCharts) and not self._bracketed(batch):
+            if isinstance(charts, LinearCharts) and not any(self._brackets[some[0]] for some in batch.members):
                 return charts.rule_counts(batch.words, weights)
             allowed = self._allowed(batch)
             chart, lost = kernels.inside(batch.words, allowed, *rules_of)
@@ -148,11 +148,11 @@ class Text:
 
         log_probs = np.empty(self.size)
         totals = tuple(np.zeros(len(logp)) for _, logp in pcfg.tables())
-        for batch, (log_prob, found) in run(task, self._work, description, self.size):  # in a fixed order
+        for batch, (log_prob, result) in run(task, self._work, description, self.size):  # in a fixed order
             for members, value in zip(batch.members, log_prob, strict=True):
                 log_probs[list(members)] = value
             if rules:
-                for total, part in zip(totals, found, strict=True):
+                for total, part in zip(totals, result, strict=True):
                     total += part
         impossible = tuple((np.flatnonzero(np.isneginf(log_probs)) + 1).tolist())
         return RuleCounts(totals[0], totals[1], totals[2], log_probs, impossible)
@@ -165,10 +165,6 @@ class Text:
         """Log likelihood of the possible sentences, nats, and their tokens."""
         possible = np.isfinite(counts.log_probs)
         return float(counts.log_probs[possible].sum()), int(self.lengths[possible].sum())
-
-    def _bracketed(self, batch: Batch) -> bool:
-        """Whether any sentence of a batch has brackets."""
-        return any(self._brackets[members[0]] for members in batch.members)
 
     def _allowed(self, batch: Batch) -> BoolArray:
         """Which spans cross no bracket, (spans, W)."""
@@ -224,7 +220,7 @@ class EmIteration(TypedDict):
 
 @with_config(STRICT)
 class _State(TypedDict):
-    """What is in the checkpoint besides the rules, as JSON."""
+    """Content of the checkpoint besides the rules, as JSON."""
 
     key: str
     iteration: Count
@@ -233,7 +229,7 @@ class _State(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Reestimated:
-    """What `inside_outside` returns.
+    """Result of `inside_outside`.
 
     Each record of the trace has ``iteration`` (0 is the grammar given), ``log_likelihood`` (nats per token of the
     possible sentences; ends of sentences are not tokens), ``objective`` (the same with the prior's share, which
@@ -287,8 +283,8 @@ def inside_outside(
     settings = [iterations, tolerance, prior]
     key = digest_json([start, settings, text.content(), unseen.content() if unseen else None]) if folder else ""
     done, trace = 0, list[dict[str, Any]]()
-    if folder is not None and (found := _load(folder, key, pcfg)) is not None:
-        done, pcfg, trace = found
+    if folder is not None and (result := _load(folder, key, pcfg)) is not None:
+        done, pcfg, trace = result
     for iteration in range(done, iterations + 1):
         last = iteration == iterations
         counts = text.counts(pcfg, f"inside-outside {iteration}", rules=not last)
@@ -322,7 +318,7 @@ def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:
 
 
 def _fit(text: Text, bracketed: bool, unseen: Text | None, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the metadata say of the text and its likelihood."""
+    """Metadata of the text and its likelihood."""
     fit: dict[str, Any] = {
         "sentences": text.size,
         "tokens": int(text.lengths.sum()),
@@ -398,9 +394,9 @@ def _record(
         "rules": pcfg.n_rules,
     }
     if unseen is not None:
-        found = unseen.counts(pcfg, "held-out sentences", rules=False)
-        score, tokens = unseen.score(found)
-        record |= {"held_out": score / tokens if tokens else None, "held_out_impossible": len(found.impossible)}
+        result = unseen.counts(pcfg, "held-out sentences", rules=False)
+        score, tokens = unseen.score(result)
+        record |= {"held_out": score / tokens if tokens else None, "held_out_impossible": len(result.impossible)}
     return record
 
 
@@ -413,7 +409,7 @@ def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Ma
 
 
 def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str, Any]]] | None:
-    """What `_save` wrote in an earlier run; None where there was none.
+    """Read what `_save` wrote in an earlier run; None where there was none.
 
     Raises:
         InputError: the file cannot be read, or belongs to another run.
@@ -427,7 +423,7 @@ def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str,
     if state["key"] != key:
         raise InputError("the checkpoint has another grammar, text or settings; choose another folder", path)
     try:
-        found = _with_rules(pcfg, [arrays[name] for name in _TABLES])
+        result = _with_rules(pcfg, [arrays[name] for name in _TABLES])
     except InputError as error:
         raise InputError(f"{_WHAT} is damaged: {error.reason}; {_REMEDY}", path) from error
-    return state["iteration"], found, [dict(row) for row in state["trace"]]
+    return state["iteration"], result, [dict(row) for row in state["trace"]]

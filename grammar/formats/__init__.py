@@ -101,7 +101,7 @@ def text_writer(form: Callable[[GrammarRules], str]) -> Callable[[GrammarRules, 
 
 
 def names() -> list[str]:
-    """All formats, in alphabetical order; quick, for the help of the command."""
+    """Names of all formats, in alphabetical order; quick, for the help of the command."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 
@@ -113,8 +113,8 @@ def format_of(name: str) -> GrammarFormat:
     """
     if name not in names():
         raise InputError(f"there is no grammar format {name!r}; choose one of {', '.join(names())}")
-    found: GrammarFormat = importlib.import_module(f"{__name__}.{name}").FORMAT
-    return found
+    result: GrammarFormat = importlib.import_module(f"{__name__}.{name}").FORMAT
+    return result
 
 
 def load_rules(
@@ -147,8 +147,8 @@ def load_rules(
 
 def source_files(path: str | Path) -> list[Path]:
     """The files that make up a grammar, sorted: one, or those of a Berkeley grammar; none of a language's name."""
-    found = {file for name in names() for file in format_of(name).sources(Path(path)) if file.is_file()}
-    return sorted(found)
+    result = {file for name in names() for file in format_of(name).sources(Path(path)) if file.is_file()}
+    return sorted(result)
 
 
 def require_source(path: str | Path) -> None:

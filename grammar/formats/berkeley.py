@@ -31,7 +31,7 @@ PROPER = 1e-6  #: how far from one a row may sum and count as right
 
 
 def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
-    """Whether there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
+    """Say whether there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
     return bool(((unary[:, 0] == unary[:, 1]) & (prob >= 1.0 - 1e-12)).any())
 
 
@@ -110,11 +110,11 @@ def split_name(path: Path) -> tuple[str, str, str]:
 def source_files(path: str | Path) -> tuple[Path | None, Path | None, Path | None]:
     """Grammar, lexicon and splits that belong to one of them or to their common prefix; None where absent."""
     stem, _, packed = split_name(Path(path))
-    found: list[Path | None] = []
+    result: list[Path | None] = []
     for part in ("grammar", "lexicon", "splits"):
         both = [Path(f"{stem}.{part}{suffix}") for suffix in dict.fromkeys((packed, "", ".gz"))]
-        found.append(next((file for file in both if file.is_file()), None))
-    return found[0], found[1], found[2]
+        result.append(next((file for file in both if file.is_file()), None))
+    return result[0], result[1], result[2]
 
 
 def target_files(path: str | Path, pcfg: GrammarRules | None = None) -> list[Path]:
@@ -130,20 +130,20 @@ def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:
     Names such as ``NP_3`` or ``NP-3`` with the label ``NP`` keep their numbers, where all symbols are so named;
     otherwise the symbols of a label are counted from 0.
     """
-    found: list[tuple[str, int]] = []
+    result: list[tuple[str, int]] = []
     for name, label in zip(pcfg.symbols, pcfg.labels, strict=True):
         match = re.fullmatch(r"[_-](0|[1-9][0-9]{0,3})", name[len(label) :]) if name.startswith(label) else None
         if match is None and name != label:
             break
-        found.append((label, int(match[1]) if match else 0))
-    if len(set(found)) == len(pcfg.symbols):
-        return found
+        result.append((label, int(match[1]) if match else 0))
+    if len(set(result)) == len(pcfg.symbols):
+        return result
     count: dict[str, int] = {}
-    found = []
+    result = []
     for label in pcfg.labels:
-        found.append((label, count.get(label, 0)))
+        result.append((label, count.get(label, 0)))
         count[label] = count.get(label, 0) + 1
-    return found
+    return result
 
 
 def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
@@ -297,7 +297,7 @@ def _number(text: str, path: Path, line: int) -> float:
 
 
 def _numbers(texts: list[str], path: Path, line: int) -> list[float]:
-    """All at once where nothing is wrong, as the lexicon has millions."""
+    """Convert all numbers at once where nothing is wrong, as the lexicon has millions."""
     try:
         values = list(map(float, texts))
     except ValueError:

@@ -49,7 +49,7 @@ class Meta(TypedDict):
 
 @with_config(STRICT)
 class Header(TypedDict):
-    """What is in the file besides the arrays, as JSON."""
+    """Content of the file besides the arrays, as JSON."""
 
     format: Literal["truesource-pcfg"]
     version: Positive
@@ -63,7 +63,7 @@ class Header(TypedDict):
 
 @with_config(STRICT)
 class _Versioned(TypedDict):
-    """What headers of all versions have."""
+    """Keys that headers of all versions have."""
 
     version: Positive
 

@@ -44,7 +44,7 @@ _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 
 @dataclass
 class TextRules:
-    """What a text says, before symbols and words are told apart."""
+    """Content of a text, before symbols and words are told apart."""
 
     start: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
@@ -54,17 +54,17 @@ class TextRules:
 
 
 def _tokens(line: str) -> list[tuple[str, str]]:
-    found = []
+    result = []
     for match in _TOKEN.finditer(line.rstrip()):
         kind = match.lastgroup or ""
         text = match[kind]
         if kind in ("single", "double"):
-            found.append((re.sub(r"\\(.)", r"\1", text), "word"))
+            result.append((re.sub(r"\\(.)", r"\1", text), "word"))
         elif kind == "angle":
-            found.append((re.sub(r"\\(.)", r"\1", text), "symbol"))
+            result.append((re.sub(r"\\(.)", r"\1", text), "symbol"))
         else:
-            found.append((text, "open" if kind == "bare" else kind))
-    return found
+            result.append((text, "open" if kind == "bare" else kind))
+    return result
 
 
 def _read(text: str, path: str | Path | None) -> TextRules:
@@ -220,11 +220,11 @@ def _unquoted(read: TextRules, lefts: Container[str]) -> dict[str, int]:
     tokens = [(name, kind, line) for _, children, _, line in read.rules for name, kind in children]
     if not any(kind == "word" for _, kind, _ in tokens):
         return {}
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for name, kind, line in tokens:
         if kind == "open" and name not in lefts:
-            found.setdefault(name, line)
-    return found
+            result.setdefault(name, line)
+    return result
 
 
 class _Made:
@@ -268,10 +268,6 @@ def _write_symbol(name: str) -> str:
     return "<" + re.sub(r"([\\>])", r"\\\1", name) + ">"
 
 
-def _write_word(word: str) -> str:
-    return "'" + re.sub(r"(['\\])", r"\\\1", word) + "'"
-
-
 def format_text(pcfg: GrammarRules) -> str:
     """Text that `parse_text` reads back to the same rules, each probability within one rounding."""
     names = [_write_symbol(s) for s in pcfg.symbols]
@@ -286,7 +282,8 @@ def format_text(pcfg: GrammarRules) -> str:
     for (a, b), p in zip(pcfg.unary, np.exp(pcfg.unary_logp), strict=True):
         rules[a].append(f"{names[b]} {float(p)!r}")
     for (a, w), p in zip(pcfg.lexical, np.exp(pcfg.lexical_logp), strict=True):
-        rules[a].append(f"{_write_word(pcfg.terminals[w])} {float(p)!r}")
+        word = re.sub(r"(['\\])", r"\\\1", pcfg.terminals[w])
+        rules[a].append(f"'{word}' {float(p)!r}")
     order = [pcfg.start, *(i for i in range(len(names)) if i != pcfg.start)]
     lines += [f"{names[i]} -> {rule}" for i in order for rule in rules[i]]
     return "\n".join(lines) + "\n"

@@ -43,7 +43,7 @@ class TooLongError(InputError):
 
 
 class NothingLeftError(InputError):
-    """Of what is allowed of a chart, nothing makes the sentence."""
+    """Nothing of the allowed part of a chart makes the sentence."""
 
     default_code = "nothing-left"
 

@@ -42,7 +42,7 @@ SMALLEST_MASS = {np.dtype(np.float64): 1e-290, np.dtype(np.float32): 1e-12}  #: 
 
 
 class CausalCharts(NamedTuple):
-    """What one left-to-right pass finds for W sentences of n words, all of it certified."""
+    """Certified result of one left-to-right pass over W sentences of n words."""
 
     log_conditional: FloatArray  #: (n, W) ln P(word | its left context); -inf from an impossible word on
     log_stop: FloatArray  #: (n+1, W) ln P(end | first j words)
@@ -127,8 +127,8 @@ class Charts:
         cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.single`. ``starts``
         are given from position ``first`` on.
         """
-        found = self._causal(words, lengths)
-        return found._replace(starts=found.starts[first:])
+        result = self._causal(words, lengths)
+        return result._replace(starts=result.starts[first:])
 
     def _causal(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
         if lengths is not None:
@@ -140,13 +140,13 @@ class Charts:
         if not done.any():
             return self._causal_batch(words, lengths)
         with np.errstate(divide="ignore"):
-            found = CausalCharts(np.log(run.conditional), np.log(run.stop), np.moveaxis(run.starts, 0, -1))
+            result = CausalCharts(np.log(run.conditional), np.log(run.stop), np.moveaxis(run.starts, 0, -1))
         right = self._double._certificate.causal(words, run, lengths)
-        self._causal_wide(words, lengths, found, np.flatnonzero(done & ~right))
+        self._causal_wide(words, lengths, result, np.flatnonzero(done & ~right))
         if not done.all():
             left = np.flatnonzero(~done)
-            _put(found, left, self._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
-        return found
+            _put(result, left, self._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
+        return result
 
     def _causal_batch(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
         """`causal`, all columns at once."""
@@ -154,13 +154,13 @@ class Charts:
             return self._double._causal_batch(words, lengths)
         run = self._run(words, lengths)
         with np.errstate(divide="ignore"):
-            found = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)
+            result = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)
         left = np.flatnonzero(~self._certificate.causal(words, run, lengths))
         if left.size and self.dtype == np.float32:
-            _put(found, left, self._double._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
+            _put(result, left, self._double._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
         else:
-            self._causal_wide(words, lengths, found, left)
-        return found
+            self._causal_wide(words, lengths, result, left)
+        return result
 
     def _causal_wide(self, words: Int32Array, lengths: LengthRange | None, found: CausalCharts, left: IntArray) -> None:
         """Columns ``left`` of ``found`` again, at any range."""
@@ -169,7 +169,7 @@ class Charts:
                 array[..., w] = column
 
     def _too_long(self, words: Int32Array) -> bool:
-        """Whether float32 is not worth a try."""
+        """Say whether float32 is not worth a try."""
         return self.dtype == np.float32 and len(words) > LONGEST_FLOAT32
 
     def _run(self, words: Int32Array, lengths: LengthRange | None) -> CausalPass:
@@ -240,13 +240,13 @@ class Charts:
         done = run.cells >= 0
         if not done.any():
             return self._leaves_batch(words, whole_only)
-        found = Leaves(np.moveaxis(run.leaves, 0, -1), _whole(run), {})
-        right = self._double._certified(words, run, found, run.capped[2], whole_only)
-        self._leaves_wide(words, found, np.flatnonzero(done & ~right))
+        result = Leaves(np.moveaxis(run.leaves, 0, -1), _whole(run), {})
+        right = self._double._certified(words, run, result, run.capped[2], whole_only)
+        self._leaves_wide(words, result, np.flatnonzero(done & ~right))
         if not done.all():
             left = np.flatnonzero(~done)
-            found.put(left, self._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only))
-        return found
+            result.put(left, self._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only))
+        return result
 
     def _leaves_batch(self, words: Int32Array, whole_only: bool) -> Leaves:
         """`leaves`, all columns at once."""
@@ -254,15 +254,15 @@ class Charts:
             return self._double._leaves_batch(words, whole_only)
         run = self._run(words, None)
         weights, capped = self._outside(run, len(words))
-        found = Leaves(weights, _whole(run), {})
-        left = np.flatnonzero(~self._certified(words, run, found, capped, whole_only))
+        result = Leaves(weights, _whole(run), {})
+        left = np.flatnonzero(~self._certified(words, run, result, capped, whole_only))
         if left.size and self.dtype == np.float32:
             again = self._double._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only)
             largest = again.weights.max(axis=1, keepdims=True)
-            found.put(left, again._replace(weights=again.weights / np.where(largest > 0.0, largest, 1.0)))
+            result.put(left, again._replace(weights=again.weights / np.where(largest > 0.0, largest, 1.0)))
         else:
-            self._leaves_wide(words, found, left)
-        return found
+            self._leaves_wide(words, result, left)
+        return result
 
     def _certified(
         self, words: Int32Array, run: CausalPass | CellPass, found: Leaves, capped: BoolArray, whole_only: bool
@@ -299,7 +299,7 @@ ENDLESS = 2**62  #: tokens, more than any sentence has
 
 
 class LinearCharts:
-    """What `truesource.grammar.inference.charts.Charts` gives, for a linear grammar, in time linear in the length.
+    """Does for a linear grammar what `truesource.grammar.inference.charts.Charts` does, in time linear in the length.
 
     A forward vector holds the weight of the words so far by state, a backward vector that of the words to come; see
     `truesource.grammar.inference._kernels.linear`. Weights have no limits, so that nothing need be certified.
@@ -362,11 +362,11 @@ class LinearCharts:
         With ``whole_only`` nothing is asked of sentences that the grammar cannot make.
         """
         weights, whole, apart = linear.leaves(words, False, self._lexicon, self._automaton)
-        found = Leaves(weights, whole, {})
+        result = Leaves(weights, whole, {})
         for w in np.flatnonzero(apart & (whole | (not whole_only))).tolist():
             column = np.ascontiguousarray(words[:, w : w + 1])
-            found.logs[w] = linear.leaves(column, True, self._lexicon, self._automaton)[0][:, :, 0]
-        return found
+            result.logs[w] = linear.leaves(column, True, self._lexicon, self._automaton)[0][:, :, 0]
+        return result
 
     def masked(self, words: Int32Array, lexical: csr_matrix[np.float64] | None = None) -> FloatArray:
         """Ln P(word | all others and the length) of ``words`` (n, W), (n, W) nats; -inf in impossible sentences.

@@ -36,7 +36,7 @@ class Distributions:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is kept of the distributions at the m positions of one sentence: n words, and its end if causal.
+    """Numbers kept of the distributions at the m positions of one sentence: n words, and its end if causal.
 
     At a position whose context is impossible, surprisal is inf, entropy 0, rank 0.
     """
@@ -86,20 +86,20 @@ def next_token_blocks(
 
     Batches come from ``exact.charts(dtype).batches(sentences, lengths)``.
     """
-    found = exact.charts(dtype).causal(batch.words, lengths)
+    result = exact.charts(dtype).causal(batch.words, lengths)
     emission = exact.emission.T.tocsr()
     n, width = batch.words.shape
-    whole = found.whole
+    whole = result.whole
     for j in range(n + 1):
         table = np.empty((width, len(exact.pcfg.terminals) + 1))
-        table[:, :-1] = (emission @ found.starts[j]).T
-        table[:, -1] = np.exp(found.log_stop[j])
-        possible = np.isfinite(found.log_conditional[:j]).all(axis=0)
+        table[:, :-1] = (emission @ result.starts[j]).T
+        table[:, -1] = np.exp(result.log_stop[j])
+        possible = np.isfinite(result.log_conditional[:j]).all(axis=0)
         table[~possible] = 0.0
         observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
         possible = np.asarray(possible & table.any(axis=1))
-        logs = found.log_conditional[j] if j < n else np.where(whole, found.log_stop[n], -np.inf)
-        yield Distributions(j, batch.members, observed, table, possible, whole, logs, found.starts[j].T)
+        logs = result.log_conditional[j] if j < n else np.where(whole, result.log_stop[n], -np.inf)
+        yield Distributions(j, batch.members, observed, table, possible, whole, logs, result.starts[j].T)
 
 
 def masked_distributions(
@@ -135,9 +135,9 @@ def masked_blocks(
     Batches come from ``exact.charts(dtype).batches(sentences, outside=True)``.
     """
     charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
-    found = charts.leaves(batch.words)
-    leaves, whole = found.weights, found.whole
-    logs = exact.log_observed(batch.words, charts, found, variant)
+    result = charts.leaves(batch.words)
+    leaves, whole = result.weights, result.whole
+    logs = exact.log_observed(batch.words, charts, result, variant)
     for i in range(len(batch.words)) if positions is None else positions:
         observed = batch.words[i].astype(np.int64)
         table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
@@ -211,7 +211,7 @@ def _reduced(block: Distributions, top: int) -> _Rows:
 
 
 def _collect(blocks: Iterator[_Rows], sizes: Sequence[int], top: int) -> list[Summary]:
-    found = [
+    result = [
         Summary(np.empty(m), np.empty(m), np.empty(m, np.int64), np.empty((m, top), np.int64), np.empty((m, top)))
         for m in sizes
     ]
@@ -219,8 +219,8 @@ def _collect(blocks: Iterator[_Rows], sizes: Sequence[int], top: int) -> list[Su
         for row, group in enumerate(members):
             for i in group:
                 for name, column in zip(Summary.__dataclass_fields__, columns, strict=True):
-                    getattr(found[i], name)[position] = column[row]
-    return found
+                    getattr(result[i], name)[position] = column[row]
+    return result
 
 
 def class_posteriors(

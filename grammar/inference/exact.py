@@ -35,7 +35,7 @@ SHOWN = 5  #: words in the one line of a distribution
 
 @dataclass(frozen=True, repr=False)
 class NextToken:
-    """What can follow a prefix. ``probability`` and ``stop`` sum to one for a consistent grammar."""
+    """Distribution of the token after a prefix. ``probability`` and ``stop`` sum to one for a consistent grammar."""
 
     words: tuple[str, ...]  #: (V,)
     probability: FloatArray  #: (V,) of each word
@@ -110,8 +110,8 @@ class Exact(GrammarTables):
         charts = self.charts(dtype)
 
         def task(batch: Batch) -> FloatArray:
-            found = charts.causal(batch.words, lengths, first=len(batch.words) + 1)
-            return np.concatenate([found.log_conditional, found.log_stop[-1:]])
+            result = charts.causal(batch.words, lengths, first=len(batch.words) + 1)
+            return np.concatenate([result.log_conditional, result.log_stop[-1:]])
 
         return _score(
             task, charts.batches(sentences, lengths), len(sentences), "exact next-word probabilities of sentences"
@@ -124,11 +124,11 @@ class Exact(GrammarTables):
 
         A length condition needs no pass of its own: it subtracts ``ln Z`` from sentences of such lengths.
         """
-        found = np.array([float(s.sum()) for s in self.causal_log_probs(sentences, dtype=dtype)])
+        result = np.array([float(s.sum()) for s in self.causal_log_probs(sentences, dtype=dtype)])
         if lengths is not None:
-            found -= math.log(self.range_mass(lengths))
-            found[[len(s) not in lengths for s in sentences]] = -np.inf
-        return found
+            result -= math.log(self.range_mass(lengths))
+            result[[len(s) not in lengths for s in sentences]] = -np.inf
+        return result
 
     def masked_log_probs(
         self, sentences: Sequence[Sequence[str]], *, variant: Variant = "default", dtype: DTypeLike = np.float64
@@ -179,7 +179,7 @@ class Exact(GrammarTables):
         return table
 
     def _log_observed_wide(self, words: Int32Array, logs: FloatArray, variant: Variant) -> FloatArray:
-        """The same of one sentence, ``words`` (n,), from logarithms (n, S)."""
+        """Masked log probabilities of one sentence, ``words`` (n,), from logarithms (n, S)."""
         lexical, row = self.lexical_weights(variant), np.empty(len(words))
         columns, sums = lexical.tocsc(), _log(np.asarray(lexical.sum(axis=1)).ravel())
         for i, word in enumerate(words):
@@ -195,7 +195,7 @@ class Exact(GrammarTables):
         return row
 
     def lexical_weights(self, variant: Variant = "default") -> csr_matrix[np.float64]:
-        """What the outside weight of a symbol over one token is multiplied with, (S, V).
+        """Factors of the outside weight of a symbol over one token, (S, V).
 
         ``default``: P(word | preterminal). ``paper``: the inside of every nonterminal, unary chains included.
         """
@@ -213,8 +213,8 @@ class Exact(GrammarTables):
                 return 0.0
             return math.log(self.total_mass) if self.total_mass > 0.0 else -math.inf
         words = self.pcfg.encode(prefix).reshape(-1, 1)
-        found = self.charts().causal(words, lengths, first=len(prefix) + 1)
-        return float(found.log_conditional.sum())
+        result = self.charts().causal(words, lengths, first=len(prefix) + 1)
+        return float(result.log_conditional.sum())
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """Distribution of what follows ``prefix``, every word at once.
@@ -222,15 +222,15 @@ class Exact(GrammarTables):
         Raises:
             InputError: no sentence (of that length range) starts with ``prefix``.
         """
-        found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths, first=len(prefix))
-        if not np.isfinite(found.log_conditional).all():
-            at = int(np.argmin(found.log_conditional[:, 0]))
+        result = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths, first=len(prefix))
+        if not np.isfinite(result.log_conditional).all():
+            at = int(np.argmin(result.log_conditional[:, 0]))
             raise InputError(
                 f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
             )
-        states = found.starts[-1, :, 0]
+        states = result.starts[-1, :, 0]
         return NextToken(
-            self.pcfg.terminals, np.asarray(states @ self.emission), math.exp(found.log_stop[-1, 0]), states
+            self.pcfg.terminals, np.asarray(states @ self.emission), math.exp(result.log_stop[-1, 0]), states
         )
 
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
@@ -245,8 +245,8 @@ class Exact(GrammarTables):
         joint = np.asarray(leaves[position, :, 0] @ self.emission)
         if not joint.sum() > 0.0:
             raise InputError(f"no word fits position {position} of {' '.join(sentence)!r}")
-        found: FloatArray = joint / joint.sum()
-        return found
+        result: FloatArray = joint / joint.sum()
+        return result
 
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats."""
@@ -258,7 +258,7 @@ class Exact(GrammarTables):
 def _score(
     task: Callable[[Batch], FloatArray], work: Sequence[Batch], n_sentences: int, description: str
 ) -> list[FloatArray]:
-    """What ``task`` finds for each column of a batch, in the order of the sentences."""
+    """Results of ``task`` for each column of a batch, in the order of the sentences."""
     scores: list[FloatArray] = [np.empty(0)] * n_sentences
     for batch, table in run(task, work, description, n_sentences):
         for column, members in enumerate(batch.members):
@@ -398,7 +398,7 @@ def viterbi_tree(
 def linear_viterbi_tree(
     rules: LinearRules, lexicon: LexicalRules, chains: BestChains, sentence: Sequence[str]
 ) -> tuple[Tree, float]:
-    """As `truesource.grammar.inference.exact.viterbi_tree`.
+    """Find the tree of `truesource.grammar.inference.exact.viterbi_tree`.
 
     Raises:
         InputError: the grammar cannot make the sentence.
@@ -444,8 +444,8 @@ def linear_viterbi_tree(
 
 def _transposed(rows: SparseRows) -> SparseRows:
     size = len(rows.start) - 1
-    found = csr_matrix((rows.value, rows.column, rows.start), shape=(size, size)).T.tocsr()
-    return SparseRows(found.indptr.astype(np.int32), found.indices.astype(np.int32), found.data)
+    result = csr_matrix((rows.value, rows.column, rows.start), shape=(size, size)).T.tocsr()
+    return SparseRows(result.indptr.astype(np.int32), result.indices.astype(np.int32), result.data)
 
 
 def _with_outer(rows: SparseRows) -> SparseRows:

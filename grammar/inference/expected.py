@@ -160,18 +160,18 @@ def derivational_entropy(pcfg: PCFG, lengths: LengthRange | None = None) -> floa
 
 def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
     """P(a derivation ends with height at most h) for h = 0..max_height, (max_height+1,); rows 0 and 1 are zero."""
-    _check(max_height)
+    _check_height(max_height)
     exact = pcfg.exact
     unary = unary_matrix(pcfg)
     a, b, c = pcfg.binary.T
     p = np.exp(pcfg.binary_logp)
-    found = np.zeros(max_height + 1)
+    result = np.zeros(max_height + 1)
     mass = np.zeros(len(pcfg.symbols))
     for h in range(2, max_height + 1):
         two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
         mass = exact.lexical_sums + unary @ mass + two
-        found[h] = mass[pcfg.start]
-    return found
+        result[h] = mass[pcfg.start]
+    return result
 
 
 def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
@@ -195,7 +195,7 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
     if lengths is not None:
         pmf = capped_length_pmf(pcfg, max_height, lengths.high, lengths)
         return float(np.arange(len(pmf)) @ pmf)
-    _check(max_height)
+    _check_height(max_height)
     unary = unary_matrix(pcfg)
     lexical = pcfg.exact.lexical_sums
     a, b, c = pcfg.binary.T
@@ -205,12 +205,12 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
         more = np.bincount(a, weights=p * (total[b] * mass[c] + mass[b] * total[c]), minlength=len(mass))
         two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
         mass, total = lexical + unary @ mass + two, lexical + unary @ total + more
-    return float(total[pcfg.start]) / _positive(float(mass[pcfg.start]), max_height, None)
+    return float(total[pcfg.start]) / _positive_mass(float(mass[pcfg.start]), max_height, None)
 
 
 def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
     """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
-    _check(max_height)
+    _check_height(max_height)
     unary = unary_matrix(pcfg)
     masses = np.zeros((len(pcfg.symbols), high + 1))
     for _ in range(2, max_height + 1):
@@ -234,7 +234,7 @@ def capped_length_pmf(pcfg: PCFG, max_height: int, high: int, lengths: LengthRan
         table[: lengths.low] = 0.0
         table[lengths.high + 1 :] = 0.0
     total = float(height_masses(pcfg, max_height)[-1] if lengths is None else table.sum())
-    return np.asarray(table[: high + 1] / _positive(total, max_height, lengths))
+    return np.asarray(table[: high + 1] / _positive_mass(total, max_height, lengths))
 
 
 def capped_log_prob(
@@ -248,7 +248,7 @@ def capped_log_prob(
     Raises:
         InputError: the sentence has no tokens, or no tree has that height (and a length in the range).
     """
-    _check(max_height)
+    _check_height(max_height)
     n = len(sentence)
     if n == 0:
         raise InputError("the sentence has no tokens")
@@ -273,17 +273,17 @@ def capped_log_prob(
         total = float(height_masses(pcfg, max_height)[-1])
     else:
         total = float(capped_length_masses(pcfg, max_height, lengths.high)[lengths.low :, pcfg.start].sum())
-    total = _positive(total, max_height, lengths)
+    total = _positive_mass(total, max_height, lengths)
     possible = joint > 0.0 and (lengths is None or n in lengths)
     return math.log(joint) - math.log(total) if possible else -math.inf
 
 
-def _check(max_height: int) -> None:
+def _check_height(max_height: int) -> None:
     if max_height < 2:
         raise InputError(f"the smallest tree has height 2 (a symbol over a word), got a cap of {max_height}")
 
 
-def _positive(total: float, max_height: int, lengths: LengthRange | None) -> float:
+def _positive_mass(total: float, max_height: int, lengths: LengthRange | None) -> float:
     if not total > 0.0:
         also = "" if lengths is None else f" and a length in {lengths}"
         raise InputError(f"no tree of this grammar has height at most {max_height}{also}; raise the cap")

@@ -29,7 +29,7 @@ LOST = 1e-10  #: share of a sentence's probability that charts may lose
 
 @dataclass(frozen=True)
 class PosteriorTables:
-    """What the posterior needs of a grammar, made once."""
+    """Tables of a grammar for posteriors, made once."""
 
     closure: SparseRows  #: columns of the unary closure
     binary: ChildRules

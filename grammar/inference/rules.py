@@ -119,9 +119,9 @@ POWERS = 5000  #: how many of them it adds before it gives up
 def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:
     """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
     edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
-    found = np.zeros(edges.shape[0], dtype=bool)
-    found[breadth_first_order(edges, state, return_predecessors=False)] = True
-    return found
+    result = np.zeros(edges.shape[0], dtype=bool)
+    result[breadth_first_order(edges, state, return_predecessors=False)] = True
+    return result
 
 
 def reachable(graph: FloatArray) -> BoolArray:
@@ -136,10 +136,10 @@ def closure(matrix: FloatArray, what: str) -> FloatArray:
     Raises:
         InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
     """
-    found = np.array(matrix, dtype=np.float64)
-    if not kernels.star(found):
+    result = np.array(matrix, dtype=np.float64)
+    if not kernels.star(result):
         raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
-    return found
+    return result
 
 
 def unary_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
@@ -219,18 +219,18 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
     random automata, so these are first multiplied by their powers; the sum only grows, and mostly soon comes to rest.
     """
     if len(right) > LARGE:
-        found = right
+        result = right
         for _ in range(POWERS):
-            last, found = found, right + matrix @ found
-            if np.array_equal(found, last):
-                return np.asarray(found)
+            last, result = result, right + matrix @ result
+            if np.array_equal(result, last):
+                return np.asarray(result)
     system = (identity(len(right), format="csr") - matrix).tocsc()
     factors = linalg.splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     return np.asarray(factors.solve(right))
 
 
 def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
-    """Whether some x > 0 shows that the spectral radius of a non-negative (S, S) matrix is below 1: ``x > matrix x``.
+    """Say whether some x > 0 shows that the spectral radius of a non-negative (S, S) matrix is below 1: x > matrix x.
 
     Such an x exists exactly where the radius is below 1 (Berman & Plemmons 1994, chapter 6); one linear system finds
     it, much faster than eigenvalues do. False where the radius is 1 or more, or too near to 1 to say.
@@ -280,11 +280,11 @@ def _perron_irreducible(matrix: csr_matrix[np.float64]) -> tuple[float, FloatArr
     radius = 0.0
     for m in (matrix.T, matrix):
         try:
-            values, found = linalg.eigs(m, k=1, which="LM", v0=np.ones(n))
+            values, result = linalg.eigs(m, k=1, which="LM", v0=np.ones(n))
         except linalg.ArpackNoConvergence:
             return _perron_dense(matrix.toarray())
         radius = float(np.abs(values[0]))
-        vectors.append(np.abs(found[:, 0]))
+        vectors.append(np.abs(result[:, 0]))
     return radius, vectors[0], vectors[1]
 
 
@@ -312,9 +312,9 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
 def extent(masses: FloatArray) -> tuple[IntArray, IntArray]:
     """First and last place of each row of ``masses`` (R, N) that is not zero, (R,) each; N and 0 where all are zero."""
     some = masses > 0.0
-    found = some.any(axis=1)
+    result = some.any(axis=1)
     last = masses.shape[1] - 1 - some[:, ::-1].argmax(axis=1)
-    return np.where(found, some.argmax(axis=1), masses.shape[1]), np.where(found, last, 0)
+    return np.where(result, some.argmax(axis=1), masses.shape[1]), np.where(result, last, 0)
 
 
 def beginnings(pcfg: GrammarRules, number: int, n_words: int) -> list[Int32Array]:

@@ -79,7 +79,7 @@ class CellCharts:
         return dense // SHARE
 
     def suit(self, n: int, lengths: LengthRange | None = None) -> bool:
-        """Whether passes over sentences of n words are worth a try, by what drawn texts take."""
+        """Say whether passes over sentences of n words are worth a try, by what drawn texts take."""
         limit = self._limit(n)
         if self._least_rate > limit or self._rate > limit:
             return False
@@ -136,8 +136,8 @@ class CellCharts:
         else:
             window = OwedWindow(lengths.low, lengths.high, 1.0 / self._tables.range_mass(lengths), False)
             corners = rules.closure
-        found: CellPass = cells.passes(words, start, window, CAP, limit, outside, self._owed(lengths), corners, rules)
-        return found
+        result: CellPass = cells.passes(words, start, window, CAP, limit, outside, self._owed(lengths), corners, rules)
+        return result
 
     def _owed(self, lengths: LengthRange | None) -> OwedSteps:
         """Left-corner steps by what they start from, each with the masses of the tokens that it leaves owed."""
@@ -266,7 +266,7 @@ class Certificate:
     def _impossible(
         self, words: Int32Array, known: int, run: CausalPass | CellPass, lengths: LengthRange | None, w: int
     ) -> bool:
-        """Whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
+        """Say whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
         n = len(words)
         if n == 0 or (known < n and words[known] < 0):
             return True  # no sentence is empty, and none has an unknown word
@@ -297,7 +297,7 @@ class Certificate:
 
     @cached_property
     def _sound(self) -> bool:
-        """Whether no rule, and no entry of a closure, underflows."""
+        """Say whether no rule, and no entry of a closure, underflows."""
         tables, pcfg = self.tables, self.tables.pcfg
         if self._lowest_rule + min(_lowest(tables.mass), 0.0) < LOWEST_LOG:
             return False
@@ -347,7 +347,7 @@ class Weights(NamedTuple):
 
     @classmethod
     def zeros(cls, *shape: int) -> Weights:
-        """All zero."""
+        """Make weights that are all zero."""
         return cls(np.zeros(shape), np.zeros(shape, np.int64))
 
     @classmethod

@@ -17,16 +17,21 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import rules as closure
 from truesource.grammar.inference._kernels.counts import star
 from truesource.grammar.inference.rules import (
+    certainly_decays,
+    left_corner_closure,
     length_masses,
     lexical_matrix,
     lexical_rules,
     mean_rows,
     pair_rules,
+    perron,
     reachable,
+    reachable_from,
     solve,
+    total_mass,
+    unary_closure,
 )
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -73,7 +78,7 @@ class LinearRules:
         if closed is None:
             return None
         kept = np.flatnonzero(useful)
-        found = cls(
+        result = cls(
             pcfg=pcfg,
             side=side,
             kept=kept,
@@ -84,7 +89,7 @@ class LinearRules:
             productive=productive,
             unary_closure=closed,
         )
-        return None if side == "left" and not found.above[found._reached].all() else found
+        return None if side == "left" and not result.above[result._reached].all() else result
 
     @cached_property
     def tokens(self) -> FloatArray:
@@ -122,29 +127,29 @@ class LinearRules:
         It is 1 where nothing below the symbol is a dead end: a finite Markov chain comes to its end.
         """
         pcfg, n = self.pcfg, len(self.pcfg.symbols)
-        found = self.productive.astype(np.float64)
+        result = self.productive.astype(np.float64)
         rows = [np.repeat(rules[:, 0], rules.shape[1] - 1) for rules in (pcfg.binary, pcfg.unary)]
         children = [rules[:, 1:].ravel() for rules in (pcfg.binary, pcfg.unary)]
         leaks = _leading_to(np.flatnonzero(~self.productive), np.concatenate(rows), np.concatenate(children), n)
         some = np.flatnonzero(leaks & self.productive)
         if some.size:
-            rest = np.where(leaks, 0.0, found)
-            found[some] = solve(self._down[some][:, some], (self.lexical_sums + self._down @ rest)[some])
-        return found
+            rest = np.where(leaks, 0.0, result)
+            result[some] = solve(self._down[some][:, some], (self.lexical_sums + self._down @ rest)[some])
+        return result
 
     @cached_property
     def _reached(self) -> Int32Array:
         """The symbols down the spine from the start."""
-        found: Int32Array = breadth_first_order(self._down, self.pcfg.start, return_predecessors=False)
-        return found
+        result: Int32Array = breadth_first_order(self._down, self.pcfg.start, return_predecessors=False)
+        return result
 
     @cached_property
     def above(self) -> FloatArray:
-        """Of a left-linear grammar: the weight of all that can stand above and right of each symbol, (S,)."""
-        found = np.zeros(len(self.pcfg.symbols))
+        """Weight, in a left-linear grammar, of all that can stand above and right of each symbol, (S,)."""
+        result = np.zeros(len(self.pcfg.symbols))
         unit = (self._reached == self.pcfg.start).astype(np.float64)
-        found[self._reached] = solve(self._down[self._reached][:, self._reached].T.tocsr(), unit)
-        return found
+        result[self._reached] = solve(self._down[self._reached][:, self._reached].T.tocsr(), unit)
+        return result
 
     def moves(self) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray]:
         """The moves of the automaton, one a token: state before, tag that reads the token, state after, nats.
@@ -159,20 +164,20 @@ class LinearRules:
 
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
-        found = np.zeros((high + 1, len(self.pcfg.symbols)))
-        found[1] = self.tokens
+        result = np.zeros((high + 1, len(self.pcfg.symbols)))
+        result[1] = self.tokens
         for m in range(2, high + 1):
-            found[m] = self._longer @ found[m - 1]
-        return found
+            result[m] = self._longer @ result[m - 1]
+        return result
 
     def possible_lengths(self, high: int) -> BoolArray:
         """Which numbers of tokens up to ``high`` each symbol can have, however improbable, (high+1, S)."""
-        found = np.zeros((high + 1, len(self.pcfg.symbols)), dtype=np.bool_)
-        found[1] = self.tokens > 0.0
+        result = np.zeros((high + 1, len(self.pcfg.symbols)), dtype=np.bool_)
+        result[1] = self.tokens > 0.0
         step = self._longer.sign()
         for m in range(2, high + 1):
-            found[m] = step @ found[m - 1] > 0.0
-        return found
+            result[m] = step @ result[m - 1] > 0.0
+        return result
 
 
 def _side(pcfg: GrammarRules) -> Literal["right", "left"] | None:
@@ -189,9 +194,9 @@ def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32
     """Which of n symbols lead to one of ``targets`` by steps from parents to children, these included, (n,)."""
     rows, columns = np.concatenate([child, np.full(len(targets), n)]), np.concatenate([parent, targets])
     graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
-    found = np.zeros(n + 1, dtype=np.bool_)
-    found[breadth_first_order(graph, n, return_predecessors=False)] = True
-    return found[:n]
+    result = np.zeros(n + 1, dtype=np.bool_)
+    result[breadth_first_order(graph, n, return_predecessors=False)] = True
+    return result[:n]
 
 
 def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64] | None:
@@ -204,8 +209,8 @@ def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64
     order = touched[np.argsort(component[touched], kind="stable")]
     rest = np.ones(n)
     rest[touched] = 0.0
-    found = csr_matrix((rest, (np.arange(n), np.arange(n))), shape=(n, n)).tocoo()
-    parts = [(found.row, found.col, found.data)]
+    result = csr_matrix((rest, (np.arange(n), np.arange(n))), shape=(n, n)).tocoo()
+    parts = [(result.row, result.col, result.data)]
     for states in np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []:
         block = steps[states][:, states].toarray()
         closed = block.copy()
@@ -263,12 +268,12 @@ class GrammarTables:
         """``(I - Un)^-1``, (S, S)."""
         if self.linear is not None:
             return np.asarray(self.linear.unary_closure.toarray())
-        return closure.unary_closure(self.pcfg, self.mass)
+        return unary_closure(self.pcfg, self.mass)
 
     @cached_property
     def mass(self) -> FloatArray:
         """P(symbol derives a finite string), (S,)."""
-        return closure.total_mass(self.pcfg) if self.linear is None else self.linear.mass
+        return total_mass(self.pcfg) if self.linear is None else self.linear.mass
 
     @property
     def total_mass(self) -> float:
@@ -278,7 +283,7 @@ class GrammarTables:
     @cached_property
     def left_corner_closure(self) -> FloatArray:
         """``(I - P_L)^-1``, (S, S)."""
-        return closure.left_corner_closure(self.pcfg, self.mass)
+        return left_corner_closure(self.pcfg, self.mass)
 
     @cached_property
     def _mean(self) -> csr_matrix[np.float64]:
@@ -287,20 +292,20 @@ class GrammarTables:
     @cached_property
     def reached(self) -> BoolArray:
         """Which symbols occur in derivations from the start, (S,)."""
-        return np.asarray(closure.reachable_from(self._mean, self.pcfg.start))
+        return np.asarray(reachable_from(self._mean, self.pcfg.start))
 
     @cached_property
     def perron(self) -> tuple[float, FloatArray, FloatArray]:
         """Spectral radius of the mean matrix over reachable symbols, and its left and right eigenvectors (S,)."""
         inner = np.flatnonzero(self.reached)
-        radius, left, right = closure.perron(self._mean[inner][:, inner])
+        radius, left, right = perron(self._mean[inner][:, inner])
         full = np.zeros((2, len(self.pcfg.symbols)))
         full[:, inner] = left, right
         return radius, full[0], full[1]
 
     @property
     def spectral_radius(self) -> float:
-        """Of the mean matrix over reachable symbols; below 1, derivations end and have finite mean size."""
+        """Spectral radius of the mean matrix over reachable symbols; below 1 derivations end, with finite mean size."""
         return self.perron[0]
 
     @cached_property
@@ -312,11 +317,11 @@ class GrammarTables:
         """
         inner = np.flatnonzero(self.reached)
         matrix = self._mean[inner][:, inner]
-        if not closure.certainly_decays(matrix) and self.spectral_radius >= 1.0:
+        if not certainly_decays(matrix) and self.spectral_radius >= 1.0:
             raise InputError(f"the spectral radius is {self.spectral_radius:.6g}: expected counts are infinite")
         unit = (inner == self.pcfg.start).astype(np.float64)
         counts = np.zeros(len(self.pcfg.symbols))
-        counts[inner] = closure.solve(matrix.T.tocsr(), unit)
+        counts[inner] = solve(matrix.T.tocsr(), unit)
         return counts
 
     @cached_property

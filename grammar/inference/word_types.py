@@ -128,15 +128,15 @@ def _series(pcfg: PCFG, masses: FloatArray, rows: IntArray, tags: IntArray, kind
             steps += beside @ masses[:high].T
     step = np.ascontiguousarray(steps.T).reshape(high, len(rows), n)
     closed = pcfg.exact.unary_closure
-    found = [np.ascontiguousarray(closed[:, tags])]
+    result = [np.ascontiguousarray(closed[:, tags])]
     inner = np.ascontiguousarray(step[:, :, rows])
     chains = closed[np.ix_(rows, rows)]
     for m in range(2, high + 1):
-        bare = step[m - 1] @ found[0]
+        bare = step[m - 1] @ result[0]
         for k in range(2, m):
-            bare += inner[m - k] @ found[k - 1]
-        found.append(chains @ bare)
-    return found
+            bare += inner[m - k] @ result[k - 1]
+        result.append(chains @ bare)
+    return result
 
 
 def _at_start(series: list[FloatArray], rows: IntArray, start: int, lengths: LengthRange) -> FloatArray:
@@ -167,10 +167,10 @@ CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves the total mass with 
 
 def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArray:
     """P(a sentence has m tokens and word w among them) for m = 0..N of ``table``, (W, N+1)."""
-    found = np.zeros((len(ids), table.masses.shape[1]))
+    result = np.zeros((len(ids), table.masses.shape[1]))
     for at, part in tables_by_length(pcfg, table, ids):
-        found[at : at + part.shape[1]] = part.T
-    return found
+        result[at : at + part.shape[1]] = part.T
+    return result
 
 
 def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[tuple[int, FloatArray]]:
@@ -186,16 +186,16 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
     def task(some: IntArray) -> FloatArray:
         words = emission[:, some]
         lexical = LexicalRules(words.indptr.astype(np.int32), words.indices.astype(np.int32), words.data)
-        found: FloatArray = kernels.occurrence(table, pcfg.start, lexical, exact.pairs, chains)
-        return found
+        result: FloatArray = kernels.occurrence(table, pcfg.start, lexical, exact.pairs, chains)
+        return result
 
     parts = [ids[at : at + WIDTH] for at in range(0, len(ids), WIDTH)]
     parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
     with meter("probability that a sentence has a word, by word", len(ids)) as progress:
         at = 0
-        for part, found in zip(parts, parallel(delayed(task)(p) for p in parts), strict=True):
+        for part, result in zip(parts, parallel(delayed(task)(p) for p in parts), strict=True):
             progress.advance(len(part))
-            yield at, found
+            yield at, result
             at += len(part)
 
 
@@ -221,16 +221,16 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
     mass = exact.mass[inner][:, None]
     jacobian = mean_matrix(pcfg, exact.mass)[np.ix_(inner, inner)]
     counts = closure(jacobian, "mean matrix")
-    found = np.zeros(len(ids))
+    result = np.zeros(len(ids))
     emission = exact.emission[inner].tocsc()[:, ids]
     rarest_last = np.argsort(-(emission.T @ counts[np.searchsorted(inner, pcfg.start)]))
     with meter("probability that a sentence has a word, by word", len(ids)) as progress:
         for at in range(0, len(ids), POOL):
             some = rarest_last[at : at + POOL]
             direct = emission[:, some].toarray()
-            found[some] = _solve(pcfg, inner, mass, jacobian, counts, direct)
+            result[some] = _solve(pcfg, inner, mass, jacobian, counts, direct)
             progress.advance(len(some))
-    return found
+    return result
 
 
 def _solve(
@@ -268,9 +268,9 @@ def occurrence_by_length(pcfg: PCFG, high: int, words: Sequence[str] | None = No
     """
     table = length_table(pcfg, high)
     ids = _ids(pcfg, words)
-    found = np.zeros((len(ids), high + 1))
-    found[ids >= 0] = masses_by_length(pcfg, table, ids[ids >= 0])
-    return found
+    result = np.zeros((len(ids), high + 1))
+    result[ids >= 0] = masses_by_length(pcfg, table, ids[ids >= 0])
+    return result
 
 
 def occurrence_probabilities(
@@ -293,26 +293,26 @@ def occurrence_probabilities(
             radius is 1, or with a tolerance 1 or more.
     """
     ids = _ids(pcfg, words)
-    found = np.zeros(len(ids))
+    result = np.zeros(len(ids))
     left = np.flatnonzero(ids >= 0)
     if tolerance > 0.0:
         bounds = occurrence_bounds(pcfg, lengths)
         low, high = bounds.lower[ids[left]], bounds.upper[ids[left]]
         close = high - low <= tolerance * low
-        found[left[close]] = (low[close] + high[close]) / 2
+        result[left[close]] = (low[close] + high[close]) / 2
         left = left[~close]
     if lengths is None:
-        found[left] = total_masses(pcfg, ids[left]) / pcfg.exact.total_mass
+        result[left] = total_masses(pcfg, ids[left]) / pcfg.exact.total_mass
     else:
         table, z = range_table(pcfg, lengths)
         by_length = masses_by_length(pcfg, table, ids[left])
-        found[left] = by_length[:, lengths.low :].sum(axis=1) / z
-    return np.minimum(found, 1.0)
+        result[left] = by_length[:, lengths.low :].sum(axis=1) / z
+    return np.minimum(result, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class OccurrenceBounds:
-    """What the probability that each word occurs lies between."""
+    """Bounds of the probability that each word occurs."""
 
     lower: FloatArray  #: (V,) ``E c - E c (c - 1) / 2``, at least 0
     upper: FloatArray  #: (V,) ``E c``, at most 1
@@ -382,14 +382,14 @@ class Bigrams:
         """Expected number of each (word, next word) in a sentence, (N,); 0 for words the grammar does not have."""
         ids = {word: i for i, word in enumerate(self.words)}
         table = np.array([[ids.get(v, -1), ids.get(w, -1)] for v, w in pairs], dtype=np.int64).reshape(-1, 2)
-        found = np.zeros(len(table))
+        result = np.zeros(len(table))
         known = np.flatnonzero((table >= 0).all(axis=1))
         by_word = self.emission.T.tocsr()
         for at in range(0, len(known), CHUNK):
             some = known[at : at + CHUNK]
             before = by_word[table[some, 0]] @ self.weight
-            found[some] = np.asarray(by_word[table[some, 1]].multiply(before).sum(axis=1)).ravel()
-        return found
+            result[some] = np.asarray(by_word[table[some, 1]].multiply(before).sum(axis=1)).ravel()
+        return result
 
     def row(self, word: str) -> FloatArray:
         """Expected number of each word right after ``word`` in a sentence, (V,).
@@ -401,7 +401,7 @@ class Bigrams:
         return np.asarray((before @ self.weight) @ self.emission)
 
     def next_word(self, word: str) -> tuple[FloatArray, float]:
-        """What a bigram model that knows the truth says after ``word``: each word's probability (V,), and the end's.
+        """What follows ``word`` by a bigram model that knows the truth: probability of each word, (V,), and of the end.
 
         Raises:
             InputError: the grammar does not have the word, or no sentence has it.
@@ -413,7 +413,7 @@ class Bigrams:
         return row / total, end / total
 
     def table(self) -> FloatArray:
-        """All pairs, (V, V).
+        """Table of all pairs, (V, V).
 
         Raises:
             InputError: there are more than 5000 words.
@@ -438,7 +438,7 @@ def bigrams(pcfg: PCFG, lengths: LengthRange | None = None) -> Bigrams:
     Raises:
         InputError: without ``lengths``, the spectral radius is 1 or more; with them, no sentence has such a length.
     """
-    found = pair_weights(pcfg, lengths, neighbours=True)
-    emission = emission_of(pcfg, found.tags)
-    ends = (np.asarray(found.first @ emission), np.asarray(found.last @ emission))
-    return Bigrams(pcfg.terminals, found.weight, emission, *ends)
+    result = pair_weights(pcfg, lengths, neighbours=True)
+    emission = emission_of(pcfg, result.tags)
+    ends = (np.asarray(result.first @ emission), np.asarray(result.last @ emission))
+    return Bigrams(pcfg.terminals, result.weight, emission, *ends)

@@ -79,7 +79,7 @@ class Language:
 
 @cache
 def languages() -> dict[str, Language]:
-    """All languages by name, in alphabetical order."""
+    """Languages by name, in alphabetical order."""
     modules = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     return {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in modules}
 
@@ -91,7 +91,7 @@ def presets() -> dict[str, str]:
 
 
 def is_reference(text: str | Path, path: str | Path | None = None) -> bool:
-    """Whether a text names a language; a file or folder of that name, or at ``path``, comes first."""
+    """Say whether a text names a language; a file or folder of that name, or at ``path``, comes first."""
     if os.path.exists(path or text):  # noqa: PTH110 - a long reference is no path, and pathlib raises for it
         return False
     name = str(text).partition(":")[0]
@@ -177,12 +177,12 @@ def parameters(settings: LanguageSettings) -> list[Parameter]:
 
 def short_citation(citation: str) -> str:
     """Authors and year of a publication, such as ``Hewitt et al. (2020)``; else what stands before the first comma."""
-    found = _AUTHORS.match(citation)
-    if found is None:
+    match = _AUTHORS.match(citation)
+    if match is None:
         return citation.partition(",")[0]
-    names = re.split(r", | and ", found["authors"])
+    names = re.split(r", | and ", match["authors"])
     authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-    return f"{authors} ({found['year']})"
+    return f"{authors} ({match['year']})"
 
 
 def _values(field: FieldInfo) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, generator, grammar_of
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings, Numbers
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of the longest string
 #: rules of the published grammars; 1, 2 and 3 are words
@@ -227,7 +227,7 @@ def published_rules(name: str) -> Rules:
 
 
 def drawn_rules(settings: Cfg3Settings) -> Rules:
-    """As `published_rules`; words have numbers from 1 on, the symbols of each level the next ones."""
+    """Rules of `published_rules` as numbers; words have numbers from 1 on, the symbols of each level the next ones."""
     rng = generator(settings.seed, 4)
     n = settings.symbols
     for level in range(settings.levels - 1, 0, -1):
@@ -240,14 +240,14 @@ def drawn_rules(settings: Cfg3Settings) -> Rules:
 def _draw_level(rng: np.random.Generator, n_parents: int, settings: Cfg3Settings) -> list[list[list[int]]]:
     """The rules of each symbol of one level, as numbers of the symbols below."""
     n = settings.symbols
-    found: list[list[list[int]]] = []
+    result: list[list[list[int]]] = []
     for _ in range(n_parents):
         rules: dict[tuple[int, ...], None] = {}
         degree = rng.choice(settings.degree)
         while len(rules) < degree:
             rules[tuple(rng.choice(n, rng.choice(settings.lengths), replace=not settings.distinct).tolist())] = None
-        found.append([list(rule) for rule in rules])
-    places = [(rule, i) for rules in found for rule in rules for i in range(len(rule))]
+        result.append([list(rule) for rule in rules])
+    places = [(rule, i) for rules in result for rule in rules for i in range(len(rule))]
     uses = Counter(rule[i] for rule, i in places)
     for unused in sorted(set(range(n)) - uses.keys()):
         free = [(rule, i) for rule, i in places if uses[rule[i]] > 1]
@@ -255,7 +255,7 @@ def _draw_level(rng: np.random.Generator, n_parents: int, settings: Cfg3Settings
         uses[rule[i]] -= 1
         rule[i] = unused
         uses[unused] = 1
-    return found
+    return result
 
 
 def build(settings: Cfg3Settings) -> GrammarRules:

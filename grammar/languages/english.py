@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """What a smaller size keeps."""
+    """Parts of the grammar that a smaller size keeps."""
 
     symbols: float  #: those that a sentence has at least so often, on average
     words: int  #: of each preterminal, the most probable ones

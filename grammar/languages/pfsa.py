@@ -8,10 +8,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, Automaton, generator, softmax
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class PfsaSettings(LanguageSettings):
@@ -113,7 +113,7 @@ def _targets(settings: PfsaSettings, rng: np.random.Generator) -> IntArray:
 
 
 def _logits(settings: PfsaSettings, word: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Of the word of each transition, (states, outgoing)."""
+    """Numbers of the word of each transition, (states, outgoing)."""
     if settings.rank is None:
         return rng.standard_normal(word.shape)
     logits = np.zeros(word.shape)

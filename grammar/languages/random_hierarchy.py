@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, generator, grammar_of
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of a string
 
@@ -69,10 +69,10 @@ def _draw_productions(
     if possible <= 4 * wanted:
         codes = rng.permutation(possible)[:wanted]
         return list(zip(*(row.tolist() for row in np.unravel_index(codes, shape)), strict=True))
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < wanted:
-        found |= dict.fromkeys(map(tuple, rng.integers(settings.symbols, size=(wanted, settings.children)).tolist()))
-    return list(found)[:wanted]
+    result: dict[tuple[int, ...], None] = {}
+    while len(result) < wanted:
+        result |= dict.fromkeys(map(tuple, rng.integers(settings.symbols, size=(wanted, settings.children)).tolist()))
+    return list(result)[:wanted]
 
 
 LANGUAGE = Language(

@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, Rule, dirichlet, generator, zipf
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class ZipfPcfgSettings(LanguageSettings):
@@ -96,13 +96,13 @@ def _drawn(
     rng: np.random.Generator, settings: ZipfPcfgSettings, options: int, needed: Sequence[int]
 ) -> list[tuple[int, float]]:
     """``settings.rules`` different numbers below ``options``, all that are needed among them, and probabilities."""
-    found = dict.fromkeys(needed)
-    wanted = min(max(settings.rules, len(found)), options)
+    result = dict.fromkeys(needed)
+    wanted = min(max(settings.rules, len(result)), options)
     if 2 * wanted > options:
-        found |= dict.fromkeys(rng.permutation(options).tolist())
-    while len(found) < wanted:
-        found |= dict.fromkeys(rng.integers(options, size=wanted).tolist())
-    chosen = list(found)[:wanted]
+        result |= dict.fromkeys(rng.permutation(options).tolist())
+    while len(result) < wanted:
+        result |= dict.fromkeys(rng.integers(options, size=wanted).tolist())
+    chosen = list(result)[:wanted]
     weights = dirichlet(rng, settings.concentration, (1, wanted))[0]
     return list(zip(chosen, weights.tolist(), strict=True))
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ParseMethod(StrEnum):
-    """What makes a tree the best one."""
+    """Criterion by which a tree is the best one."""
 
     VITERBI = "viterbi"  #: the most probable derivation
     MAX_RULE = "max-rule"  #: the greatest product of posterior rule probabilities
@@ -14,7 +14,7 @@ class ParseMethod(StrEnum):
 
 
 class Search(StrEnum):
-    """What part of a chart a tree was looked for in."""
+    """Part of a chart that a tree was looked for in."""
 
     PRUNED = "pruned"  #: what is left at the thresholds
     LOOSER = "looser"  #: what is left at lower thresholds, because nothing was left

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from truesource.grammar.inference.exact import ViterbiCharts, viterbi_charts
+from truesource.grammar.inference.exact import Exact, ViterbiCharts, viterbi_charts
 from truesource.grammar.inference.posterior import Posterior, RuleCharts, coarse_rules, max_rule_charts, tables
 from truesource.grammar.inference.rules import child_rules, reachable, unary_matrix
 from truesource.grammar.parsing import _kernels as kernels
@@ -35,7 +35,6 @@ from truesource.grammar.treebank.binarise import INTERMEDIATE
 
 if TYPE_CHECKING:
     from truesource.grammar._kernels.rules import ChildRules
-    from truesource.grammar.inference.exact import Exact
     from truesource.grammar.pcfg import PCFG
 
 
@@ -111,7 +110,7 @@ class TreeTable:
         self._made: dict[int, Tree] = {}
 
     def number(self, label: str, children: tuple[int, ...]) -> int:
-        """Of the tree with these children; word i is child -1 - i."""
+        """Yield of the tree with these children; word i is child -1 - i."""
         key = (label, children)
         if key not in self._numbers:
             self._numbers[key] = len(self._parts)
@@ -285,13 +284,13 @@ def k_best(rewrites: Callable[[float], Rewrites], k: int) -> list[tuple[Tree, fl
     best = known.best((0, len(known.words), known.start))
     window = WINDOW if k > 1 else 0.0
     while True:
-        found = LazyForest(known, window).trees(k)
+        result = LazyForest(known, window).trees(k)
         floor = max(best - window, known.floor)
-        if floor == -math.inf or (len(found) == k and found[-1][1] >= floor):
-            return found
+        if floor == -math.inf or (len(result) == k and result[-1][1] >= floor):
+            return result
         wider = 2.0 * window + 1.0 if window < WIDEST else math.inf
         # where there are k, the k best are no worse than these
-        window = best - found[-1][1] + SLACK if len(found) == k else wider
+        window = best - result[-1][1] + SLACK if len(result) == k else wider
         if known.floor > best - window:
             known = rewrites(best - window)
 
@@ -341,7 +340,7 @@ def _sorted(split: Int32Array, left: Int32Array, right: Int32Array, weight: Floa
 
 
 def _reached(links: FloatArray) -> list[frozenset[int]]:
-    """What follows from each number along positive entries, itself included."""
+    """Numbers that follow from each along positive entries, itself included."""
     return [frozenset(np.flatnonzero(row).tolist()) for row in reachable(links)]
 
 

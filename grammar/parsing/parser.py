@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from truesource.grammar._kernels.rules import LexicalRules, SpanPairs, SparseRow
 from truesource.grammar.estimate.split_merge.result import n_levels, projection
 from truesource.grammar.inference.batch import NothingLeftError, TooLongError, require_memory
 from truesource.grammar.inference.exact import viterbi_tree
-from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree, posterior, tables
+from truesource.grammar.inference.posterior import Posterior, max_rule_tree, max_span_tree, posterior, tables
 from truesource.grammar.parsing import ParseMethod, Search
 from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
@@ -31,10 +31,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import splice, surface
 from truesource.grammar.unknown import put_words, read_words
-
-if TYPE_CHECKING:
-    from truesource.grammar.inference.posterior import Posterior
-
 
 log = logging.getLogger("truesource.grammar")
 
@@ -65,9 +61,9 @@ def parsing_levels(pcfg: PCFG) -> tuple[Level, ...]:
         return ()
     if not coarse:
         return ()
-    symbols = [*(found.symbol_of for found in coarse), np.arange(len(pcfg.symbols))]
+    symbols = [*(result.symbol_of for result in coarse), np.arange(len(pcfg.symbols))]
     levels = []
-    for k, grammar in enumerate([*(found.pcfg for found in coarse), pcfg]):
+    for k, grammar in enumerate([*(result.pcfg for result in coarse), pcfg]):
         parent_of = np.full(len(grammar.symbols), -1, dtype=np.int64)
         if k > 0:
             used = symbols[0] >= 0
@@ -124,7 +120,7 @@ class CoarseToFine:
                 yield number, expected[: sizes[lane] * (sizes[lane] + 1) // 2, :, lane]
 
     def fits(self, n: int) -> bool:
-        """Whether the first pass over a sentence of n words fits the memory of this machine."""
+        """Say whether the first pass over a sentence of n words fits the memory of this machine."""
         try:
             require_memory(n, self._bytes(n))
         except TooLongError:
@@ -132,7 +128,7 @@ class CoarseToFine:
         return True
 
     def _bytes(self, n: int) -> int:
-        """Of the first pass over sentences of n words side by side: three float32, and an int32 for all lanes."""
+        """Bytes of the first pass over sentences of n words side by side: three float32, and an int32 for all lanes."""
         return n * (n + 1) // 2 * len(self._coarsest.symbols) * (3 * WIDTH + 1) * 4
 
     def _side_by_side(self, sentences: Sequence[Sequence[str]]) -> tuple[Int32Array, Int32Array]:
@@ -161,8 +157,8 @@ class CoarseToFine:
             threshold = self._thresholds[number - 1] * looser
             allowed = kernels.survivors(expected, n_spans, threshold, level.parent_of)
             if number < last:
-                found = posterior(level.pcfg, sentence, allowed)
-                expected = np.asarray(found.closed * found.chart.inside)
+                result = posterior(level.pcfg, sentence, allowed)
+                expected = np.asarray(result.closed * result.chart.inside)
         return allowed
 
 
@@ -234,7 +230,7 @@ class Parser:
 
     @property
     def prunes(self) -> bool:
-        """Whether sentences are parsed coarse to fine."""
+        """Say whether sentences are parsed coarse to fine."""
         return self._pruning is not None
 
     def parse(self, sentence: Sequence[str]) -> Parse:
@@ -243,27 +239,27 @@ class Parser:
         Raises:
             InputError: the grammar cannot make the sentence; as `TooLongError`, its chart does not fit into memory.
         """
-        (found,) = self.parse_all([sentence])
-        if isinstance(found, InputError):
-            raise found
-        return found
+        (result,) = self.parse_all([sentence])
+        if isinstance(result, InputError):
+            raise result
+        return result
 
     def parse_all(self, sentences: Sequence[Sequence[str]]) -> list[Parse | InputError]:
         """The best trees of sentences, in their order; what `parse` raises in place of a tree.
 
         Sentences of similar length share the first pass, so this is faster than `parse`; the trees are the same.
         """
-        found: list[Parse | InputError] = [InputError("a sentence without tokens has no tree")] * len(sentences)
+        result: list[Parse | InputError] = [InputError("a sentence without tokens has no tree")] * len(sentences)
         known = [read_words(self.pcfg, sentence) for sentence in sentences]
         for number, expected in self._first_pass(known):
             try:
                 find = partial(self._best, tuple(sentences[number]))
                 (tree, score), search = self._search(known[number], expected, find)
             except InputError as error:
-                found[number] = error
+                result[number] = error
             else:
-                found[number] = Parse(tree, score, search)
-        return found
+                result[number] = Parse(tree, score, search)
+        return result
 
     def best(self, sentence: Sequence[str], k: int) -> list[ScoredTree]:
         """The k best trees of a sentence, best first, all different; fewer if there are no more.
@@ -280,7 +276,7 @@ class Parser:
         if self.method is ParseMethod.VITERBI:
             trees = k_best_viterbi(self.pcfg, words, k)
         else:
-            expected = next((found for _, found in self._first_pass([words])), None)
+            expected = next((result for _, result in self._first_pass([words])), None)
             trees, _ = self._search(
                 words, expected, lambda known, allowed: k_best_max_rule(posterior(self.pcfg, known, allowed), k)
             )
@@ -312,7 +308,7 @@ class Parser:
     def _search(
         self, words: list[str], expected: FloatArray | None, find: Callable[[list[str], BoolArray | None], Found]
     ) -> tuple[Found, Search]:
-        """What is found in what is left at the thresholds, at lower ones, or in all of the chart."""
+        """Search what is left of the chart at the thresholds, at lower ones, or all of it."""
         if self._pruning is not None and expected is not None:
             for search, looser in ((Search.PRUNED, 1.0), (Search.LOOSER, LOOSER)):
                 try:

@@ -161,7 +161,7 @@ class TreeScores:
         return top.log_scale + math.log(weight) if weight > 0.0 else -math.inf
 
     def _number(self, node: Tree, children: list[int]) -> int:
-        """Of a part of a tree, and its weights computed."""
+        """Number of a part of a tree, whose weights are then computed."""
         first = node.children[0] if node.children else None
         if len(children) != len(node.children) and not (isinstance(first, str) and len(node.children) == 1):
             raise InputError(f"a word stands beside other children of {node.label!r}; it must be alone")
@@ -216,21 +216,21 @@ class TreeScores:
         return _scaled(label, total, log_scale)
 
     def _with_hidden(self, cell: Weights, inner: frozenset[str]) -> Weights:
-        """What may stand over some children: ``cell``, and the ``@`` symbols from which unary chains lead to it."""
+        """Cells that may be over some children: ``cell``, and the ``@`` symbols from which unary chains lead to it."""
         known = self._tables
-        found = dict(cell)
+        result = dict(cell)
         for below, weights in cell.items():
             if not below.startswith(INTERMEDIATE):
                 for parent, rules in known.unary.get((below,), {}).items():
                     if parent in inner:
-                        found[parent] = found.get(parent, 0.0) + rules.apply(weights)
+                        result[parent] = result.get(parent, 0.0) + rules.apply(weights)
         if known.chains is not None:
             every = np.zeros(len(self.pcfg.symbols))
-            for label, weights in found.items():
+            for label, weights in result.items():
                 every[known.states[label]] = weights
             every[known.hidden] = known.chains @ every[known.hidden]
-            found.update((label, every[known.states[label]]) for label in inner)
-        return found
+            result.update((label, every[known.states[label]]) for label in inner)
+        return result
 
     def _joined(
         self, cells: dict[tuple[int, int], tuple[Weights, float]], a: int, b: int, wanted: frozenset[str]
@@ -238,18 +238,18 @@ class TreeScores:
         """Weights of the ``wanted`` labels over children a to b-1, joined from two parts, and their scale in nats."""
         parts = [(*cells[a, k], *cells[k, b]) for k in range(a + 1, b) if cells[a, k][0] and cells[k, b][0]]
         log_scale = max((left_scale + right_scale for _, left_scale, _, right_scale in parts), default=0.0)
-        found: Weights = {}
+        result: Weights = {}
         for left, left_scale, right, right_scale in parts:
             factor = math.exp(left_scale + right_scale - log_scale)
             for (x, over_left), (y, over_right) in itertools.product(left.items(), right.items()):
                 for parent, rules in self._tables.binary.get((x, y), {}).items():
                     if parent in wanted:
                         weights = factor * rules.apply(over_left, over_right)
-                        found[parent] = found[parent] + weights if parent in found else weights
-        most = max((weights.max() for weights in found.values()), default=0.0)
+                        result[parent] = result[parent] + weights if parent in result else weights
+        most = max((weights.max() for weights in result.values()), default=0.0)
         if not most > 0.0:
             return {}, log_scale
-        return {parent: weights / most for parent, weights in found.items()}, log_scale + math.log(most)
+        return {parent: weights / most for parent, weights in result.items()}, log_scale + math.log(most)
 
 
 def _scaled(label: str, weights: FloatArray, log_scale: float) -> _TreeWeights:
@@ -291,7 +291,7 @@ class ScoredTree(NamedTuple):
     log_p: float  #: ln P(tree, sentence), nats: all derivations that show the tree
 
     def record(self) -> dict[str, str | float]:
-        """As a JSON object: the tree as Penn bracketing, brackets inside words and labels escaped, and both numbers."""
+        """JSON object of the tree: as Penn bracketing, brackets inside words and labels escaped, and both numbers."""
         return {"tree": str(self.tree), "score": self.score, "log_p": self.log_p}
 
 

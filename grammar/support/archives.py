@@ -36,13 +36,13 @@ _CHUNK = 2**18
 
 @dataclass(frozen=True)
 class ArrayKind:
-    """What an array must be: its kinds as in `numpy.dtype.kind`, and its shape; None for a size that may vary."""
+    """Requirements of an array: its kinds as in `numpy.dtype.kind`, and its shape; None for a size that may vary."""
 
     kinds: str
     shape: tuple[int | None, ...]
 
     def refusal(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
-        """What is wrong with an array, None if it fits."""
+        """Say what is wrong with an array, None if it fits."""
         if dtype.kind not in self.kinds:
             return f"it holds values of type {dtype}"
         fits = len(shape) == len(self.shape) and all(n in (None, k) for n, k in zip(self.shape, shape, strict=True))
@@ -98,10 +98,10 @@ def read_arrays(
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    found = [member for member in archive.infolist() if member.filename == f"{name}.npy"]
-    if len(found) != 1:
-        raise InputError(f"it has no array {name}" if not found else f"it has the array {name} more than once")
-    return found[0]
+    result = [member for member in archive.infolist() if member.filename == f"{name}.npy"]
+    if len(result) != 1:
+        raise InputError(f"it has no array {name}" if not result else f"it has the array {name} more than once")
+    return result[0]
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, kind: ArrayKind) -> NDArray[Any]:
@@ -173,7 +173,7 @@ def read_table(
     import pyarrow as pa
 
     path = Path(path)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     with _opened(path, columns, what, remedy) as parquet:
         for name, kind in columns.items():
             _check_type(parquet.schema_arrow.field(name), kind)
@@ -184,8 +184,8 @@ def read_table(
         for name in columns:
             if name not in nullable and _has_nulls(table.column(name)):
                 raise InputError(f"the column {name!r} has empty values")
-            found[name] = _decoded(table.column(name), path)
-    return pa.table(found)
+            result[name] = _decoded(table.column(name), path)
+    return pa.table(result)
 
 
 def read_texts(path: str | Path, column: str, *, what: str = "this file", remedy: str) -> Iterator[Any]:
@@ -265,14 +265,14 @@ def _stored_size(metadata: pyarrow.parquet.FileMetaData, columns: Collection[str
 def _check_type(field: pyarrow.Field, kind: Kind) -> None:
     import pyarrow.types as types
 
-    found = field.type.value_type if types.is_dictionary(field.type) else field.type
-    listed = types.is_list(found) or types.is_large_list(found)
+    result = field.type.value_type if types.is_dictionary(field.type) else field.type
+    listed = types.is_list(result) or types.is_large_list(result)
     fits = {
-        "text": types.is_string(found) or types.is_large_string(found),
-        "int": types.is_integer(found),
-        "float": types.is_floating(found),
-        "bool": types.is_boolean(found),
-        "ints": listed and types.is_integer(found.value_type),
+        "text": types.is_string(result) or types.is_large_string(result),
+        "int": types.is_integer(result),
+        "float": types.is_floating(result),
+        "bool": types.is_boolean(result),
+        "ints": listed and types.is_integer(result.value_type),
     }
     if not fits[kind]:
         raise InputError(f"the column {field.name!r} holds values of type {field.type}")

@@ -107,9 +107,9 @@ def require_extras(what: str, *extras: str) -> None:
         MissingExtraError: one is missing.
     """
     missing = {extra: [module for module in EXTRAS[extra] if not _is_installed(module)] for extra in extras}
-    found = {extra: modules for extra, modules in missing.items() if modules}
-    if found:
-        raise _missing(what, found)
+    result = {extra: modules for extra, modules in missing.items() if modules}
+    if result:
+        raise _missing(what, result)
 
 
 @contextmanager
@@ -125,17 +125,12 @@ def extras_for(what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        extra = _extra_of(error)
+        root = (error.name or "").partition(".")[0]
+        extra = next((extra for extra, modules in EXTRAS.items() if root in modules), None)
         if extra is None:
             raise
         require_extras(what, extra)  # names all that are missing
         raise _missing(what, {extra: [error.name or extra]}) from error  # a part of an installed library is missing
-
-
-def _extra_of(error: ModuleNotFoundError) -> str | None:
-    """The extra that brings the module that was not found; None: no extra does."""
-    root = (error.name or "").partition(".")[0]
-    return next((extra for extra, modules in EXTRAS.items() if root in modules), None)
 
 
 def _missing(what: str, modules: dict[str, list[str]]) -> MissingExtraError:

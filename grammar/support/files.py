@@ -127,7 +127,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  #: of Linux
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Whether two names now stand for each other's folder; False where the system could not do it."""
+    """Say whether two names now stand for each other's folder; False where the system could not do it."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     if rename is None:
         return False
@@ -149,9 +149,9 @@ def remove_leftovers(target: str | Path) -> None:
     """
     target = Path(target)
     for path in list(target.parent.iterdir()) if target.parent.is_dir() else ():
-        found = _LEFTOVER.fullmatch(path.name)
-        if found is not None and found["target"] == target.name:
-            if found["kind"] == "retired" and not target.exists():
+        match = _LEFTOVER.fullmatch(path.name)
+        if match is not None and match["target"] == target.name:
+            if match["kind"] == "retired" and not target.exists():
                 path.replace(target)
             else:
                 _remove(path)
@@ -320,7 +320,7 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def read_text_lines(path: str | Path) -> Iterator[str]:
-    """As `read_lines`, of UTF-8 text, without a byte order mark.
+    """Read UTF-8 text as `read_lines` reads bytes, without a byte order mark.
 
     Raises:
         InputError: a line is not UTF-8 (with its number), or as `read_lines`.
@@ -363,11 +363,8 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"the gzip file is damaged or cut short ({error})", path, code="damaged") from error
     except OSError as error:
-        raise InputError(f"cannot read the file: {_reason(error)}", path, code="unreadable") from error
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno else str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"cannot read the file: {reason}", path, code="unreadable") from error
 
 
 def data_folder() -> Path:

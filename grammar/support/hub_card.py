@@ -75,7 +75,7 @@ def dataset_card(
         pretty_name=one_line(name),
         task_categories=[*tasks],
         tags=[*tags, "truesource"],
-        size_categories=[_size_category(rows)],
+        size_categories=[next((text for limit, text in _SIZES.items() if rows < limit), "n>1B")],
         configs=[{"config_name": "default", "data_files": files}],
     )
     return str(DatasetCard.from_template(data, template_str=_TEMPLATE, text=text))
@@ -139,8 +139,3 @@ def license_fields(license: str | None) -> dict[str, Any]:  # noqa: A002
     if known in _OF_HUB or known in _RENAMED:
         return {"license": _RENAMED.get(known, known)}
     return {"license": "other", **({"license_name": name} if _SPDX.fullmatch(name) else {})}
-
-
-def _size_category(rows: int) -> str:
-    """What the hub calls a dataset of so many rows."""
-    return next((text for limit, text in _SIZES.items() if rows < limit), "n>1B")

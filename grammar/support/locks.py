@@ -108,7 +108,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a call has claimed; see `claimed`."""
+    """Outputs that a call has claimed; see `claimed`."""
 
     targets: tuple[Path, ...]
     resumed: bool  #: whether an earlier process of the same call was stopped before its end
@@ -205,7 +205,7 @@ def _call_of(place: Path) -> str | None:
 def _identity(place: Path) -> tuple[int, int, int] | None:
     """Changes when the file, or what a folder lists, is written."""
     try:
-        found = place.stat()
+        result = place.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return result.st_ino, result.st_mtime_ns, result.st_size

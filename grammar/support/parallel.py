@@ -91,7 +91,7 @@ class Share:
         return cls(int(index), int(of))
 
     def owns(self, k: int) -> bool:
-        """Whether part number ``k`` is this job's."""
+        """Say whether part number ``k`` is this job's."""
         return k % self.of == self.index
 
 
@@ -351,7 +351,7 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 @with_config(STRICT)
 class _SchedulerFile(TypedDict):
-    """What is read of the file that ``dask scheduler --scheduler-file`` writes."""
+    """Keys read of the file that ``dask scheduler --scheduler-file`` writes."""
 
     address: str
 
@@ -377,14 +377,14 @@ def _require_workers(client: Client, scheduler: str) -> None:
     """Wait for the first; all must run this version."""
     try:
         client.wait_for_workers(1, timeout=FIRST_WORKER)
-        found = client.run(_version, on_error="return")
+        result = client.run(_version, on_error="return")
     except TimeoutError as error:
         raise InputError(
             f"the Dask cluster has had no worker for {FIRST_WORKER:.0f} seconds; start some: dask worker {scheduler}"
         ) from error
     except OSError as error:
         raise InputError(f"the Dask scheduler at {scheduler} went away; the same call goes on") from error
-    for address, theirs in found.items():
+    for address, theirs in result.items():
         if not isinstance(theirs, OSError) and theirs != _version():
             raise InputError(
                 f"the Dask worker at {address} has truesource {theirs}, here is {_version()}; install the same"

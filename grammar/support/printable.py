@@ -50,7 +50,7 @@ def terminal(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """As `terminal`, with line breaks and tabs shown too, so that data cannot add a line."""
+    """Text as `terminal` gives it, with line breaks and tabs shown too, so that data cannot add a line."""
     return terminal(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -104,7 +104,7 @@ _REASONS = {
 
 
 def too_few(units: int) -> bool:
-    """Whether so many independent units have no interval."""
+    """Say whether so many independent units have no interval."""
     return units < FEWEST
 
 
@@ -114,7 +114,7 @@ def few_code(unit: str = "sentence") -> str:
 
 
 def reason_text(code: str) -> str:
-    """The same in words; an unknown code as it is."""
+    """Words for a code of `few_code` and others; an unknown code as it is."""
     if code.startswith(_FEW):
         return f"fewer than {FEWEST} {code.removeprefix(_FEW).replace('-', ' ')}"
     return _REASONS.get(code, code)
@@ -156,7 +156,7 @@ class ResultRecords:
 
 
 def line_of(kind: str, records: Sequence[Mapping[str, Any]]) -> str:
-    """What a result is, its first numbers with their intervals, and how many more there are, in one line."""
+    """One line of what a result is, its first numbers with their intervals, and how many more there are."""
     head = next(iter(records), {})
     names = [_short(head[key]) for key in _NAMED if isinstance(head.get(key), str)]
     numbers = [record for record in records if isinstance(record.get("value"), int | float)]

@@ -106,13 +106,13 @@ def read_records(path: str | Path, model: type[T], *, what: str = "this line", r
 
 
 def holds(path: str | Path, value: Any) -> bool:
-    """Whether a file holds this very JSON value; False where it cannot be read."""
-    found: Any
+    """Say whether a file holds this very JSON value; False where it cannot be read."""
+    result: Any
     try:
-        found = read_record(path, Any, remedy="")
+        result = read_record(path, Any, remedy="")
     except InputError:
         return False
-    return bool(found == value)
+    return bool(result == value)
 
 
 def decode_record(
@@ -216,7 +216,7 @@ def _line(detail: ErrorDetails, section: str, model: Any) -> str:
 
 
 def mistake(detail: ErrorDetails) -> str:
-    """What is wrong with one value, such as ``expected 1 or more, not 0``; pydantic's own words of rare kinds."""
+    """Say what is wrong with one value, such as ``expected 1 or more, not 0``; pydantic's own words of rare kinds."""
     kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in _UNKNOWN:
         return "unknown key"
@@ -246,11 +246,11 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
 
 
 def _require_unique(what: str, remedy: str, path: str | Path | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
         raise InputError(f"{what}: the key {twice!r} occurs twice; {remedy}", path, code="damaged")
-    return found
+    return result
 
 
 def _content(path: Path, what: str, remedy: str) -> bytes:
@@ -275,7 +275,7 @@ def _as_written(found: Any, value: Any) -> Any:
 
 
 def _finite(value: Any) -> bool:
-    """Whether a JSON value has no infinite number (``1e999`` reads as one)."""
+    """Say whether a JSON value has no infinite number (``1e999`` reads as one)."""
     if isinstance(value, dict):
         return all(map(_finite, value.values()))
     if isinstance(value, list):

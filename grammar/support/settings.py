@@ -31,12 +31,12 @@ class Settings(BaseModel):
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
-        found: dict[str, Path] = {}
+        result: dict[str, Path] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
             files = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
-            found |= {key: each for key, each in files.items() if isinstance(each, Path)}
-        return found
+            result |= {key: each for key, each in files.items() if isinstance(each, Path)}
+        return result
 
     def resolved(self, resolve: Callable[[Path], Path]) -> Self:
         """The settings with other paths of their files."""
@@ -94,7 +94,7 @@ def fields_of(kind: Any) -> dict[str, FieldInfo]:
 
 
 def field_description(kind: type, name: str) -> str:
-    """What a field of a settings class means."""
+    """Meaning of a field of a settings class."""
     return fields_of(kind)[name].description or ""
 
 
@@ -143,7 +143,7 @@ _PARTS = {
 
 
 def kind_of(folder: Path) -> str | None:
-    """What a folder is, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``; None: none.
+    """Kind of a folder, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``; None: none.
 
     A run may be unfinished; ``variants`` are the parallel corpora of a grammar and of its variants.
     """
@@ -220,7 +220,3 @@ def _inside(kind: Any, part: str | int) -> list[Any]:
         return members(get_args(kind)[0 if isinstance(part, int) else -1])
     field = fields_of(kind).get(str(part))
     return [] if field is None else members(field.annotation)
-
-
-#: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
-DEFAULT_SEED = 1

@@ -87,11 +87,11 @@ def known_head(label: str, children: Sequence[str]) -> int | None:
     known = [name in _PENN or name in _BY_HAND or _is_punctuation(name) for name in (own, *names)]
     if not all(known):
         return None
-    found = _by_steps(own, names)
-    if found is None and own in names:
+    result = _by_steps(own, names)
+    if result is None and own in names:
         return names.index(own)
     by_hand = own in _BY_HAND or any(name in _BY_HAND for name in names)
-    return head_index(label, children) if found is None and not by_hand else found
+    return head_index(label, children) if result is None and not by_hand else result
 
 
 def head_index(label: str, children: Sequence[str]) -> int:
@@ -100,9 +100,9 @@ def head_index(label: str, children: Sequence[str]) -> int:
     Function tags and the second half of ``ADVP|PRT`` are ignored.
     """
     own, names = _bare(label), [_bare(child) for child in children]
-    found = _by_steps(own, names)
-    if found is not None:
-        return found
+    result = _by_steps(own, names)
+    if result is not None:
+        return result
     if own in names:
         return names.index(own)
     order = range(len(names) - 1, -1, -1) if own.startswith("N") else range(len(names))

@@ -141,16 +141,16 @@ class HeadRules:
         """Position of the head among ``children`` (categories), from 0; None where it would be a guess."""
         given: HeadRules | None = self
         while given is not None:
-            found = given._find(label, tuple(children))
-            if found is not None:
-                return found
+            result = given._find(label, tuple(children))
+            if result is not None:
+                return result
             given = given.others
         return known_head(label, children)
 
     def _find(self, label: str, children: tuple[str, ...]) -> int | None:
-        found = self._by_rule(label, children)
-        if found is not None:
-            return found
+        result = self._by_rule(label, children)
+        if result is not None:
+            return result
         for side, wanted in self.by_label.get(label, ()):
             places = [i for i, name in enumerate(children) if name == wanted]
             if places:
@@ -163,9 +163,9 @@ class HeadRules:
         return {(label, tuple(sorted(given))): (given, head) for (label, given), head in self.by_rule.items()}
 
     def _by_rule(self, label: str, children: tuple[str, ...]) -> int | None:
-        found = self.by_rule.get((label, children))
-        if found is not None:
-            return found
+        result = self.by_rule.get((label, children))
+        if result is not None:
+            return result
         given, head = self._reordered.get((label, tuple(sorted(children))), ((), 0))
         if given and given[::-1] == children:
             return len(children) - 1 - head
@@ -173,19 +173,19 @@ class HeadRules:
 
 
 def _tokens(line: str) -> list[_Token]:
-    found: list[_Token] = []
+    result: list[_Token] = []
     for match in _TOKEN.finditer(line.rstrip()):
         star, colon = match["star"] is not None, match["colon"] is not None
         word = next((match[kind] for kind in ("single", "double") if match[kind] is not None), None)
         if word is not None:
-            found.append(_Token(word_label(re.sub(r"\\(.)", r"\1", word)), False, star, colon))
+            result.append(_Token(word_label(re.sub(r"\\(.)", r"\1", word)), False, star, colon))
         elif match["angle"] is not None:
-            found.append(_Token(category(re.sub(r"\\(.)", r"\1", match["angle"])), False, star, colon))
-        elif match["bare"] == ":" and len(found) == 1 and not colon:
-            found[0] = found[0]._replace(colon=True)  # with a blank before it
+            result.append(_Token(category(re.sub(r"\\(.)", r"\1", match["angle"])), False, star, colon))
+        elif match["bare"] == ":" and len(result) == 1 and not colon:
+            result[0] = result[0]._replace(colon=True)  # with a blank before it
         else:
-            found.append(_Token(category(match["bare"]), True, star, colon))
-    return found
+            result.append(_Token(category(match["bare"]), True, star, colon))
+    return result
 
 
 def _written(tokens: Sequence[_Token]) -> str:

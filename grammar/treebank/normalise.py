@@ -27,7 +27,7 @@ _OTHER_SPACE = re.compile(r"\s")
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """What is done to every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
+    """Steps of cleaning every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
 
     Always, other white space inside a word (a no-break space, say) becomes ``_``: corpora are text with spaces
     between words. Applying a normalisation twice changes nothing more (rare words apart: they are counted anew). A

@@ -78,7 +78,7 @@ def read_file(path: str | Path, skipped: str | None = None) -> Iterator[tuple[in
 
 
 def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
-    """As `read_file`, from a string; ``source`` is named in errors."""
+    """Read trees from a string as `read_file` does; ``source`` is named in errors."""
     return read_lines(text.split("\n"), source)
 
 
@@ -141,7 +141,9 @@ def read_lines(
                 node = Tree(label, tuple(children))
             else:
                 if not labels:
-                    raise InputError(f"text outside brackets: {token[:40]!r}{_hint(line)}", source, number)
+                    skipping = [name for name, each in CONVENTIONS.items() if re.match(each.lines, line)]
+                    hint = f"; the convention {' or '.join(skipping)} skips such lines" if skipping else ""
+                    raise InputError(f"text outside brackets: {token[:40]!r}{hint}", source, number)
                 if families[-1]:
                     raise _beside(token, labels[-1], source, number)
                 if labels[-1]:
@@ -154,7 +156,9 @@ def read_lines(
             else:
                 yield start, node
     if labels:
-        raise _unclosed(len(labels), source, starts[0])
+        many = f"{len(labels)} brackets are" if len(labels) > 1 else "1 bracket is"
+        message = f"{many} still open at the end of the file, in the tree that starts at line {starts[0]}"
+        raise InputError(message, source, starts[0])
 
 
 def _unlabelled(source: str | Path | None, line: int, start: int) -> InputError:
@@ -164,19 +168,6 @@ def _unlabelled(source: str | Path | None, line: int, start: int) -> InputError:
         source,
         line,
     )
-
-
-def _unclosed(brackets: int, source: str | Path | None, start: int) -> InputError:
-    many = f"{brackets} brackets are" if brackets > 1 else "1 bracket is"
-    return InputError(
-        f"{many} still open at the end of the file, in the tree that starts at line {start}", source, start
-    )
-
-
-def _hint(line: str) -> str:
-    """Which conventions skip such a line."""
-    names = [name for name, convention in CONVENTIONS.items() if re.match(convention.lines, line)]
-    return f"; the convention {' or '.join(names)} skips such lines" if names else ""
 
 
 def _childless(label: str, source: str | Path | None, line: int) -> InputError:
@@ -193,7 +184,7 @@ Located = tuple[int, Tree]  #: a tree and where it stands (line, row or position
 
 
 def to_nltk(tree: Tree) -> nltk.Tree:
-    """The same tree as an `nltk.Tree`."""
+    """Convert a tree to an `nltk.Tree`."""
     from nltk import Tree as NltkTree
 
     def combine(node: Tree, children: list[Any]) -> Any:
@@ -329,16 +320,11 @@ def _open(path: Path, column: str) -> Any:
         if not files:
             raise InputError("the folder holds neither a saved dataset nor Parquet files", path)
         return _parquet_rows(files, column)
-    return _json_rows(path)
+    remedy = "name a file with a JSON object a line"
+    return (row for _, row in read_records(path, dict[str, Any], remedy=remedy))
 
 
 def _parquet_rows(files: list[Path], column: str) -> Iterator[dict[str, Any]]:
     for file in files:
         for text in read_texts(file, column, remedy="name a Parquet file of bracketings and the column they are in"):
             yield {column: text}
-
-
-def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
-    remedy = "name a file with a JSON object a line"
-    for _, row in read_records(path, dict[str, Any], remedy=remedy):
-        yield row

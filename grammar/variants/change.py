@@ -203,7 +203,7 @@ class RuleMap:
 
     @property
     def bijective(self) -> bool:
-        """Whether every rule of Q comes from exactly one of P and none is dropped: so it is with derivations, too."""
+        """Say whether every rule of Q comes from exactly one of P and none is dropped, and so each derivation."""
         return self.n_target == len(self.target) and np.array_equal(np.unique(self.target), np.arange(self.n_target))
 
     def then(self, after: RuleMap) -> RuleMap:
@@ -225,16 +225,16 @@ def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> 
         unary: (n, 2) parent, child.
         lexical: (n, 2) parent, word.
     """
-    found: list[IntArray] = []
+    result: list[IntArray] = []
     first = 0
     base = max(len(pcfg.symbols), len(pcfg.terminals))
     for (rules, _), wanted in zip(pcfg.tables(), (binary, unary, lexical), strict=True):
         keys, sought = _keys(rules, base), _keys(wanted, base)
         place = np.minimum(np.searchsorted(keys, sought), max(len(keys) - 1, 0))
         here = (wanted >= 0).all(axis=1) & (keys[place] == sought if len(keys) else False)
-        found.append(np.where(here, first + place, -1))
+        result.append(np.where(here, first + place, -1))
         first += len(rules)
-    return np.concatenate(found)
+    return np.concatenate(result)
 
 
 def _keys(rules: Int32Array | IntArray, base: int) -> IntArray:
@@ -250,7 +250,7 @@ def _numbers(names: Sequence[str], ids: Mapping[str, int]) -> IntArray:
 
 
 class Changed(NamedTuple):
-    """What one change did."""
+    """Result of one change."""
 
     pcfg: PCFG
     rule_map: RuleMap
@@ -359,9 +359,9 @@ class Chain(Change):
         """Apply all changes in order; ``details`` is keyed by their specs."""
         rule_map, details = RuleMap.identity(pcfg), []
         for change in self.changes:
-            pcfg, after, found = change.apply(pcfg)
+            pcfg, after, result = change.apply(pcfg)
             rule_map = rule_map.then(after)
-            details.append({"spec": change.spec, **found})
+            details.append({"spec": change.spec, **result})
         return Changed(pcfg, rule_map, {"changes": details})
 
 

@@ -109,23 +109,23 @@ class NodeRules:
         pcfg, inner = self.pcfg, self._inner
         inside, spread = self._expansions
         value = np.where(inner, -np.inf, 0.0)
-        found: list[tuple[Names, Names]] = [((), ()) for _ in pcfg.symbols]
+        result: list[tuple[Names, Names]] = [((), ()) for _ in pcfg.symbols]
         steps = _steps(pcfg, inner)
         for _ in range(int(inner.sum()) + 1):
-            before, old, changed = list(found), value.copy(), False
+            before, old, changed = list(result), value.copy(), False
             for parent, child, left, right, logp in steps:
                 beside = left if left >= 0 else right
                 score = old[parent] + logp + (inside[beside] if beside >= 0 else 0.0)
                 if score > value[child]:
                     value[child], changed = score, True
                     context = before[parent]
-                    found[child] = (
+                    result[child] = (
                         context[0] + (spread[left] if left >= 0 else ()),
                         (spread[right] if right >= 0 else ()) + context[1],
                     )
             if not changed:
                 break
-        return found
+        return result
 
     @cached_property
     def nodes(self) -> tuple[tuple[LocalTree, ...], IntArray]:
@@ -155,16 +155,16 @@ class NodeRules:
 
 def _steps(pcfg: PCFG, inner: BoolArray) -> Sequence[tuple[int, int, int, int, float]]:
     """(Parent, intermediate child, sibling left of it, sibling right of it, log probability); -1 for no sibling."""
-    found: list[tuple[int, int, int, int, float]] = []
+    result: list[tuple[int, int, int, int, float]] = []
     for (parent, left, right), logp in zip(pcfg.binary.tolist(), pcfg.binary_logp.tolist(), strict=True):
         if inner[left]:
-            found.append((parent, left, -1, right, logp))
+            result.append((parent, left, -1, right, logp))
         if inner[right]:
-            found.append((parent, right, left, -1, logp))
+            result.append((parent, right, left, -1, logp))
     for (parent, child), logp in zip(pcfg.unary.tolist(), pcfg.unary_logp.tolist(), strict=True):
         if inner[child]:
-            found.append((parent, child, -1, -1, logp))
-    return found
+            result.append((parent, child, -1, -1, logp))
+    return result
 
 
 Order = Literal["mirror", "head-initial", "head-final"]
@@ -360,8 +360,8 @@ def _matching(pcfg: PCFG, pattern: str) -> BoolArray:
     """Which rules match, (n,), numbered binary, unary, lexical."""
     parent, children = _parse(pattern)
     if children is None:
-        found = _symbols(pcfg, parent, pattern)
-        table = [found[pcfg.binary].any(axis=1), found[pcfg.unary].any(axis=1), found[pcfg.lexical[:, 0]]]
+        result = _symbols(pcfg, parent, pattern)
+        table = [result[pcfg.binary].any(axis=1), result[pcfg.unary].any(axis=1), result[pcfg.lexical[:, 0]]]
         return np.concatenate(table)
     above = _symbols(pcfg, parent, pattern)
     parts = [np.zeros(len(rules), dtype=bool) for rules, _ in pcfg.tables()]
@@ -386,13 +386,13 @@ def _symbols(pcfg: PCFG, name: str, pattern: str) -> BoolArray:
     if name == ANY:
         return np.ones(len(pcfg.symbols), dtype=bool)
     names = [(symbol, label, _COARSE(label)) for symbol, label in zip(pcfg.symbols, pcfg.labels, strict=True)]
-    found = np.array([name in known for known in names], dtype=bool)
-    if not found.any():
+    result = np.array([name in known for known in names], dtype=bool)
+    if not result.any():
         known = {coarse for _, _, coarse in names}
         raise InputError(
             f"ablate={pattern}: the grammar has no symbol or category {name!r} (words are quoted); {near(name, known)}"
         )
-    return found
+    return result
 
 
 def _is_quoted(item: str) -> bool:

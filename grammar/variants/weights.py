@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,10 +22,10 @@ def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArra
     np.maximum.at(top, parents, logp)
     sums = np.zeros(n_symbols)
     np.add.at(sums, parents, np.exp(logp - top[parents]))
-    found: FloatArray = np.full(n_symbols, -np.inf)
+    result: FloatArray = np.full(n_symbols, -np.inf)
     some = sums > 0.0
-    found[some] = top[some] + np.log(sums[some])
-    return found
+    result[some] = top[some] + np.log(sums[some])
+    return result
 
 
 def require_representable(logp: FloatArray, spec: str) -> None:
@@ -54,8 +55,20 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
+class OneNumber(Change):
+    """A change that one number describes; a dataclass of one field."""
+
+    title: ClassVar[str]
+
+    @property
+    def spec(self) -> str:
+        """Such as ``temperature=0.8``."""
+        (value,) = vars(self).values()
+        return f"{self.title}={number(value)}"
+
+
 @dataclass(frozen=True)
-class Temperature(Change):
+class Temperature(OneNumber):
     """Every rule gets a probability proportional to ``p ** (1 / value)`` among those of its parent.
 
     Above 1 rules become more alike and the entropy of every choice rises, below 1 it falls; 1 changes nothing.
@@ -65,15 +78,11 @@ class Temperature(Change):
         InputError: the value is not a number above 0.
     """
 
+    title = "temperature"
     value: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checked(self.value, "temperature", zero=False))
-
-    @property
-    def spec(self) -> str:
-        """Such as ``temperature=0.8``."""
-        return f"temperature={number(self.value)}"
+        object.__setattr__(self, "value", checked(self.value, self.title, zero=False))
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Raise and renormalise.
@@ -95,7 +104,7 @@ class Temperature(Change):
 
 
 @dataclass(frozen=True)
-class Sharpen(Change):
+class Sharpen(OneNumber):
     """Within each preterminal, words get probabilities proportional to ``p ** exponent``.
 
     The total lexical probability of every symbol is kept, hence the distribution of trees over preterminals. Where
@@ -106,15 +115,11 @@ class Sharpen(Change):
         InputError: the exponent is not a number from 0 on.
     """
 
+    title = "sharpen"
     exponent: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", checked(self.exponent, "sharpen", zero=True))
-
-    @property
-    def spec(self) -> str:
-        """Such as ``sharpen=1.5``."""
-        return f"sharpen={number(self.exponent)}"
+        object.__setattr__(self, "exponent", checked(self.exponent, self.title, zero=True))
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Raise and renormalise.
@@ -128,7 +133,7 @@ class Sharpen(Change):
 
 
 @dataclass(frozen=True)
-class Zipf(Change):
+class Zipf(OneNumber):
     """Within each preterminal, the word of rank r (by its probability) gets one proportional to ``r ** -exponent``.
 
     Equally probable words are ranked by their number. All else is as in `Sharpen`; 0 makes words uniform, and
@@ -138,15 +143,11 @@ class Zipf(Change):
         InputError: the exponent is not a number from 0 on.
     """
 
+    title = "zipf"
     exponent: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", checked(self.exponent, "zipf", zero=True))
-
-    @property
-    def spec(self) -> str:
-        """Such as ``zipf=1.2``."""
-        return f"zipf={number(self.exponent)}"
+        object.__setattr__(self, "exponent", checked(self.exponent, self.title, zero=True))
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Rank and reassign.
@@ -176,7 +177,7 @@ UNKNOWN = "<unk>"  #: how collapsed words read
 
 
 @dataclass(frozen=True)
-class Vocabulary(Change):
+class Vocabulary(OneNumber):
     """Keep the ``size`` words with the largest expected count; the probability of others goes to those kept.
 
     Counts are exact, not conditioned on length, and words of equal count are taken by their number. Within each
@@ -189,15 +190,11 @@ class Vocabulary(Change):
         InputError: the size is not a whole number from 1 on.
     """
 
+    title = "vocabulary"
     size: int
 
     def __post_init__(self) -> None:
-        _check_size(self.size, "vocabulary")
-
-    @property
-    def spec(self) -> str:
-        """Such as ``vocabulary=5000``."""
-        return f"vocabulary={self.size}"
+        _check_size(self.size, self.title)
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Drop words.
@@ -250,7 +247,7 @@ class Vocabulary(Change):
 
 
 @dataclass(frozen=True)
-class Collapse(Change):
+class Collapse(OneNumber):
     """Keep the ``size`` words with the largest expected count; all others read ``<unk>`` (`PCFG.collapse`).
 
     Sentences are those of the original under a mapping of words, so every derivation has its image.
@@ -259,15 +256,11 @@ class Collapse(Change):
         InputError: the size is not a whole number from 1 on.
     """
 
+    title = "collapse"
     size: int
 
     def __post_init__(self) -> None:
-        _check_size(self.size, "collapse")
-
-    @property
-    def spec(self) -> str:
-        """Such as ``collapse=5000``."""
-        return f"collapse={self.size}"
+        _check_size(self.size, self.title)
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Merge words.

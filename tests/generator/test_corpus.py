@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from truesource.generator import columns as shards
+from truesource.generator import columns
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import Sampler, sample_treebank
@@ -168,7 +168,7 @@ def test_words_and_symbols_that_files_cannot_hold(tmp_path):
     assert {word for s in odd.sentences("train") for word in s} == set(names)
     for kind in ({"coarse": True}, {"coarse": False, "binarised": True}):
         assert list(odd.trees("train", **kind)) == [t for d in drawn for t in sampler.trees(d, **kind)]
-    column = shards.read_columns(odd.path / "data/train-00000-of-00002.parquet", ["text", "n_tokens"])
+    column = columns.read_columns(odd.path / "data/train-00000-of-00002.parquet", ["text", "n_tokens"])
     for text, n in zip(column["text"].to_pylist(), column["n_tokens"].to_pylist(), strict=True):
         assert len(text.split()) == n
 

@@ -12,7 +12,7 @@ from other_process import locked_elsewhere
 from reference_inference import all_strings, derivations, rules_of
 from scipy import stats
 
-from truesource.generator import shard_writer as split_overlap
+from truesource.generator import shard_writer
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.plan import Columns, Plan, plan_shards, sentences_for
@@ -115,11 +115,11 @@ def test_the_mass_of_large_splits_is_estimated(pcfg, strings, tmp_path, monkeypa
 
 def test_wilson_interval_holds():
     """Newcombe (1998), case 81/263."""
-    found = split_overlap.estimated(263, 263 - 81)
+    found = shard_writer.estimated(263, 263 - 81)
     assert found["probability"] == pytest.approx(81 / 263)
     assert found["interval"] == pytest.approx([0.2553, 0.3662], abs=1e-4)
-    assert split_overlap.estimated(9, 6) == {"probability": pytest.approx(1 / 3), "interval": None, "exact": False}
-    assert split_overlap.estimated(10, 6)["interval"] is not None
+    assert shard_writer.estimated(9, 6) == {"probability": pytest.approx(1 / 3), "interval": None, "exact": False}
+    assert shard_writer.estimated(10, 6)["interval"] is not None
 
 
 def test_a_language_that_is_used_up(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from truesource.generator import _kernels as text
+from truesource.generator import _kernels as kernels
 from truesource.generator.columns import packed
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import Reading, Sampler, read_brackets, read_tree
@@ -33,14 +33,14 @@ def binarised(sampler, derivations):
 @given(small_pcfgs())
 def test_heights(pcfg):
     sampler, derivations = drawn(pcfg)
-    found = text.heights(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical)
+    found = kernels.heights(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical)
     assert found.tolist() == [tree.height() for tree in binarised(sampler, derivations)]
 
 
 @given(small_pcfgs())
 def test_hashes_differ_where_words_differ(pcfg):
     sampler, derivations = drawn(pcfg, 300)
-    hashes = text.sentence_hashes(derivations.rules, derivations.ends, sampler.left, sampler.first_lexical).tolist()
+    hashes = kernels.sentence_hashes(derivations.rules, derivations.ends, sampler.left, sampler.first_lexical).tolist()
     sentences = list(map(tuple, sampler.sentences(derivations)))
     assert len(set(zip(sentences, hashes, strict=True))) == len(set(sentences)) == len(set(hashes))
 
@@ -60,7 +60,7 @@ def test_reordered_children(pcfg, chosen):
             children.reverse()
         return Tree(node.label, tuple(children))
 
-    rules = text.reorder(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical, swapped)
+    rules = kernels.reorder(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical, swapped)
     moved = type(derivations)(rules, derivations.ends, derivations.n_tokens, derivations.log_prob)
     assert binarised(sampler, moved) == [turned(tree) for tree in binarised(sampler, derivations)]
 

@@ -14,7 +14,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, expected, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import word_types as bigrams_module
+from truesource.grammar.inference import word_types
 from truesource.grammar.inference.expected import expected_counts, unigram
 from truesource.grammar.inference.word_types import bigrams
 from truesource.grammar.pcfg import PCFG
@@ -205,6 +205,6 @@ def test_what_bigrams_cannot_say_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         found.row("z")
     with pytest.raises(InputError, match="no sentence has the word 'b'"):
         found.next_word("b")
-    monkeypatch.setattr(bigrams_module, "LARGEST_TABLE", 1)
+    monkeypatch.setattr(word_types, "LARGEST_TABLE", 1)
     with pytest.raises(InputError, match="all pairs of 2 words is too large"):
         found.table()

@@ -11,7 +11,7 @@ from coarse_trees import Brute
 from hypothesis import given, settings
 from random_grammars import cases
 
-from truesource.grammar.inference import posterior as max_rule
+from truesource.grammar.inference import posterior as posteriors
 from truesource.grammar.inference.posterior import max_rule_tree, max_span_tree, posterior
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
@@ -60,7 +60,7 @@ def test_no_coarse_tree_has_a_greater_product(case: Case) -> None:
     most = max(p for _, p in brute.trees(0, len(sentence), tree.label))
     assert math.exp(score) == pytest.approx(most, rel=1e-9)
     with pytest.MonkeyPatch.context() as patch:  # improbable spans left out at first are taken in again
-        patch.setattr(max_rule, "SMALLEST_SPAN", 0.999)
+        patch.setattr(posteriors, "SMALLEST_SPAN", 0.999)
         assert max_rule_tree(posterior(pcfg, sentence))[1] == pytest.approx(score, rel=1e-12, abs=1e-12)
 
 

@@ -25,7 +25,7 @@ from truesource.evaluation.core import scores_on_disk as parts
 from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support import parallel as cluster
+from truesource.grammar.support import parallel
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.parallel import Share, Workers, run_each
@@ -156,8 +156,8 @@ def test_a_killed_dask_worker_does_not_stop_the_run(scheduler: Path, tmp_path: P
 def test_the_only_dask_worker_may_die_and_an_item_that_always_kills_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "ATTEMPTS", 1)
-    monkeypatch.setattr(cluster, "FIRST_WORKER", SAFETY)
+    monkeypatch.setattr(parallel, "ATTEMPTS", 1)
+    monkeypatch.setattr(parallel, "FIRST_WORKER", SAFETY)
     with dask_cluster(tmp_path, workers=1) as file:
         workers = Workers(scheduler=str(file))
         (tmp_path / "a").mkdir()
@@ -183,13 +183,13 @@ def test_bad_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_workers_of_another_version_are_refused(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "version", lambda _: "0.0.1")
+    monkeypatch.setattr(parallel, "version", lambda _: "0.0.1")
     with pytest.raises(InputError, match=r"has truesource .*, here is 0.0.1; install the same"):
         list(run_each(tasks.square, [1, 2], Workers(scheduler=str(scheduler))))
 
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "FIRST_WORKER", 0.2)
+    monkeypatch.setattr(parallel, "FIRST_WORKER", 0.2)
     with dask_cluster(tmp_path, workers=0) as file, pytest.raises(InputError, match="no worker for 0 seconds"):
         list(run_each(tasks.square, [1, 2], Workers(scheduler=str(file))))
 

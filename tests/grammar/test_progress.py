@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from truesource.grammar.support import printable as progress
+from truesource.grammar.support import printable
 from truesource.grammar.support.printable import meter, seconds_left
 
 
@@ -14,7 +14,7 @@ from truesource.grammar.support.printable import meter, seconds_left
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which goes on only by hand."""
     now = [0.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr(printable, "monotonic", lambda: now[0])
     return now
 
 

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.support import files as unpacking
-from truesource.grammar.support import records
-from truesource.grammar.support import records as yaml_nodes
+from truesource.grammar.support import files, records
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import (
     STRICT,
@@ -155,7 +153,7 @@ def test_lines_are_read_one_by_one_with_their_numbers(tmp_path: Path) -> None:
 
 
 def test_a_line_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "LINE_LIMIT", 2**21)
+    monkeypatch.setattr(files, "LINE_LIMIT", 2**21)
     path = tmp_path / "lines.jsonl"
     path.write_bytes(b'{"file": "a", "size": 1}\n' + b" " * (2**21 + 2**20))
     with pytest.raises(InputError, match=r"longer than 2,097,152 bytes"):
@@ -256,7 +254,7 @@ def test_yaml_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_bound_on_values_counts_what_aliases_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_nodes, "MOST_VALUES", 10)
+    monkeypatch.setattr(records, "MOST_VALUES", 10)
     assert parse_yaml("[1, 2, 3, 4, 5, 6, 7, 8, 9]", what="w", remedy="r") == list(range(1, 10))
     with pytest.raises(InputError, match="more than 10 values"):
         parse_yaml("[&a [1, 2], *a, *a, *a]", what="w", remedy="r")

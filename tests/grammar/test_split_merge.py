@@ -18,9 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truesource.grammar.estimate.relative_frequency import RuleTable, relative_frequency
-from truesource.grammar.estimate.split_merge import SplitMerge, trainer
-from truesource.grammar.estimate.split_merge import estep as encode
-from truesource.grammar.estimate.split_merge import train as checkpoint
+from truesource.grammar.estimate.split_merge import SplitMerge, estep, train, trainer
 from truesource.grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, smooth
 from truesource.grammar.estimate.split_merge.result import filtered
@@ -132,7 +130,7 @@ def test_expected_counts_are_those_of_enumeration(trees: list[Tree], n: int, see
     trees = trees + trees[:1]
     table = table_of(trees)
     parameters = random_parameters(table, substates_of(table, n), seed)
-    forests, unknown = encode.encode(trees, table)
+    forests, unknown = estep.encode(trees, table)
     score, counts = expected_counts(forests, parameters)
     total, expected = enumerated(trees, parameters)
     assert (unknown, score.impossible) == (0, 0)
@@ -145,7 +143,7 @@ def test_expected_counts_are_the_derivative_by_log_probability() -> None:
     trees = pronouns(6)
     table = table_of(trees)
     parameters = random_parameters(table, substates_of(table, 2), 3)
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     _, counts = expected_counts(forests, parameters)
     step = 1e-5
     for i in range(len(parameters.prob)):
@@ -160,7 +158,7 @@ def test_expected_counts_are_the_derivative_by_log_probability() -> None:
 def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> None:
     trees = pronouns(40)
     table = table_of(trees)
-    (forest,), _ = encode.encode(trees, table)
+    (forest,), _ = estep.encode(trees, table)
     assert forest.n_trees == 40
     assert len(forest.roots) == 2
     # N he, N him, V sees, V sleeps, NP twice, VP twice, S twice, ROOT twice, and node 0
@@ -173,9 +171,9 @@ def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch)
     trees = pronouns(30)
     table = table_of(trees)
     parameters = random_parameters(table, substates_of(table, 2), 1)
-    whole, _ = encode.encode(trees, table)
-    monkeypatch.setattr(encode, "CHUNK_TOKENS", 7)
-    parts, _ = encode.encode(trees, table)
+    whole, _ = estep.encode(trees, table)
+    monkeypatch.setattr(estep, "CHUNK_TOKENS", 7)
+    parts, _ = estep.encode(trees, table)
     assert len(parts) > 5
     one, counts = expected_counts(whole, parameters)
     many, counts_in_parts = expected_counts(parts, parameters)
@@ -188,7 +186,7 @@ def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch)
 @given(treebanks)
 def test_batches_have_one_base_rule_and_follow_their_children(trees: list[Tree]) -> None:
     table = table_of(trees)
-    (forest,), _ = encode.encode(trees, table)
+    (forest,), _ = estep.encode(trees, table)
     first = forest.batches.tolist()
     assert first[-1] == len(forest.rule)
     assert all(table.rules[rule, 3] >= 0 for rule in forest.rule[1 : first[0]])
@@ -214,12 +212,12 @@ def test_large_batches_count_as_their_trees_one_by_one() -> None:
     trees = varied(300)
     table = table_of(trees)
     parameters = random_parameters(table, substates_of(table, 3), 8)
-    whole, _ = encode.encode(trees, table)
+    whole, _ = estep.encode(trees, table)
     assert np.diff(whole[0].batches).max() > 128
     score, counts = expected_counts(whole, parameters)
     total, expected = 0.0, np.zeros_like(counts)
     for tree in trees:
-        one, part = expected_counts(encode.encode([tree], table)[0], parameters)
+        one, part = expected_counts(estep.encode([tree], table)[0], parameters)
         total += one.total
         expected += part
     assert score.total == pytest.approx(total, rel=1e-12)
@@ -234,10 +232,10 @@ def test_impossible_trees_are_told_and_count_nothing() -> None:
     for key, (position, _) in fine_rules(parameters).items():
         if key[-1] == "sleeps":
             prob[position] = 0.0
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     without = replace(parameters, prob=prob)
     score, counts = expected_counts(forests, without)
-    possible, expected = expected_counts(encode.encode(trees[::2], table)[0], without)
+    possible, expected = expected_counts(estep.encode(trees[::2], table)[0], without)
     assert (score.impossible, score.tokens, possible.impossible) == (2, 6, 0)
     assert score.total == pytest.approx(possible.total, rel=1e-12)
     np.testing.assert_allclose(counts, expected, rtol=1e-12)
@@ -247,8 +245,8 @@ def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPa
     trees = varied(200)
     table = table_of(trees)
     parameters = random_parameters(table, substates_of(table, 2), 1)
-    monkeypatch.setattr(encode, "CHUNK_TOKENS", 60)
-    forests, _ = encode.encode(trees, table)
+    monkeypatch.setattr(estep, "CHUNK_TOKENS", 60)
+    forests, _ = estep.encode(trees, table)
     assert len(forests) > 5
     monkeypatch.setenv("TRUESOURCE_THREADS", "1")
     one, counts = expected_counts(forests, parameters)
@@ -279,12 +277,12 @@ def test_sparse_rules_are_the_dense_ones(trees: list[Tree], n: int, seed: int) -
     )
 
 
-def half_asleep() -> tuple[tuple[encode.Forest, ...], SparseRules]:
+def half_asleep() -> tuple[tuple[estep.Forest, ...], SparseRules]:
     """Trees, and a grammar of which three rules in ten are dormant."""
     trees = varied(200)
     table = table_of(trees)
     rules = SparseRules.of(random_parameters(table, substates_of(table, 3), 2))
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     _, counts = expected_entries(forests, rules)
     counts[np.random.default_rng(0).random(len(counts)) < 0.3] *= 1e-18
     return forests, rules.maximised(counts, 1e-40)
@@ -325,7 +323,7 @@ def test_float32_agrees_with_float64(seed: int) -> None:
     trees = varied(300)
     table = table_of(trees)
     parameters = random_parameters(table, substates_of(table, 4), seed)
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     exact, counts = expected_entries(forests, SparseRules.of(parameters))
     score, found = expected_entries(forests, SparseRules.of(parameters, np.float32))
     assert score.total == pytest.approx(exact.total, rel=1e-6)
@@ -339,7 +337,7 @@ def test_beyond_the_range_of_float32_float64_takes_over() -> None:
     layout = Layout(table_of(trees), (1, 2))
     # ROOT -> A-1 A-1 only; A -> x (1, 1e-30), A -> y (0, 1)
     parameters = Parameters(layout, np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1e-30, 0.0, 1.0]), (0, [0, 1]))
-    forests, _ = encode.encode(trees, layout.table)
+    forests, _ = estep.encode(trees, layout.table)
     for dtype in (np.float32, np.float64):
         rules = SparseRules.of(parameters, dtype).awake()
         score, counts = expected_entries(forests, rules)
@@ -355,7 +353,7 @@ def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     parameters = Parameters.initial(table)
     for seed in range(2):  # four substates; each has one sibling under its top branch
         parameters = split(parameters, 0.5, np.random.default_rng(seed))
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     rules = SparseRules.of(parameters)
     _, counts = expected_entries(forests, rules)
     best = rules.maximised(counts, 0.0)
@@ -390,7 +388,7 @@ def test_sentences_of_600_words_stay_in_range() -> None:
     trees = [node("ROOT", tree)]
     table = table_of(trees)
     parameters = split(Parameters.initial(table), 0.0, np.random.default_rng(0))
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     score, counts = expected_counts(forests, parameters)
     # S -> A S 599 times of 600, S -> A once, and every word once of 600; far below the float64 range
     expected = 599 * math.log(599 / 600) + math.log(1 / 600) + 600 * math.log(1 / 600)
@@ -404,7 +402,7 @@ def test_sentences_of_600_words_stay_in_range() -> None:
 def test_a_split_without_noise_merged_again_changes_nothing(trees: list[Tree]) -> None:
     table = table_of(trees)
     before = random_parameters(table, substates_of(table, 1), 5)
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     apart = split(before, 0.0, np.random.default_rng(0))
     assert apart.layout.substates == (1, *(2 * n for n in before.layout.substates[1:]))
     assert likelihood(forests, apart).total == pytest.approx(likelihood(forests, before).total, rel=1e-12)
@@ -481,7 +479,7 @@ def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], 
     trees = trees + trees[:1]
     table = table_of(trees)
     parameters = random_parameters(table, (1, *(2 for _ in table.symbols[1:])), seed)
-    forests, _ = encode.encode(trees, table)
+    forests, _ = estep.encode(trees, table)
     rules = SparseRules.of(parameters)
     _, counts = expected_entries(forests, rules)
     share = pair_shares(rules, counts)
@@ -699,7 +697,7 @@ def test_an_interrupted_run_goes_on_to_the_same_grammar(
     assert resumed.trace == whole.trace
     with pytest.raises(InputError, match="other trees, settings or seed"):
         split_merge(pronouns(), QUICK, seed=6, checkpoint=tmp_path)
-    (tmp_path / checkpoint.NAME).write_bytes(b"PK not an archive")
+    (tmp_path / train.NAME).write_bytes(b"PK not an archive")
     with pytest.raises(InputError, match="the checkpoint is damaged; delete it to start again"):
         split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
 

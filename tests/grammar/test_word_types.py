@@ -13,7 +13,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of, total_mass
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference import word_types as occurrence
+from truesource.grammar.inference import word_types
 from truesource.grammar.inference.word_types import (
     expected_types,
     occurrence_bounds,
@@ -122,8 +122,8 @@ def test_batches_words_asked_for_and_tolerance_change_little_or_nothing(
     rest = 1 - 60 * 61 / 2 * 2e-4
     pcfg = PCFG.from_text(f"S -> S A 0.3 | A 0.7\nA -> {words} | the {rest!r}")
     whole = occurrence_probabilities(pcfg, lengths)
-    monkeypatch.setattr(occurrence, "WIDTH", 7)
-    monkeypatch.setattr(occurrence, "POOL", 7)
+    monkeypatch.setattr(word_types, "WIDTH", 7)
+    monkeypatch.setattr(word_types, "POOL", 7)
     np.testing.assert_allclose(occurrence_probabilities(pcfg, lengths), whole, rtol=1e-12)
     asked = ["w3", "unheard", "the", "w59"]
     wanted = [0.0 if w == "unheard" else whole[pcfg.word_ids[w]] for w in asked]

@@ -18,7 +18,7 @@ from truesource import PCFG, Corpus, LengthRange, ParallelText, compare_parallel
 from truesource.comparing.runs import read_runs
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
-from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.lmtrain.models import load_model
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"

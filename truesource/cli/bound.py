@@ -26,8 +26,9 @@ from truesource.cli.options import (
     text_there,
 )
 from truesource.cli.settings import with_options
+from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED, Settings
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles

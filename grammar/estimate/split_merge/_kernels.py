@@ -330,11 +330,11 @@ def count_entries(rules, prob, n_pairs, n_entries):
     for r in range(len(rules)):
         w, n_a = rules[r, 0], rules[r, 1]
         for _ in range(rules[r, 2] * rules[r, 3]):
-            found = 0
+            result = 0
             for a in range(n_a):
-                found += prob[w + a] != 0.0
-            n_pairs[r] += found > 0
-            n_entries[r] += found
+                result += prob[w + a] != 0.0
+            n_pairs[r] += result > 0
+            n_entries[r] += result
             w += n_a
 
 

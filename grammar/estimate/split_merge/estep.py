@@ -77,7 +77,7 @@ CHUNK_TOKENS = 100_000  #: tokens per forest; bounds the memory of the E-step, a
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Some trees of a treebank as one directed acyclic graph.
+    """Directed acyclic graph of some trees of a treebank.
 
     Equal subtrees (labels, words, shape) are one node: their inside vectors are the same, and the
     outside weights of their occurrences may be added up, as expected counts are linear in them. Node 0
@@ -141,8 +141,8 @@ class _Builder:
         place = np.empty(len(keys), dtype=np.int64)
         place[order] = np.arange(len(keys))
         rule, left, right = keys[order].T
-        found = [(place[root], *entry) for root, entry in self._roots.items()]
-        roots = np.array(found, dtype=np.int64).reshape(-1, 3)
+        result = [(place[root], *entry) for root, entry in self._roots.items()]
+        roots = np.array(result, dtype=np.int64).reshape(-1, 3)
         return Forest(
             rule.astype(np.int32),
             place[left].astype(np.int32),
@@ -244,7 +244,7 @@ def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[
 def expected_entries(
     forests: Sequence[Forest], rules: SparseRules, *, asleep_too: bool = True
 ) -> tuple[Likelihood, FloatArray]:
-    """As `expected_counts`, for the entries of ``rules``: (E,); unless ``asleep_too``, 0 for dormant phrasal ones."""
+    """Expected counts of the entries of ``rules``, (E,); unless ``asleep_too``, 0 for dormant phrasal ones."""
     gradient = np.zeros(len(rules.prob))
     parts: list[tuple[Forest, FloatArray]] = []
     derivative = partial(_derivative, asleep_too=asleep_too)

@@ -71,7 +71,7 @@ class Layout:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """All blocks, in the order of the flat array."""
+        """Blocks in the order of the flat array."""
         lexical = self.table.rules[:, 3] >= 0
         new = np.ones(len(lexical), dtype=bool)
         new[1:] = ~(lexical[1:] & lexical[:-1] & (self.table.rules[1:, 0] == self.table.rules[:-1, 0]))
@@ -113,7 +113,7 @@ class Parameters:
             yield block, self.prob[block.start : block.stop].reshape(block.shape)
 
     def normalised(self, scores: FloatArray) -> Parameters:
-        """The same layout with ``scores`` over their row's sum: the M-step, when they are expected counts.
+        """Divide ``scores`` by the sum of their row, in this layout: the M-step, when they are expected counts.
 
         A row without any score keeps its probabilities; results below 1e-40 become 0, which spares
         the loops from denormal numbers and changes no likelihood within float64.
@@ -235,7 +235,7 @@ class SparseRules:
         return result
 
     def parameters(self) -> Parameters:
-        """The same grammar with every probability at its place."""
+        """Dense form of this grammar, with every probability at its place."""
         return Parameters(self.layout, self.flat(self.prob), self.trees)
 
     def maximised(self, counts: FloatArray, smallest: float, *, slept: int = 1) -> SparseRules:
@@ -253,11 +253,11 @@ class SparseRules:
         return replace(self, entries=Entries(*(array[:size] for array, size in zip(arrays, sizes, strict=True))))
 
     def awake(self) -> SparseRules:
-        """The same with no entry dormant."""
+        """Copy of this grammar with no entry dormant."""
         return self._replaced(end_live=self.entries.first_entry[1:])
 
     def astype(self, dtype: DTypeLike) -> SparseRules:
-        """The same in float64 or float32."""
+        """Copy of this grammar in float64 or float32."""
         return self._replaced(prob=self.prob.astype(dtype))
 
     def _replaced(self, **arrays: NDArray[Any]) -> SparseRules:

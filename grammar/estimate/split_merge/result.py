@@ -131,7 +131,7 @@ def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
 def _rules(parameters: Parameters) -> list[tuple[IntArray, FloatArray]]:
     """Non-zero binary, unary and lexical fine rules: rows (or word) and probabilities."""
     table, first = parameters.layout.table, parameters.layout.first_row
-    found: list[list[IntArray]] = [[], [], []]
+    result: list[list[IntArray]] = [[], [], []]
     probs: list[list[FloatArray]] = [[], [], []]
     rule = 0
     for block, prob in parameters.blocks():
@@ -143,12 +143,12 @@ def _rules(parameters: Parameters) -> list[tuple[IntArray, FloatArray]]:
             kind, columns = 1, [parent, first[block.left] + b]
         else:
             kind, columns = 2, [parent, table.rules[rule + m, 3].astype(np.int64)]
-        found[kind].append(np.column_stack(columns))
+        result[kind].append(np.column_stack(columns))
         probs[kind].append(prob[m, b, c, a])
         rule += block.shape[0]
     return [
         (np.concatenate([np.zeros((0, width), np.int64), *f]), np.concatenate([np.zeros(0), *p]))
-        for width, f, p in zip((3, 2, 2), found, probs, strict=True)
+        for width, f, p in zip((3, 2, 2), result, probs, strict=True)
     ]
 
 

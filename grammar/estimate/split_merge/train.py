@@ -59,17 +59,13 @@ def with_words(
     lexicon = _Lexicon.of(parameters.layout.table, RuleTable.from_trees(trees), classes, tag_prior)
     rules = SparseRules.of(_spread(parameters, lexicon, None, prior))
     _, counts = expected_entries(encode(trees, lexicon.table)[0], rules)
-    return _spread(parameters, lexicon, rules.flat(counts)[_first_lexical(rules.layout) :].copy(), prior)
-
-
-def _first_lexical(layout: Layout) -> int:
-    """Position of the first lexical rule in the flat array."""
-    return int(layout.rules[np.argmax(layout.table.rules[:, 3] >= 0), 0])
+    first_lexical = int(rules.layout.rules[np.argmax(rules.layout.table.rules[:, 3] >= 0), 0])
+    return _spread(parameters, lexicon, rules.flat(counts)[first_lexical:].copy(), prior)
 
 
 @dataclass(frozen=True, eq=False)
 class _Lexicon:
-    """All words and classes of a treebank, and where the probability of each lexical rule comes from."""
+    """Words and classes of a treebank, and where the probability of each lexical rule comes from."""
 
     table: RuleTable  #: a rule that no tree has counts as seen once, a class's as often as it has different words
     source: IntArray  #: (L,) trained rule that each lexical rule is a part of; -1 for none
@@ -91,14 +87,14 @@ class _Lexicon:
         for name, label in classes.rare.items():
             types[label].update(seen[name].keys())
         rows: list[tuple[int, int, int, bool, float]] = []  # parent, word, source, unseen, weight
-        for name, found in seen.items():
+        for name, result in seen.items():
             rare = name in classes.rare
             group = classes.rare[name] if rare else word_class(name, classes.names)
-            for a, n in _tag_counts(found, types.get(group, {}), tag_prior).items():
-                if rare or a not in found:
+            for a, n in _tag_counts(result, types.get(group, {}), tag_prior).items():
+                if rare or a not in result:
                     rows.append((a, word_id[name], rule_of[a, group], False, n))
             if not rare:
-                rows += [(a, word_id[name], rule_of[a, name], False, n) for a, n in found.items()]
+                rows += [(a, word_id[name], rule_of[a, name], False, n) for a, n in result.items()]
         for label, parents in types.items():
             rows += [(a, word_id[label], rule_of[a, label], True, float(k)) for a, k in parents.items()]
         for parent in {parent for parents in types.values() for parent in parents} - types.get(ANY, Counter()).keys():
@@ -177,9 +173,9 @@ def _leaning(own: FloatArray, source: IntArray, unseen: BoolArray, n_sources: in
     size = group.sum(axis=1, keepdims=True)
     share = np.divide(group, size, out=np.zeros_like(group), where=size > 0.0)[source[words]]
     uses = own[words].sum(axis=1, keepdims=True)
-    found = (own[words] + prior * share) / (uses + prior)
+    smoothed = (own[words] + prior * share) / (uses + prior)
     result = np.ones_like(own)
-    result[words] = np.divide(found, share, out=np.ones_like(found), where=share > 0.0)
+    result[words] = np.divide(smoothed, share, out=np.ones_like(smoothed), where=share > 0.0)
     return result
 
 
@@ -204,7 +200,7 @@ class TraceRow(TypedDict):
 
 @with_config(STRICT)
 class State(TypedDict):
-    """What is in the file besides the probabilities, as JSON."""
+    """Content of the file besides the probabilities, as JSON."""
 
     key: str
     phases: Count
@@ -309,8 +305,8 @@ def split_merge(
     with meter("split-merge", config.iterations) as progress:
         trainer = SplitMergeTrainer(config, forests, validation, Parameters.initial(table), progress)
         done = 0
-        if folder is not None and (found := load(folder, key, table)) is not None:
-            done, parameters, trainer.trace = found
+        if folder is not None and (result := load(folder, key, table)) is not None:
+            done, parameters, trainer.trace = result
             trainer.rules = SparseRules.of(parameters)
             progress.skip(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
         else:
@@ -346,14 +342,14 @@ def split_merge(
 
 def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
     """How well a grammar fits its trees, and those held out where there are some."""
-    found: dict[str, Any] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
+    result: dict[str, Any] = {"log_likelihood_per_token": training.per_token, "impossible_trees": training.impossible}
     if held_out_trees:
-        found["held_out"] = {
+        result["held_out"] = {
             "trees": held_out_trees,
             "impossible_trees": held_out.impossible,
             "log_likelihood_per_token": held_out.per_token,
         }
-    return found
+    return result
 
 
 def _run_phases(
@@ -392,7 +388,7 @@ def too_many(layout: Layout, cycle: int, cycles: int) -> str:
 
 
 def _key(config: SplitMerge, seed: int, trees: Sequence[Tree], held_out: Sequence[Tree]) -> str:
-    """What a checkpoint must agree in to be continued."""
+    """Digest of all that a checkpoint must agree in to be continued."""
     sha = hashlib.sha256()
     for tree in trees:
         sha.update(str(tree).encode() + b"\n")

@@ -224,7 +224,7 @@ class SplitMergeTrainer:
         self.rules = SparseRules.of(Parameters.of_scores(rules.layout, rules.flat(rules.prob), rules.trees))
 
     def weights(self, rules: SparseRules, counts: FloatArray) -> tuple[Weight, Weight]:
-        """Of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
+        """Weights of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
         config = self._config
         if config.smoothing == "fixed":
             return config.smooth_rules, config.smooth_lexicon

@@ -268,8 +268,8 @@ def free(words, start, cap, corners: SparseRows, rules: ChartRules):
     left-corner closure.
     """
     n, width = words.shape
-    found = _blank(n, width, 1, rules)
-    starts, totals, begun = found.starts, found.totals, found.begun
+    result = _blank(n, width, 1, rules)
+    starts, totals, begun = result.starts, result.totals, result.begun
     n_states = starts.shape[1]
     acc = np.zeros((1, width), dtype=starts.dtype)
     omega = np.zeros((n_states, 1, width), dtype=starts.dtype)
@@ -285,17 +285,17 @@ def free(words, start, cap, corners: SparseRows, rules: ChartRules):
                 starts[j, a, w] = begun[j, a, 0, w]
         if j == n:
             break
-        _read(words, j, start, 1.0, True, cap, rules, found, dead, acc[0])
+        _read(words, j, start, 1.0, True, cap, rules, result, dead, acc[0])
         omega[:] = 0.0
-        _advance(begun, alive, found.inside, found.present, j + 1, 1, 1, rules.groups, acc, omega)
-        _bury(found, j, dead)
+        _advance(begun, alive, result.inside, result.present, j + 1, 1, 1, rules.groups, acc, omega)
+        _bury(result, j, dead)
         for w in range(width):
-            if found.conditional[j, w] == 0.0:
+            if result.conditional[j, w] == 0.0:
                 dead[w] = True
                 if not _any(omega[:, 0, w]):
                     omega[:, 0, w] = 1.0
-    _bury(found, n, dead)
-    return found
+    _bury(result, n, dead)
+    return result
 
 
 @kernel
@@ -306,8 +306,8 @@ def conditioned(words, start, low, high, weight, cap, block, corners: SparseRows
     ``corners.column[e]``) with d tokens owed after C. ``block`` counts of tokens owed are worked on together.
     """
     n, width = words.shape
-    found = _blank(n, width, high, rules)
-    starts, totals, begun = found.starts, found.totals, found.begun
+    result = _blank(n, width, high, rules)
+    starts, totals, begun = result.starts, result.totals, result.begun
     n_states = starts.shape[1]
     acc = np.zeros((min(block, high), width), dtype=starts.dtype)
     omega = np.zeros((n_states, high, width), dtype=starts.dtype)
@@ -326,14 +326,14 @@ def conditioned(words, start, low, high, weight, cap, block, corners: SparseRows
                         starts[j, a, w] += begun[j, a, r, w]
         if j == n:
             break
-        _read(words, j, start, weight, low <= j + 1 <= high, cap, rules, found, dead, acc[0])
+        _read(words, j, start, weight, low <= j + 1 <= high, cap, rules, result, dead, acc[0])
         omega[:] = 0.0
-        _advance(begun, alive, found.inside, found.present, j + 1, max(room - 1, 0), block, rules.groups, acc, omega)
-        _bury(found, j, dead)
+        _advance(begun, alive, result.inside, result.present, j + 1, max(room - 1, 0), block, rules.groups, acc, omega)
+        _bury(result, j, dead)
         for w in range(width):
-            dead[w] |= found.conditional[j, w] == 0.0
-    _bury(found, n, dead)
-    return found
+            dead[w] |= result.conditional[j, w] == 0.0
+    _bury(result, n, dead)
+    return result
 
 
 @kernel(fastmath={"contract"})

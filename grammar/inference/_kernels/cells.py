@@ -137,7 +137,7 @@ def _owe(begun: Begun, row, low, high, width, steps: OwedSteps):
 
 @kernel
 def _spread(begun: Begun, j, width, steps: OwedSteps, chains: SparseRows):
-    """What can start after word j, by tokens owed below ``width``; uses up ``omega``.
+    """Weights of symbols that can start after word j, by tokens owed below ``width``; uses up ``omega``.
 
     ``chains`` keep the number of tokens owed, each left corner of a binary rule in ``steps`` adds what its right sister
     yields. Symbols that are left corners of each other are done together, from few to many tokens owed.
@@ -192,7 +192,7 @@ def _starts(begun: Begun, j, width, low, starts):
 
 @kernel
 def _advance(begun: Begun, cells: Cells, first, last, width, groups: RuleGroups):
-    """What can start after the cells ``first..last-1`` of a column: ``p begun[i, A] B(i, j)[b]`` for rules A -> b c."""
+    """Add ``p begun[i, A] B(i, j)[b]`` for rules A -> b c, which start after cells ``first..last-1`` of a column."""
     rows, _, number, _, omega, listed, n_listed, marked = begun
     group_start, parent, rule_start, right, prob = groups
     for x in range(first, last):
@@ -419,7 +419,7 @@ def passes(
     """
     n, width = words.shape
     n_states = rules.closure.start.size - 1
-    found = CellPass(
+    result = CellPass(
         np.zeros((n, width)),
         np.zeros((n + 1, width)),
         np.empty((width, n + 1, n_states)),
@@ -442,17 +442,17 @@ def passes(
         np.empty(most, np.int32),
     )
     for w in range(width):
-        count, found.operations[w], done = _sentence(
-            words, w, start, window, cap, limit, steps, corners, cells, space, rules, found
+        count, result.operations[w], done = _sentence(
+            words, w, start, window, cap, limit, steps, corners, cells, space, rules, result
         )
         if done and outside:
-            found.capped[2, w], left = _outside(
-                n, start, cap, OUTSIDE * limit * n, cells, space, rules, found.leaves[w]
+            result.capped[2, w], left = _outside(
+                n, start, cap, OUTSIDE * limit * n, cells, space, rules, result.leaves[w]
             )
             done = left >= 0
         if done:
-            found.cells[w] = count
+            result.cells[w] = count
         else:
-            found.capped[:, w] = True
+            result.capped[:, w] = True
         _clear(n, cells, count, space)
-    return found
+    return result

@@ -159,7 +159,7 @@ def futures(low, high, anym, anye, automaton: LinearAutomaton):
     """
     back = automaton.back
     size = back.start.size - 1
-    found = WideTable(np.zeros((high + 1, size)), np.zeros((high + 1, size), dtype=np.int64))
+    result = WideTable(np.zeros((high + 1, size)), np.zeros((high + 1, size), dtype=np.int64))
     bare, closed = _vector(size), _vector(size)
     for j in range(high, -1, -1):
         _move(closed, back, anym, anye, bare)
@@ -168,8 +168,8 @@ def futures(low, high, anym, anye, automaton: LinearAutomaton):
         _spread(bare, back.chains, closed)
         for x in range(closed.size[0]):
             q = closed.listed[x]
-            found.m[j, q], found.e[j, q] = closed.m[q], closed.e[q]
-    return found
+            result.m[j, q], result.e[j, q] = closed.m[q], closed.e[q]
+    return result
 
 
 @kernel
@@ -261,7 +261,7 @@ def leaves(words, logarithms, lexicon: WideLexicon, automaton: LinearAutomaton):
     n, width = words.shape
     ahead, back = automaton.ahead, automaton.back
     size = ahead.start.size - 1
-    found = np.full((n, size - 1, width), -np.inf if logarithms else 0.0)
+    result = np.full((n, size - 1, width), -np.inf if logarithms else 0.0)
     whole, apart = np.zeros(width, dtype=np.bool_), np.zeros(width, dtype=np.bool_)
     bare, before, later, symbols = _vector(size), _vector(size), _vector(size), _vector(size - 1)
     reads, between = _vector(2 * (size - 1)), _vector(2 * (size - 1))
@@ -285,14 +285,14 @@ def leaves(words, logarithms, lexicon: WideLexicon, automaton: LinearAutomaton):
             for x in range(symbols.size[0]):
                 a = symbols.listed[x]
                 if logarithms:
-                    found[j, a, w] = _log_ratio(symbols.m[a], symbols.e[a], 1.0, np.int64(0))
+                    result[j, a, w] = _log_ratio(symbols.m[a], symbols.e[a], 1.0, np.int64(0))
                 else:
-                    found[j, a, w] = _ratio(symbols.m[a], symbols.e[a], topm, tope)
-                    apart[w] |= found[j, a, w] < SMALLEST
+                    result[j, a, w] = _ratio(symbols.m[a], symbols.e[a], topm, tope)
+                    apart[w] |= result[j, a, w] < SMALLEST
             _tags(words[j, w], lexicon, automaton.above, reads)
             _move(later, back, reads.m, reads.e, bare)
             _spread(bare, back.chains, later)
-    return found, whole, apart
+    return result, whole, apart
 
 
 @kernel
@@ -304,7 +304,7 @@ def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automat
     n, width = words.shape
     ahead, back = automaton.ahead, automaton.back
     size = ahead.start.size - 1
-    found = np.full((n, width), -np.inf)
+    result = np.full((n, width), -np.inf)
     bare, before, later = _vector(size), _vector(size), _vector(size)
     reads, between = _vector(2 * (size - 1)), _vector(2 * (size - 1))
     for w in range(width):
@@ -322,11 +322,11 @@ def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automat
             _tags(words[j, w], scored, automaton.above, reads)
             ownm, owne = _dot(between, reads.m, reads.e)
             everym, everye = _dot(between, anym, anye)
-            found[j, w] = _log_ratio(ownm, owne, everym, everye)
+            result[j, w] = _log_ratio(ownm, owne, everym, everye)
             _tags(words[j, w], lexicon, automaton.above, reads)
             _move(later, back, reads.m, reads.e, bare)
             _spread(bare, back.chains, later)
-    return found
+    return result
 
 
 @kernel
@@ -411,7 +411,7 @@ def rule_counts(words, weights, right, lexicon: WideLexicon, unary: WideRows, au
 
 @kernel
 def _raise(best, listed, size, at, value):
-    """Whether ``value`` is above ``best[at]``, which it then replaces; ``listed[:size[0]]`` are the finite entries."""
+    """Put ``value`` at ``best[at]`` if it is above, and say so; ``listed[:size[0]]`` are the finite entries."""
     if not value > best[at]:
         return False
     if best[at] == -np.inf:

@@ -14,7 +14,7 @@ from reference_inference import derivations, rules_of
 
 from truesource.grammar.inference import posterior as max_rule
 from truesource.grammar.inference.posterior import max_rule_tree, posterior
-from truesource.grammar.parsing import kbest as lazy_forest
+from truesource.grammar.parsing import kbest
 from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -108,7 +108,7 @@ def test_where_trees_are_looked_for_first_changes_nothing(
     words = ["b", "a", "b"]
     found = posterior(CYCLES, words)
     before = [[k_best_max_rule(found, k), k_best_viterbi(CYCLES, words, k)] for k in (2, 5, 40, 200)]
-    monkeypatch.setattr(lazy_forest, "WINDOW", window)
+    monkeypatch.setattr(kbest, "WINDOW", window)
     monkeypatch.setattr(max_rule, "SMALLEST_SPAN", smallest)
     assert [[k_best_max_rule(found, k), k_best_viterbi(CYCLES, words, k)] for k in (2, 5, 40, 200)] == before
 

@@ -129,7 +129,7 @@ def _truth(config: TreebankConfig) -> dict[str, Any] | None:
     """What is known of the source of a sampled treebank."""
     if not config.embedded:
         return None
-    from truesource.grammar.diagnostics import derivational_entropy
+    from truesource.grammar.inference.expected import derivational_entropy
     from truesource.grammar.pcfg import language
 
     pcfg = language(config.embedded)
