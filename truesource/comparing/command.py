@@ -98,10 +98,7 @@ def command(
     asked = Scored(seed=DEFAULT_SEED if seed is None else seed, **given)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
-        raise InputError(
-            f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out",
-            code="unused-option",
-        )
+        raise InputError(f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out")
     if parallel:
         scored = scores_of_variants(models, asked, baseline)
     elif oracle is None:
