@@ -16,10 +16,10 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, pe
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference, may_be_chance, mean_over_seeds
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import SHOWN, ResultRecords, one_line
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 #: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
 #: them do not compare

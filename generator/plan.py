@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import Settings, join_reference, split_reference
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
     import numpy as np

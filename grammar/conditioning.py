@@ -1,4 +1,4 @@
-"""What corpora and oracles share: a range of sentence lengths as a condition, and the seed that nobody chose."""
+"""A range of sentence lengths as a condition, which corpora and oracles share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from truesource.grammar.support.errors import InputError
-
-#: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
-DEFAULT_SEED = 1
 
 
 @dataclass(frozen=True, slots=True)

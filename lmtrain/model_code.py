@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,8 @@ def code_travels(record: dict[str, Any]) -> bool:
     """True if the folder of a model holds the code of its network; ``record`` is the content of ``training.json``."""
     if "code_digest" in record["model"]:
         return f"{_OWN_NETWORK}.py" in record.get("files", {})
-    return (Path(str(architectures.__file__)).parent / f"{record['model']['architecture']}.py").is_file()
+    spec = find_spec(f"{_PACKAGE}.{record['model']['architecture']}")
+    return spec is not None and spec.origin is not None
 
 
 def _write_own(folder: Path, model: OwnNetwork) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truesource.generator.language_model import Objective
 from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.own.settings import OwnSettings, find
@@ -12,6 +11,7 @@ from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
 if TYPE_CHECKING:
+    from truesource.generator.language_model import Objective
     from truesource.lmtrain.architectures.networks import NetworkArchitecture
 
 

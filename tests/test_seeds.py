@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from all_verbs import verbs
 
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("grammar", "generator", "lmtrain", "evaluation", "truesource")

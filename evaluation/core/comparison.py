@@ -24,11 +24,12 @@ from truesource.evaluation.measures.paired import Paired, at_positions_of, pair,
 from truesource.generator.abilities import checked_scores, is_foreign
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     import pandas as pd

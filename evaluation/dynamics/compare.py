@@ -53,11 +53,12 @@ from truesource.generator.language_model import (
     TokenScores,
     preset_frame,
 )
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 

@@ -26,9 +26,9 @@ from scipy.special import ndtri, stdtrit
 
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import TokenScores
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.printable import FEWEST, few_code, too_few
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000

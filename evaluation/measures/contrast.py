@@ -25,8 +25,8 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_ratio
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 CHANCE = 0.05  #: a difference may be chance where its p-value, times the number of tests, is this or more
 

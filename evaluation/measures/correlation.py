@@ -11,9 +11,9 @@ from scipy.special import stdtrit
 
 from truesource.evaluation.measures.bootstrap import LARGE, TAILS, Interval, ends, resampled_measures
 from truesource.evaluation.measures.paired import Paired
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import too_few
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
 NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off

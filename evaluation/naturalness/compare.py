@@ -24,11 +24,11 @@ from truesource.evaluation.measures.integer_corpus import (
 )
 from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 HIGHEST = 4  #: longest n-grams counted
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in

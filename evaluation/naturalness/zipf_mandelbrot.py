@@ -27,10 +27,10 @@ from scipy.special import stdtrit
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.zipf_law import ALPHA, LEAST_TYPES, Law, fit_law, log_pmf, objective
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import too_few
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Missing = Literal[
     "no-power-law", "beta-at-bound", "fewer-than-10-sentences", "not-identified"

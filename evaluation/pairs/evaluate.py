@@ -29,11 +29,12 @@ from truesource.evaluation.pairs.odds import (
 )
 from truesource.evaluation.pairs.pair import ALL, Pair
 from truesource.generator.language_model import LanguageModel
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 OUTSIDE = "a word is outside the model's vocabulary"  #: why a pair is left out
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of ``|log odds|`` of the truth, nats

@@ -33,11 +33,12 @@ from truesource.evaluation.pairs.sampled_sentence import (
     sampled_sentences,
 )
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.treebank.binarise import surface
 
 REGISTRY: dict[str, Phenomenon] = {

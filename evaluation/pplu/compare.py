@@ -27,12 +27,13 @@ from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.generator.language_model import END, LanguageModel, ScoringFrame
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 SMOOTHING = 0.5  #: added to every count, where that is asked for
 Read = Callable[[Sequence[str]], list[str]]

@@ -29,11 +29,12 @@ from truesource.evaluation.pplu.compare import UnigramModel, UnigramPerplexity, 
 from truesource.generator.abilities import checked_distributions
 from truesource.generator.language_model import END, DistributionModel, LogDistributions
 from truesource.generator.sampler import Sampler
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Knowledge = Literal["true", "counts"]
 MARK = "/"  #: between a word and its sense

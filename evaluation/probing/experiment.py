@@ -26,8 +26,8 @@ from truesource.evaluation.probing.measures import (
 )
 from truesource.evaluation.probing.settings import By, ProbeSettings
 from truesource.evaluation.probing.targets import Targets
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Vectors = NDArray[np.floating]
 #: shares of the train part after which a new probe is trained

@@ -10,13 +10,13 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.settings import Given, Kind, Truth
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 

@@ -38,9 +38,9 @@ from truesource.evaluation.tendencies.laws import (
 )
 from truesource.evaluation.tendencies.measured import Sample, Sizes, curves_of, describe
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: names in the table
 

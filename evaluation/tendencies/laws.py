@@ -24,10 +24,10 @@ from truesource.evaluation.measures.discrete_tests import against_exact, between
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.evaluation.measures.zipf_law import fit_law
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LEAST = 20  #: sentences of one length that a distance is taken of
 _BETA = (-5.0, 5.0)

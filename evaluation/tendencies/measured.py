@@ -26,9 +26,9 @@ from truesource.evaluation.tendencies.laws import (
     type_counts,
 )
 from truesource.evaluation.tendencies.truth import Truth, shares
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 #: distances of types at one length, by the name of their mean over lengths
 _AT_LENGTHS: Mapping[str, Callable[[LengthDistances], ChanceTest | None]] = {

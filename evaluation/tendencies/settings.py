@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from truesource.evaluation.measures.repetitions import DRAWS, PERMUTATIONS
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True)

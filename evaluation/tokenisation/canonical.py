@@ -25,10 +25,10 @@ from truesource.evaluation.tokenisation.paths import n_best, sample
 from truesource.evaluation.tokenisation.results import Evaluation, check_windows, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import IncrementalScorer, TokenisedModel
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LISTED = 5  #: segmentations that a record lists
 BEYOND = 10.0  #: times the usual rounding, which none is

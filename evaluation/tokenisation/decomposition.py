@@ -20,11 +20,12 @@ from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation, Total
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
 _TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out

@@ -14,10 +14,11 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import Draws, ci_part, difference, ends, ratio_draws, studentised
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.variants import parse_variant
 
 TRIES = 10_000  #: draws for one new word

@@ -21,10 +21,10 @@ from truesource.evaluation.tokenisation.paths import canonical_first, n_best
 from truesource.evaluation.tokenisation.results import Evaluation, evaluate_runs, pool
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float

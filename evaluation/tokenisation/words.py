@@ -38,11 +38,12 @@ from truesource.evaluation.tokenisation.lattice import arc_ends, count_paths
 from truesource.evaluation.tokenisation.results import Evaluation, numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame, TokenisedModel
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @dataclass(frozen=True)

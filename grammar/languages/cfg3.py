@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, generator, grammar_of
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings, Numbers
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of the longest string
 #: rules of the published grammars; 1, 2 and 3 are words

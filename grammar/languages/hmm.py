@@ -6,10 +6,10 @@ import numpy as np
 from pydantic import Field
 
 from truesource.grammar.building import LARGEST_SEED, dirichlet, generator
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class HmmSettings(LanguageSettings):

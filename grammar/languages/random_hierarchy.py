@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, generator, grammar_of
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 LONGEST = 1_000_000  #: tokens of a string
 

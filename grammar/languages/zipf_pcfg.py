@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from truesource.grammar.building import LARGEST_SEED, Rule, dirichlet, generator, zipf
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 class ZipfPcfgSettings(LanguageSettings):

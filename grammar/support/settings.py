@@ -16,6 +16,9 @@ from pydantic_core import CoreSchema
 
 from truesource.grammar.support.errors import InputError
 
+#: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
+DEFAULT_SEED = 1
+
 
 class Settings(BaseModel):
     """Settings of one thing: the keys of a configuration, the options of a command, the defaults of both.

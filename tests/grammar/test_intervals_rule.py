@@ -42,4 +42,4 @@ def test_nothing_else_decides() -> None:
                 names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
                 if "FEWEST" in names:
                     found.append(path.relative_to(ROOT / "evaluation").as_posix())
-    assert set(found) == {"dynamics/averages.py", "measures/bootstrap.py"}
+    assert set(found) == {"dynamics/groupings.py", "measures/bootstrap.py"}

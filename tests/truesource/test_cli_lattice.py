@@ -53,7 +53,9 @@ def records_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_it_prints_and_writes_what_enumeration_finds(here: Path, command: Command) -> None:
-    found = command(*CALL, "unigram.json", "text.txt", "--json", "l.json", "-n", 3, "--inverse-temperature", 0.5)
+    found = command(
+        *CALL, "unigram.json", "text.txt", "--json", "l.json", "--list-words", 3, "--inverse-temperature", 0.5
+    )
     assert (found.code, found.err) == (0, "")
     assert found.last == "Wrote l.json. Next: truesource evaluate tokenisation MODEL text.txt"
     pieces = read_pieces(here / "unigram.json")

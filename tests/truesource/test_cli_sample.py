@@ -102,8 +102,7 @@ def test_columns(here: Path, command: Command, caplog: pytest.LogCaptureFixture)
     assert command("sample", "toy.npz", "-n", 50, "-o", "c", *SPLIT, *flags).code == 0
     columns = ["text", "n_tokens", "logprob", "split", "string_logprob", "ids"]
     assert list(pd.read_parquet(here / "c" / "data")) == columns
-    assert command("sample", "toy.npz", "-n", 50, "-o", "d", *SPLIT, "--no-trees").code == 0
-    assert "the option --no-trees is now called --trees=none" in caplog.text
+    assert command("sample", "toy.npz", "-n", 50, "-o", "d", *SPLIT, "--trees", "none").code == 0
     assert Corpus.load(here / "d").trees_as == "none"
 
 

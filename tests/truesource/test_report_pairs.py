@@ -169,7 +169,7 @@ def test_own_pairs_and_forms(finished: Path) -> None:
     run(finished, *own, "evaluation.pairs.phenomena=[mine]", "evaluation.pairs.number=1")
     assert (finished / "runs" / "toy" / "pairs" / "pairs.jsonl").read_text(encoding="utf-8").count("\n") == 1
     (finished / "forms.txt").write_text("verb sleeps sleep\n", encoding="utf-8")
-    run(finished, "evaluation.pairs.lexicon=forms.txt", "evaluation.pairs.phenomena=[subject-verb]")
+    run(finished, "evaluation.pairs.forms=forms.txt", "evaluation.pairs.phenomena=[subject-verb]")
     summary = json.loads((finished / "runs" / "toy" / "pairs" / "summary.json").read_text(encoding="utf-8"))
     assert [r["phenomenon"] for r in summary["examples"]] == ["subject-verb"]
 

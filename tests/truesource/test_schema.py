@@ -99,12 +99,6 @@ def test_mistakes_that_the_reader_refuses_are_refused(right: str, wrong: str, tm
         load_config(tmp_path / "x.yaml")
 
 
-def test_keys_of_earlier_versions_are_deprecated_ones() -> None:
-    assert _mistakes(TEXT.replace("divergence: true", "divergence: {top: 3}")) == []
-    found = json_schema()["$defs"]["DivergenceSettings"]["properties"]["top"]
-    assert found["deprecated"] and found["description"] == "Earlier name of top_k."
-
-
 @pytest.mark.parametrize("language", [*languages(), *presets()])
 def test_each_language_has_its_own_settings(language: str) -> None:
     kind = languages()[presets().get(language, language)].settings

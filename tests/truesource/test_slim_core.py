@@ -61,7 +61,7 @@ WORK = [
     "parse toy.npz text -o trees.mrg",
     "vary toy.npz -o variants --variant temperature=0.8",
     "score models.py:uniform corpus --oracle toy.npz --json scores.json",
-    "compare models.py:uniform models.py:other corpus --oracle toy.npz --latex table.tex --csv table.csv",
+    "compare models.py:uniform models.py:other corpus --oracle toy.npz --table table.tex --table table.csv",
     "evaluate naturalness corpus --reference bank.mrg",
     "evaluate pairs --oracle dyck:k=1 -o pairs -n 4",
     "benchmark",

@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, IntervalSeed, Json, Overrides, Scheduler, Shard
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

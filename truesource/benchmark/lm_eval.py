@@ -12,10 +12,11 @@ from truesource.evaluation.pairs.generate import MARGIN, common_words, edited_pa
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, function_line, task_settings, write_reader, yaml_text
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import all_at_once, refuse_existing, round_floats, write_json_lines, write_text
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 PAIRS = 200  #: of each language
 RARE = 10  #: a word of a pair is expected so many times as often in the training text as a word that models know

@@ -15,7 +15,7 @@ from truesource.benchmark.standings import cells_of, share_sums
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.language_model import Objective
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 SIGNIFICANT = 0.05  #: adjusted p-values below separate two models
 

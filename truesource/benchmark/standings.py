@@ -14,10 +14,10 @@ from truesource.comparing.tables import p_cell
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.language_model import Objective
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.table import ReportTable, TableRow, score_cell
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``

@@ -26,9 +26,8 @@ from truesource.cli.options import (
     text_there,
 )
 from truesource.cli.settings import with_options
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles

@@ -10,7 +10,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, License, Model, Number, Seed, Shard, Workers
 from truesource.cli.settings import with_options
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.decoding.settings import Decoding
 
 if TYPE_CHECKING:

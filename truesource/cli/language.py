@@ -11,8 +11,8 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, License, Overrides
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.grammar.languages import LanguageSettings

@@ -9,9 +9,8 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, FirstSentences, Force, Json, Longest
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import kind_of
+from truesource.grammar.support.settings import DEFAULT_SEED, kind_of
 
 Models = Annotated[
     list[str],

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from truesource.comparing.scoring import SharedText, comparisons
 from truesource.evaluation.comparing import ModelComparison, ModelScores
 from truesource.generator.language_model import LanguageModel
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 def compare_models(

@@ -17,9 +17,9 @@ from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.section import DivergenceRecord
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.finished_run import read_results
 from truesource.report.records import REMEDY, Record
 

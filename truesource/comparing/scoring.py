@@ -19,9 +19,10 @@ from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel, TokenScores, preset_frame
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.words import listed
 
 log = logging.getLogger("truesource")

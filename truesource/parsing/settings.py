@@ -8,9 +8,8 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from truesource.generator.text import Splitting
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.parsing import ParseMethod
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 
 SHARD_SIZE = 1000  #: sentences
 

@@ -25,11 +25,10 @@ from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models.config import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.abilities import DEVICE, Dtype
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.records import NAME_PATTERN, explain
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 from truesource.run.reading import read_settings
 
 S = TypeVar("S", bound=Settings)

@@ -12,10 +12,9 @@ from pydantic_core import CoreSchema
 
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.models.config import ModelEntry
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import NAME_PATTERN, explain, mistake
-from truesource.grammar.support.settings import Settings, field_description
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings, field_description
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.config import EvaluationConfig
 from truesource.run.key_schemas import ARCHITECTURE, TRAINING, with_languages

@@ -12,7 +12,7 @@ from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Heads, Json, Lengths, License, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles

@@ -13,8 +13,8 @@ from truesource.cli.console import echo
 from truesource.cli.inputs import show_reading
 from truesource.cli.options import Convention, Force, Json, Overrides, Seed
 from truesource.cli.output import OutputFiles, json_of
-from truesource.grammar.conditioning import DEFAULT_SEED
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig

@@ -11,7 +11,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Force, Json, License, Overrides, Seed
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.settings import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
 

@@ -27,7 +27,7 @@ from truesource.cli.options import (
     WordTable,
     grammar_there,
 )
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion

@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Convention, Force, Json, Lengths, Seed
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.treebank.text import TreebankText

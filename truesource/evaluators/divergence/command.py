@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.divergence.settings import DivergenceSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.compare import ModelDivergence

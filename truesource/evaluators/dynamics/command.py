@@ -20,7 +20,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.evaluators.dynamics.settings import DynamicsSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.dynamics.table import Dynamics

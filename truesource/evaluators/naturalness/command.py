@@ -11,7 +11,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Convention, Figure, Force, Json, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.naturalness.settings import NaturalnessSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.cli.sources import Source

@@ -15,7 +15,7 @@ from truesource.evaluation.pairs.settings import PairSettings
 
 if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 Oracle = Annotated[
     Path,

@@ -23,7 +23,7 @@ from truesource.cli.options import (
 )
 from truesource.cli.settings import with_options
 from truesource.evaluators.pplu.settings import PpluSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluators.pplu.stage import PpluResult

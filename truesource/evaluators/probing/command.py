@@ -7,7 +7,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.probing.settings import ProbingSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 
 @with_options(ProbingSettings)

@@ -14,8 +14,9 @@ from truesource.cli.settings import with_options
 from truesource.cli.sources import kind_of, named, read_source, recorded_condition
 from truesource.evaluators.tendencies.settings import TendenciesSettings
 from truesource.generator.abilities import require
-from truesource.grammar.conditioning import DEFAULT_SEED, LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.tendencies.findings import Tendencies

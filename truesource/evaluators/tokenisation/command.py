@@ -14,7 +14,7 @@ from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluators.tokenisation.stage import Measurement

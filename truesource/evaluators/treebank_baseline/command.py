@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, FrameName, Json, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
-from truesource.grammar.conditioning import DEFAULT_SEED
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.evaluation.baseline import Kind
