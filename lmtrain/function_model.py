@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from truesource.generator.abilities import (
-    checked_table,
-    code_errors,
-    file_of,
-    require_log_probability,
-    shape_of,
-)
+from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import (
     LogDistributions,
     Objective,
@@ -23,6 +17,7 @@ from truesource.generator.language_model import (
     check_sentences,
     real_numbers,
 )
+from truesource.generator.model_checks import checked_table, require_log_probability, shape_of
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import require_words

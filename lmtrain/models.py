@@ -9,7 +9,7 @@ import inspect
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from truesource.generator.abilities import code_errors
+from truesource.generator.foreign_code import code_errors
 from truesource.generator.language_model import LanguageModel, Objective
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.lmtrain.references import Code, ModelReference, load_code, model_reference

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from truesource.generator.abilities import code_errors, file_of, require
+from truesource.generator.abilities import require
+from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import LanguageModel, real_numbers
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from truesource.generator.abilities import code_errors, said
+from truesource.generator.foreign_code import code_errors, said
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import refuse_other_kind
 from truesource.lmtrain.training_record import FILE

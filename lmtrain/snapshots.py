@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truesource.generator.abilities import code_errors, file_of, offers, require
+from truesource.generator.abilities import offers, require
+from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json

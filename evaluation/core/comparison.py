@@ -21,8 +21,9 @@ from truesource.evaluation.core.transformed import require_whole, transform_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
-from truesource.generator.abilities import checked_scores, is_foreign
+from truesource.generator.foreign_code import is_foreign
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
+from truesource.generator.model_checks import checked_scores
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle, frequency_band, frequency_powers
 from truesource.evaluation.core.transformed import require_tokens
-from truesource.generator.abilities import checked_distributions, offers
+from truesource.generator.abilities import offers
 from truesource.generator.language_model import END as SENTENCE_END
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
+from truesource.generator.model_checks import checked_distributions
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch

@@ -29,8 +29,8 @@ from truesource.evaluation.divergence.blocks import (
     truth_blocks,
     word_classes,
 )
-from truesource.generator.abilities import checked_distributions
 from truesource.generator.language_model import DistributionModel
+from truesource.generator.model_checks import checked_distributions
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -24,8 +24,8 @@ from truesource.evaluation.measures.bootstrap import (
 from truesource.evaluation.measures.correlation import NEAR_ONE
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, Words
-from truesource.generator.abilities import checked_scores
 from truesource.generator.language_model import LanguageModel, ScoringFrame
+from truesource.generator.model_checks import checked_scores
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.printable import too_few

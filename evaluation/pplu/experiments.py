@@ -26,8 +26,8 @@ from scipy import stats
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.pplu.compare import UnigramModel, UnigramPerplexity, compare_pplu
-from truesource.generator.abilities import checked_distributions
 from truesource.generator.language_model import END, DistributionModel, LogDistributions
+from truesource.generator.model_checks import checked_distributions
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -10,16 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.generator.abilities import (
-    ROUNDING,
-    code_errors,
-    current,
-    file_of,
-    is_foreign,
-    require,
-    require_log_probability,
-)
+from truesource.generator.abilities import current, require
 from truesource.generator.corpus_builder import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
+from truesource.generator.foreign_code import code_errors, file_of, is_foreign
+from truesource.generator.model_checks import ROUNDING, require_log_probability
 from truesource.generator.plan import Shard, plan_shards
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError

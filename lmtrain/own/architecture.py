@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.abilities import code_errors
+from truesource.generator.foreign_code import code_errors
 from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record

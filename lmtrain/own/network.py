@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from truesource.generator.abilities import code_errors
+from truesource.generator.foreign_code import code_errors
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.own.hub_network import OwnConfig, random_tokens, tied_weights

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.generator.abilities import checked_distributions, checked_scores, file_of
+from truesource.generator.foreign_code import file_of
 from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.model_checks import checked_distributions, checked_scores
 from truesource.grammar.support.errors import InputError
 
 FRAME = ScoringFrame()

@@ -1,0 +1,79 @@
+"""Errors of code of others, as one sentence with the last line of theirs."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+from truesource.grammar.support.errors import InputError
+
+#: what a module of ours is called; models of all others are checked, see `truesource.generator.abilities`
+_OURS = "truesource."
+
+
+@contextmanager
+def code_errors(what: str, source: Path | None = None, code: str = "code-failed") -> Iterator[None]:
+    """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
+
+    What it prints goes to standard error: the standard output may be that of ``--json -``.
+
+    Args:
+        what: the code that runs, such as ``gru.py:GRU``.
+        source: its file; None: unknown.
+        code: of the error.
+
+    Raises:
+        InputError: something was raised; an `InputError` keeps its sentence and its code.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except InputError as error:
+        if error.path is not None or source is None:
+            raise
+        raise InputError(error.reason, source, line_of(error, source), code=error.code) from error
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        line = None if source is None else line_of(error, source)
+        raise InputError(f"{what} raises {said(error)}", source, line, code=code) from error
+
+
+def line_of(error: BaseException, source: Path) -> int | None:
+    """The line of a file that raised an exception; None: the file is not in its traceback."""
+    same = {str(source), str(source.resolve())}
+    if isinstance(error, SyntaxError) and error.filename in same:
+        return error.lineno
+    line, step = None, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename in same:
+            line = step.tb_lineno
+        step = step.tb_next
+    return line
+
+
+def said(error: BaseException) -> str:
+    """Type and message of an exception, on one line of at most 200 characters."""
+    text = " ".join(str(error).split())
+    result = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return result if len(result) <= 200 else f"{result[:199]}…"
+
+
+def is_foreign(thing: object) -> bool:
+    """Say whether an object is of a class that is not part of truesource."""
+    return not type(thing).__module__.startswith(_OURS)
+
+
+def file_of(thing: object) -> Path | None:
+    """The file that a function, or the class of an object, is defined in; None: it has none."""
+    for candidate in (inspect.unwrap(thing) if callable(thing) else thing, type(thing)):
+        try:
+            result = inspect.getsourcefile(candidate)  # type: ignore[arg-type] # refused below
+        except (TypeError, OSError):
+            continue
+        if result is not None and Path(result).is_file():
+            return Path(result)
+    return None
