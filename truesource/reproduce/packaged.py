@@ -166,7 +166,9 @@ def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
 
 def digest_of(row: Row, composed: list[Composed]) -> str:
     """Of all that the result of a row depends on."""
-    configs = {each.name: each.config.model_dump(mode="json", exclude={"title"}) for each in composed}
+    configs = {
+        each.name: each.config.model_dump(mode="json", exclude={"title"}, exclude_none=True) for each in composed
+    }
     return digest_json({"row": row.tested, "configurations": configs})
 
 
