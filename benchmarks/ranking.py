@@ -10,10 +10,8 @@ import argparse
 from pathlib import Path
 
 from truesource.benchmark.checking import baselines_file, read_for
-from truesource.benchmark.reliability import reliability
-from truesource.benchmark.reliability_tables import reliability_table, separation_table
+from truesource.benchmark.reliability import reliability, reliability_table, separation, separation_table
 from truesource.benchmark.results import REFERENCES
-from truesource.benchmark.separation import separation
 from truesource.benchmark.suite import load_suite
 from truesource.cli.output import show
 

@@ -137,7 +137,7 @@ def measure_rows(
         weight: (W,) how often each row counts in ``reliability``.
         reliability: histogram to add the events to.
     """
-    from truesource.evaluation.divergence._kernels.divergence import measure
+    from truesource.evaluation.divergence._kernels import measure
 
     if truth.shape != model.shape or truth.ndim != 2 or truth.shape[1] == 0 or top < 1:
         raise ValueError(f"expecting two (W, E) arrays and top >= 1, got {truth.shape}, {model.shape} and {top}")

@@ -12,7 +12,7 @@ from typing import IO
 import pytest
 from command_line import Command
 
-from truesource.cli.failures import explain
+from truesource.cli.main import explain
 
 GRAMMAR = "S -> S S 0.3 | a 0.5 | b 0.2\n"
 STOPPED = "truesource: stopped; what was finished is kept, run the same command again to go on\n"

@@ -7,7 +7,7 @@ import pytest
 
 from truesource.grammar.support.errors import InputError
 from truesource.report.figures import figure, standalone, to_svg
-from truesource.report.svg import read_svg
+from truesource.report.finished_run import read_svg
 
 HOSTILE = [
     "\x1b[31mred",

@@ -22,9 +22,9 @@ from truesource.evaluation.tendencies.findings import Finding, Tendencies
 from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth, symbols
 from truesource.evaluators.pplu.section import reduction_figure
+from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.evaluators.tendencies.figures import tendencies_figure
 from truesource.evaluators.tendencies.section import MEASURES, _most, _reading, starred
-from truesource.evaluators.tendencies.settings import TendenciesSettings
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

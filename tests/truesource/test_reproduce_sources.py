@@ -8,9 +8,8 @@ from pathlib import Path
 
 from truesource.reproduce.command import by_configuration
 from truesource.reproduce.found import of_run
-from truesource.reproduce.packaged import compose, find_rows
 from truesource.reproduce.quantities import measured
-from truesource.reproduce.rows import Quantity
+from truesource.reproduce.rows import Quantity, compose, find_rows
 from truesource.run.config import RunConfig
 
 

@@ -199,7 +199,7 @@ def _scoring(
     """How sentences are scored: at once, or in parts that are kept in a folder."""
     from functools import partial
 
-    from truesource.cli.claims import hold
+    from truesource.cli.output import hold
     from truesource.evaluation.core.exact_bound import sentence_records
     from truesource.evaluation.core.scores_on_disk import score_in_parts
     from truesource.grammar.support.parallel import Share

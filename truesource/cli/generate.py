@@ -38,8 +38,7 @@ def command(
 
     Example: truesource generate model/ -o samples/ -n 1000 --scheme nucleus --top-p 0.9
     """
-    from truesource.cli.claims import claim_folder
-    from truesource.cli.output import OutputFiles
+    from truesource.cli.output import OutputFiles, claim_folder
     from truesource.grammar.support.errors import require_extras
     from truesource.grammar.support.parallel import Share
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.chain.lengths import condition_text
-from truesource.cli.claims import opened
 from truesource.cli.console import echo
+from truesource.cli.output import opened
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ def command(
 
     Example: truesource new grammar my-grammar
     """
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import claim_files
     from truesource.grammar.support.files import write_text
 
     files = {folder / name: text for name, text in contents(kind, run_name(folder)).items()}

@@ -135,8 +135,7 @@ def _settings_of_file(settings: ParseSettings, share: Share | None) -> ParseSett
 
 def _claimed(output: Path, json: Path | None, *, as_file: bool, share: Share | None, force: bool) -> OutputFiles:
     """The files of this call, held until it ends; jobs of an array share them, and the last one writes them."""
-    from truesource.cli.claims import hold
-    from truesource.cli.output import OutputFiles
+    from truesource.cli.output import OutputFiles, hold
 
     if share is not None:
         return OutputFiles(json=json, shared=True, force=force)

@@ -27,7 +27,7 @@ def command(
 
     Example: truesource report runs/first runs/second -o both.html
     """
-    from truesource.cli.claims import hold
+    from truesource.cli.output import hold
     from truesource.experiment import build_report
 
     if len(runs) > 1:

@@ -40,7 +40,7 @@ def command(
     if output is None:
         echo(schema_text(of).rstrip("\n"))
         return
-    from truesource.cli.claims import claim_files
+    from truesource.cli.output import claim_files
     from truesource.grammar.support.files import write_text
 
     with claim_files(output, force=force).together():

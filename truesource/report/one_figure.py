@@ -51,7 +51,7 @@ def redraw(svg: str, size: tuple[float, float] | None, font_size: float | None) 
     """The figure of an ``<svg>`` of this package.
 
     Args:
-        svg: as the page has it, see `truesource.report.svg.read_svg`.
+        svg: as the page has it, see `truesource.report.finished_run.read_svg`.
         size: in inches; the figure is scaled to it as a whole. None: as it is.
         font_size: points of the most frequent size of text; None: as it is.
     """

@@ -1,4 +1,4 @@
-"""A section of the report: its title, its template, and what that shows."""
+"""A section of the report: its title, its template, what that shows, and which models have no such measurement."""
 
 from __future__ import annotations
 

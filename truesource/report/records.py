@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
+
+if TYPE_CHECKING:
+    pass
+
 
 Record = Mapping[str, Any]
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there

@@ -44,7 +44,7 @@ def command(
     """
     from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.support.errors import InputError
-    from truesource.reproduce.packaged import find_rows, require_needs
+    from truesource.reproduce.rows import find_rows, require_needs
 
     files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
     if listed == bool(names):
@@ -78,8 +78,8 @@ def by_configuration(rows: list[Row]) -> list[Row]:
 def list_rows(files: OutputFiles) -> None:
     """Print all rows."""
     from truesource.cli.output import json_of, show
-    from truesource.reproduce.packaged import needs_of, papers, result_file
     from truesource.reproduce.result import list_table, read_result
+    from truesource.reproduce.rows import needs_of, papers, result_file
 
     every = papers()
     paths = {row.name: result_file(row) for paper in every.values() for row in paper.rows if row.runs}
@@ -124,7 +124,7 @@ def _show_stages(rows: list[Row], set_: list[str] | None, runs: Path, files: Out
     from truesource.cli.output import json_of, show
     from truesource.experiment import dry_run
     from truesource.report.table import ReportTable, TableRow
-    from truesource.reproduce.packaged import compose
+    from truesource.reproduce.rows import compose
     from truesource.run.config import RunConfig
 
     shown, records = [], []

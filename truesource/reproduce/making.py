@@ -19,10 +19,9 @@ from truesource.lmtrain.training_record import training_seconds
 from truesource.report.finished_run import COMPARISON
 from truesource.report.records import REMEDY, ComparedRow, StagesShown
 from truesource.reproduce.found import Found, of_command, of_run, of_sweep
-from truesource.reproduce.packaged import Composed, compose, digest_of
 from truesource.reproduce.quantities import SEEDS, QuantityValue, judged, measured
 from truesource.reproduce.result import RowResult, result_of
-from truesource.reproduce.rows import Row
+from truesource.reproduce.rows import Composed, Row, compose, digest_of
 from truesource.run.config import RunConfig
 from truesource.sweep.config import SweepConfig
 from truesource.sweep.results import read_sweep

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from truesource.cli.works import TOPICS, Work
 from truesource.report.table import ABSENT, shown
-from truesource.reproduce.packaged import compose, digest_of, papers, result_file
 from truesource.reproduce.quantities import Verdict, verdict_of
 from truesource.reproduce.result import EXACT, SPEC, ClaimResult, NumberResult, RowResult, command_of, read_result
-from truesource.reproduce.rows import Paper, Row
+from truesource.reproduce.rows import Paper, Row, compose, digest_of, papers, result_file
 
 NOT_RUN = "not run yet"
 _MARKUP = re.compile(r"([|<>*])")

@@ -14,9 +14,8 @@ from pydantic import BaseModel
 
 from truesource.grammar.support.records import STRICT, Count, read_record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
-from truesource.reproduce.packaged import needs_of
 from truesource.reproduce.quantities import QuantityValue, Tested, Verdict, verdict_of
-from truesource.reproduce.rows import Paper, Row
+from truesource.reproduce.rows import Paper, Row, needs_of
 
 PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: whose versions are kept
 

@@ -46,7 +46,7 @@ class Evaluator:
         return self._module("stage").stages(config)  # type: ignore[no-any-return]
 
     def check(self, config: RunConfig) -> None:
-        """Refuse a configuration that asks for what cannot be measured, by the ``check(config)`` of ``settings.py``.
+        """Refuse a configuration that asks for what cannot be measured, by the ``check(config)`` beside the settings.
 
         Raises:
             InputError: what is missing, and what to do.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -136,3 +138,33 @@ def under_name(record: Any, own: str, name: str) -> Any:
             for key, value in record.items()
         }
     return [under_name(each, own, name) for each in record] if isinstance(record, list | tuple) else record
+
+
+def check_references(run: RunFolder) -> None:
+    """Find every model that is loaded; code is imported, and not called.
+
+    Raises:
+        InputError: one is not there, or its code cannot be imported or lacks the name.
+    """
+    for entry in run.config.models:
+        if entry.loaded:
+            with model_errors(entry):
+                _find(run.reference(entry))
+
+
+@contextmanager
+def model_errors(entry: ModelEntry) -> Iterator[None]:
+    """Say in errors which model of the configuration they are of."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"models: {entry.name}: {error.reason}", error.path, error.line, code=error.code) from error
+
+
+def _find(reference: ModelReference) -> None:
+    from truesource.lmtrain.references import load_code
+
+    if reference.folder is not None and not reference.folder.is_dir():
+        raise InputError("there is no such model folder", reference.folder, code="missing")
+    if reference.code is not None:
+        load_code(reference.code, reference.base)

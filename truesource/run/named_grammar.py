@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from truesource.grammar.support.settings import KeysOf
+from truesource.lmtrain.architectures.settings import DEFAULT, names
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.model_registry import settings_class
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.references import ARCHITECTURES
 
 LANGUAGE = "language"  #: key that names a language
 
@@ -49,3 +62,66 @@ def grammar_at(given: str, resolve: Callable[[str], str]) -> str:
     if not Path(path).exists() and not source_files(path):
         raise missing(given, path)
     return path
+
+
+class OfArchitecture:
+    """A mapping with the keys of the architecture that it names."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """A branch for each architecture, and one for code of one's own."""
+        key = "architecture"
+        branches = [
+            _branch(key, {"const": name}, handler(settings_class(name).__pydantic_core_schema__)) for name in names()
+        ]
+        own = handler(OwnSettings.__pydantic_core_schema__)
+        known = [*names(), *sorted({entry.name for entry in entry_points(group=ARCHITECTURES)})]
+        default = handler(settings_class(DEFAULT).__pydantic_core_schema__)
+        return {
+            "type": "object",
+            "properties": {
+                key: {
+                    "anyOf": [{"enum": known}, {"type": "string", "pattern": "[^:]:[^:]"}],
+                    "description": ModelConfig.model_fields[key].description,
+                }
+            },
+            "allOf": [
+                *branches,
+                _branch(key, {"not": {"enum": names()}}, own),
+                {"if": {"not": {"required": [key]}}, "then": default},
+            ],
+        }
+
+
+TRAINING = KeysOf(TrainConfig)
+ARCHITECTURE = OfArchitecture()
+
+
+def with_languages(values: JsonSchemaValue, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    """The schema of a mapping that may also have the settings of the language that its key ``language`` names.
+
+    Args:
+        values: schema of the mapping without them; it has the key ``language``.
+        handler: of pydantic, for schemas of settings.
+    """
+    from truesource.grammar.languages import languages
+
+    own = {key: value for key, value in values.items() if key != "properties"}
+    properties = values["properties"]
+    patterns, branches = [], []
+    for name, language in languages().items():
+        pattern = f"^({'|'.join(map(re.escape, (name, *language.presets)))})(:.*)?$"
+        settings = handler.resolve_ref_schema(handler(language.settings.__pydantic_core_schema__))["properties"]
+        named = {"type": "string", "pattern": pattern}
+        patterns.append(named)
+        branches.append(_branch(LANGUAGE, named, {**own, "properties": {**settings, **properties}}))
+    known = {"anyOf": [{"enum": list(languages())}, *patterns, {"type": "null"}]}
+    named_here = {"properties": {LANGUAGE: {"type": "string"}}, "required": [LANGUAGE]}
+    return {
+        "type": "object",
+        "properties": {LANGUAGE: {**known, "description": properties[LANGUAGE].get("description", "")}},
+        "allOf": [*branches, {"if": {"not": named_here}, "then": values}],
+    }
+
+
+def _branch(key: str, value: JsonSchemaValue, then: JsonSchemaValue) -> JsonSchemaValue:
+    return {"if": {"properties": {key: value}, "required": [key]}, "then": then}

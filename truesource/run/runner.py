@@ -33,8 +33,7 @@ from truesource.grammar.support.records import read_record
 from truesource.lmtrain.device import computing
 from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
-from truesource.run.folder import RunFolder
-from truesource.run.named_models import check_references
+from truesource.run.folder import RunFolder, check_references
 from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
 

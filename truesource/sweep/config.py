@@ -17,8 +17,7 @@ from truesource.grammar.support.records import NAME_PATTERN, explain, mistake
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, field_description
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.config import EvaluationConfig
-from truesource.run.key_schemas import ARCHITECTURE, TRAINING, with_languages
-from truesource.run.named_grammar import LANGUAGE, reference_of
+from truesource.run.named_grammar import ARCHITECTURE, LANGUAGE, TRAINING, reference_of, with_languages
 from truesource.run.reading import read_settings
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share

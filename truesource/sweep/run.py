@@ -13,7 +13,7 @@ from truesource.grammar.support.parallel import Share
 from truesource.run.named_grammar import grammar_at
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
 from truesource.sweep.plan import Data, Failure, strangers, train_cells, with_code
-from truesource.sweep.scores import Scoring
+from truesource.sweep.results import Scoring
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from truesource.benchmark.reliability import MOST_SPLITS, reliability, seed_splits, shares
-from truesource.benchmark.reliability_tables import ALL_LANGUAGES, reliability_table, separation_table
+from truesource.benchmark.reliability import (
+    ALL_LANGUAGES,
+    MOST_SPLITS,
+    reliability,
+    reliability_table,
+    seed_splits,
+    separation,
+    separation_table,
+    shares,
+)
 from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
-from truesource.benchmark.separation import separation
 
 BLOCKS = 40
 INFORMATION = np.linspace(40.0, 60.0, BLOCKS)

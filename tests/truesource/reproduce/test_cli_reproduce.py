@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from truesource.reproduce import packaged
+from truesource.reproduce import rows as packaged
 
 TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 4}"
 RUN = f"""\

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.support.errors import InputError
-from truesource.reproduce.packaged import (
+from truesource.reproduce.pages import committed_result, pages, work_of
+from truesource.reproduce.rows import (
+    Row,
     compose,
     config_file,
     digest_of,
@@ -16,8 +18,6 @@ from truesource.reproduce.packaged import (
     papers,
     reproductions_folder,
 )
-from truesource.reproduce.pages import committed_result, pages, work_of
-from truesource.reproduce.rows import Row
 
 ROOT = Path(__file__).resolve().parents[3]
 #: every table and figure of each paper

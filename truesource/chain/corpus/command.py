@@ -55,8 +55,7 @@ def command(
 
     Example: truesource sample grammar.npz -n 100000 -o corpus/
     """
-    from truesource.cli.claims import claim_folder
-    from truesource.cli.output import OutputFiles
+    from truesource.cli.output import OutputFiles, claim_folder
     from truesource.generator.corpus import Corpus
     from truesource.generator.corpus_builder import make_corpus
     from truesource.grammar.support.errors import InputError

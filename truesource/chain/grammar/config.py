@@ -13,8 +13,7 @@ from pydantic_core import CoreSchema
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.support.settings import Settings
 from truesource.grammar.treebank.binarise import Binarisation
-from truesource.run.key_schemas import with_languages
-from truesource.run.named_grammar import LANGUAGE, reference_of
+from truesource.run.named_grammar import LANGUAGE, reference_of, with_languages
 
 STRICT = ConfigDict(extra="forbid")
 

@@ -69,8 +69,7 @@ def command(
     """
     import os
 
-    from truesource.cli.claims import claim_folder, hold
-    from truesource.cli.output import OutputFiles, json_of
+    from truesource.cli.output import OutputFiles, claim_folder, hold, json_of
     from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings

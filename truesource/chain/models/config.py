@@ -17,7 +17,7 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import Preset, model_settings, preset, settings_class
 from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.lmtrain.references import is_own
-from truesource.run.key_schemas import ARCHITECTURE, TRAINING
+from truesource.run.named_grammar import ARCHITECTURE, TRAINING
 from truesource.run.reading import parse_value
 
 if TYPE_CHECKING:

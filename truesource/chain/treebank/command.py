@@ -41,9 +41,8 @@ def command(
     """
     from truesource.chain.lengths import length_condition
     from truesource.chain.treebank.text import write_text_folder
-    from truesource.cli.claims import claim_folder
     from truesource.cli.inputs import show_reading
-    from truesource.cli.output import OutputFiles, json_of
+    from truesource.cli.output import OutputFiles, claim_folder, json_of
     from truesource.grammar.treebank import Normalisation, Treebank
 
     share = _share(held_out)

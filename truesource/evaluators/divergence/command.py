@@ -11,7 +11,7 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
-from truesource.evaluators.divergence.settings import DivergenceSettings
+from truesource.evaluators.divergence import DivergenceSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.divergence.blocks import PENN, read_classes
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
-from truesource.evaluators.divergence.settings import DivergenceSettings
+from truesource.evaluators.divergence import DivergenceSettings
 from truesource.generator.abilities import require
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.stage import Stage, of_model

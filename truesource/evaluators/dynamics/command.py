@@ -19,7 +19,7 @@ from truesource.cli.options import (
     TextOrCorpus,
 )
 from truesource.cli.settings import with_options
-from truesource.evaluators.dynamics.settings import DynamicsSettings
+from truesource.evaluators.dynamics import DynamicsSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:

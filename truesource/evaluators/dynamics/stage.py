@@ -11,7 +11,7 @@ from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes, tags_of
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.table import Dynamics, findings
-from truesource.evaluators.dynamics.settings import DynamicsSettings
+from truesource.evaluators.dynamics import DynamicsSettings
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json

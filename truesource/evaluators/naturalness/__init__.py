@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
-from truesource.evaluators.naturalness.settings import NaturalnessSettings
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
+
+
+class NaturalnessSettings(Settings):
+    """The corpus compared with held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
+
+    sentences: int = Field(
+        10_000, ge=2, description="Maximum number of sentences of each source; grammars generate as many."
+    )
+    definitions: Literal["default", "paper"] = Field(
+        "default", description="Definitions of n-gram agreement and of the fit of Zipf's law; paper: as published."
+    )
+
+
+def check(config: RunConfig) -> None:
+    """Refuse a configuration without what the evaluator needs, by a ValueError."""
+    if config.treebank is None:
+        raise ValueError("evaluation.naturalness compares with held-out trees, so it needs a treebank")
+
 
 NATURALNESS = Evaluator(
     name="naturalness",

@@ -10,7 +10,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Convention, Figure, Force, Json, Seed, SplitName
 from truesource.cli.settings import with_options
-from truesource.evaluators.naturalness.settings import NaturalnessSettings
+from truesource.evaluators.naturalness import NaturalnessSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:

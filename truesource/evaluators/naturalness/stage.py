@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.naturalness.compare import Naturalness, compare_naturalness
-from truesource.evaluators.naturalness.settings import NaturalnessSettings
+from truesource.evaluators.naturalness import NaturalnessSettings
 from truesource.generator.sampler import Sampler
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

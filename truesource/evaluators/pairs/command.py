@@ -55,7 +55,6 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.cli.sources import first_condition
     from truesource.evaluation.pairs.evaluate import evaluate_pairs
-    from truesource.evaluators.pairs.measure import examples, pairs_of
     from truesource.evaluators.pairs.section import (
         examples_table,
         measures_table,
@@ -63,6 +62,7 @@ def command(
         parts_table,
         phenomena_table,
     )
+    from truesource.evaluators.pairs.stage import examples, pairs_of
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
 

@@ -211,7 +211,7 @@ def examples_table(examples: Sequence[Record]) -> ReportTable:
     """A pair of each phenomenon, the more probable sentence first.
 
     Args:
-        examples: as `truesource.evaluators.pairs.measure.examples`.
+        examples: as `truesource.evaluators.pairs.stage.examples`.
     """
     rows = []
     for pair in examples:

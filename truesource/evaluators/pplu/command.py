@@ -22,7 +22,7 @@ from truesource.cli.options import (
     TextOrCorpus,
 )
 from truesource.cli.settings import with_options
-from truesource.evaluators.pplu.settings import PpluSettings
+from truesource.evaluators.pplu import PpluSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:

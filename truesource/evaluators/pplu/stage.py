@@ -24,7 +24,7 @@ from truesource.evaluation.pplu.experiments import (
     reduce_vocabulary,
     sense_split,
 )
-from truesource.evaluators.pplu.settings import PpluSettings
+from truesource.evaluators.pplu import PpluSettings
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import END, preset_frame
 from truesource.grammar.support.files import digest_json, write_json, write_text

@@ -2,8 +2,51 @@
 
 from __future__ import annotations
 
-from truesource.evaluators.probing.settings import ProbingSettings
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from truesource.evaluation.probing.settings import Given, Kind, ProbeSettings, Truth
 from truesource.run.evaluator import Evaluator
+
+
+class ProbingSettings(ProbeSettings):
+    """Linear probes on the layers of the networks, against the exact posterior; see docs/howto/probing.md."""
+
+    targets: tuple[Kind, ...] = Field(
+        ("tag",),
+        min_length=1,
+        description="What probes predict: tag, state (grammar symbol), span (phrase label).",
+    )
+    right: Truth = Field(
+        "argmax",
+        description="The right label: the most probable one, or the label of a tree from the posterior.",
+    )
+    given: Given = Field(
+        "sentence", description="Posterior given the whole sentence, or (causal models) the words up to this one."
+    )
+    layers: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        None, min_length=1, description="Layers to probe (default: all); 0: the word vectors."
+    )
+    checkpoints: Literal["last", "all"] = Field(
+        "all", description="Probe the finished model only, or also the snapshots where there are some."
+    )
+    pieces: Literal["last", "mean"] = Field(
+        "last", description="Representation of a word in models of pieces: its last piece, or the mean of all."
+    )
+    correlations: bool = Field(
+        True, description="Correlate the probabilities that probes compute with the probabilities of the words."
+    )
+    sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, from the first.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.given == "left" and "span" in self.targets:
+            raise ValueError("given: spans have a posterior given the whole sentence only")
+        if self.layers is not None and len(set(self.layers)) < len(self.layers):
+            raise ValueError("layers: name each layer once")
+        return self
+
 
 PROBING = Evaluator(
     name="probing",

@@ -6,7 +6,7 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
-from truesource.evaluators.probing.settings import ProbingSettings
+from truesource.evaluators.probing import ProbingSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 

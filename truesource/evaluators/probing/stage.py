@@ -23,7 +23,7 @@ from truesource.evaluation.probing.results import (
 )
 from truesource.evaluation.probing.settings import Kind
 from truesource.evaluation.probing.targets import Targets, span_targets, word_targets
-from truesource.evaluators.probing.settings import ProbingSettings
+from truesource.evaluators.probing import ProbingSettings
 from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

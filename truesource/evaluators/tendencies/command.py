@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Figure, Force, Json, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.cli.sources import kind_of, named, read_source, recorded_condition
-from truesource.evaluators.tendencies.settings import TendenciesSettings
+from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError

@@ -10,7 +10,7 @@ from truesource.embedded import read_stopwords
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, classes_for, compare, record_of, same_size
 from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluators.tendencies.settings import TendenciesSettings
+from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.stage import Stage, of_settings

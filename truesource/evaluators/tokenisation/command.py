@@ -13,7 +13,7 @@ from truesource.cli.console import echo
 from truesource.cli.inputs import oracle_option
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
 from truesource.cli.settings import with_options
-from truesource.evaluators.tokenisation.settings import TokenisationSettings
+from truesource.evaluators.tokenisation import TokenisationSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[
 
 def _show(found: Measurement) -> None:
     from truesource.cli.output import show
-    from truesource.evaluators.tokenisation.tables import estimators_table, measures_table
+    from truesource.evaluators.tokenisation.section import estimators_table, measures_table
 
     record = found.as_record()
     show(estimators_table(record), WIDTH)
@@ -138,7 +138,7 @@ def _show(found: Measurement) -> None:
 
 def _show_further(found: Measurement) -> None:
     from truesource.cli.output import show
-    from truesource.evaluators.tokenisation.tables import costs_table, further_tables
+    from truesource.evaluators.tokenisation.section import costs_table, further_tables
 
     record = found.as_record()
     for table in (*further_tables(record), costs_table(record)):

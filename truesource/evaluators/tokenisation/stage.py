@@ -17,7 +17,7 @@ from truesource.evaluation.tokenisation.measure_sets import (
     make_tables,
     measure_sets,
 )
-from truesource.evaluators.tokenisation.settings import TokenisationSettings
+from truesource.evaluators.tokenisation import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import (
     TextSet,
     Warn,

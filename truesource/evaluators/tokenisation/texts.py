@@ -15,7 +15,7 @@ from truesource.grammar.support.printable import list_lines
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.settings import EstimatorSettings
-    from truesource.evaluators.tokenisation.settings import TokenisationSettings
+    from truesource.evaluators.tokenisation import TokenisationSettings
     from truesource.generator.language_model import PieceText, TokenisedModel
 
 BRACKETINGS = (".mrg", ".ptb")  #: ends of the names of treebanks, before ``.gz``

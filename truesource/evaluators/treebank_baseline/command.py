@@ -11,7 +11,7 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, FrameName, Json, Seed, SplitName
 from truesource.cli.settings import with_options
-from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
+from truesource.evaluators.treebank_baseline import TreebankBaselineSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from truesource.chain.models.stage import resolved
 from truesource.chain.treebank.text import HELD_OUT, TreebankText, write_text_folder
 from truesource.evaluation.baseline import Kind, TextScores, score_on_text
+from truesource.evaluators.treebank_baseline import TreebankBaselineSettings
 from truesource.evaluators.treebank_baseline.section import EQUAL, REAL, SAMPLED, Trained
-from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
 from truesource.generator.language_model import preset_frame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
