@@ -35,11 +35,11 @@ from truesource.evaluation.measures.zipf_law import log_pmf
 from truesource.evaluation.naturalness.zipf_mandelbrot import TrueLaw, fit_corpus
 from truesource.evaluation.pplu.compare import END, oracle_unigram
 from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Estimate, degrees_of, documents, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.measure import require_pieces
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

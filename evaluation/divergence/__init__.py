@@ -1,1 +1,8 @@
 """Divergence of a model from the exact truth, context by context, from full distributions."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+By = Literal["position", "length", "class", "frequency"]
+BY: tuple[By, ...] = get_args(By)

@@ -19,6 +19,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
+from truesource.evaluation.divergence import BY, By
 from truesource.evaluation.divergence.blocks import PENN, TagClasses
 from truesource.evaluation.divergence.contexts import (
     CachedTruth,
@@ -27,7 +28,6 @@ from truesource.evaluation.divergence.contexts import (
     Reliability,
     measure_contexts,
 )
-from truesource.evaluation.divergence.settings import BY, By
 from truesource.evaluation.measures.bootstrap import (
     ci_part,
     ends,

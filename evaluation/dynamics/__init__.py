@@ -1,1 +1,34 @@
 """Learning dynamics: how far the checkpoints of a model are from the truth, by kinds of words and of places."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from truesource.grammar.support.settings import Settings
+
+#: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
+#: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the
+#: posterior.
+Tags = Literal["expected", "paper", "drawn"]
+CurvesBy = Literal["class", "length", "position", "frequency", "depth"]
+
+
+class CurveSettings(Settings):
+    """Which curves there are, and when a group counts as learned."""
+
+    by: tuple[CurvesBy, ...] = Field(
+        ("class", "length", "position", "frequency", "depth"),
+        description="Group tokens by class, sentence length, position, word frequency, depth in the tree.",
+    )
+    tags: Tags = Field(
+        "expected",
+        description="Tags of a word: expected (posterior), paper (its tree), drawn (a tree of the posterior).",
+    )
+    threshold: float = Field(
+        0.2, gt=0.0, allow_inf_nan=False, description="Distance from the truth, nats a token, that counts as learned."
+    )
+    contexts: int = Field(
+        2000, ge=0, description="Approximate number of positions for the exact KL divergence; 0: none."
+    )

@@ -23,11 +23,11 @@ from truesource.evaluation.core.comparison import BothScored, oracle_for, score_
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.divergence import By as ExactBy
 from truesource.evaluation.divergence.blocks import PENN, Events, TagClasses, events_of, frequency_bands, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
-from truesource.evaluation.divergence.settings import By as ExactBy
-from truesource.evaluation.dynamics import groupings
+from truesource.evaluation.dynamics import CurveSettings, groupings
 from truesource.evaluation.dynamics.groupings import (
     ALL,
     Grouping,
@@ -42,7 +42,6 @@ from truesource.evaluation.dynamics.groupings import (
     median_intervals,
     tree_structure,
 )
-from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, Milestone, crossings, milestones
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import offers

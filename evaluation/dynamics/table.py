@@ -141,7 +141,7 @@ class Dynamics(ResultRecords):
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
     frame: str  #: which positions count, see `truesource.generator.language_model.preset_frame`
-    tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.settings.Tags`
+    tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.Tags`
     tokens: int
     sentences: int
     impossible_model: Int32Array  #: sentences that a checkpoint cannot make

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
+from truesource.evaluation.pairs import PHENOMENA, PairSettings
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import Pair, Words, differing
@@ -32,7 +33,6 @@ from truesource.evaluation.pairs.sampled_sentence import (
     SampledSentence,
     sampled_sentences,
 )
-from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, IntArray

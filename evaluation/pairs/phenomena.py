@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from truesource.evaluation.pairs import FRAME_MARGIN, MOVED, SURE, PairSettings
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.sampled_sentence import (
@@ -16,7 +17,6 @@ from truesource.evaluation.pairs.sampled_sentence import (
     SampledSentence,
     WordPosteriors,
 )
-from truesource.evaluation.pairs.settings import FRAME_MARGIN, MOVED, SURE, PairSettings
 from truesource.grammar.inference.posterior import Posterior
 from truesource.grammar.support.arrays import IntArray
 

@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from truesource.evaluation.pairs import PairSettings
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
-from truesource.evaluation.pairs.settings import PairSettings
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.support.arrays import FloatArray, IntArray, random_state

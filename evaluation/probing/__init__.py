@@ -1,1 +1,28 @@
 """Probes: the labels that they predict, taken from the exact grammar, and how well they do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from truesource.grammar.support.settings import Settings
+
+By = Literal["type", "position"]
+Kind = Literal["tag", "state", "span"]
+Given = Literal["sentence", "left"]
+Truth = Literal["argmax", "sampled"]
+Control = Literal["tokens", "split", "none"]
+
+
+class ProbeSettings(Settings):
+    """What a probe learns from, and what is measured of it."""
+
+    soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")
+    split_by: By = Field(
+        "type", description="Test on new word types, or on another part of the text (position: 80/10/10)."
+    )
+    control: Control = Field(
+        "tokens", description="Split for selectivity: tokens (by position), split (as --split-by), or none."
+    )
+    mdl: bool = Field(True, description="Measure the minimum description length.")

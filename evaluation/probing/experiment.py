@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import Interval, ends
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
+from truesource.evaluation.probing import By, ProbeSettings
 from truesource.evaluation.probing.measures import (
     ProbingSplit,
     cross_entropies,
@@ -24,7 +25,6 @@ from truesource.evaluation.probing.measures import (
     probe_measures,
     split,
 )
-from truesource.evaluation.probing.settings import By, ProbeSettings
 from truesource.evaluation.probing.targets import Targets
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.settings import DEFAULT_SEED

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, ends, resampled_ratios, resampled_times
-from truesource.evaluation.probing.settings import By
+from truesource.evaluation.probing import By
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import too_few

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.probing.settings import Given, Kind, Truth
+from truesource.evaluation.probing import Given, Kind, Truth
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG

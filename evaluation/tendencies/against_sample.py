@@ -20,6 +20,7 @@ from truesource.evaluation.measures.discrete_tests import (
 from truesource.evaluation.measures.integer_corpus import Encoded, encode_with_words
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
 from truesource.evaluation.measures.repetitions import PERMUTATIONS
+from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.findings import (
     KINDS,
     Sentences,
@@ -37,7 +38,6 @@ from truesource.evaluation.tendencies.laws import (
     rank_frequency,
 )
 from truesource.evaluation.tendencies.measured import Sample, Sizes, curves_of, describe
-from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED

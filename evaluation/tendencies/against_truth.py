@@ -13,6 +13,7 @@ from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
 from truesource.evaluation.measures.integer_corpus import encode_with_words, length_counts, with_rest
 from truesource.evaluation.measures.monte_carlo import judged
+from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.findings import (
     KINDS,
     Sentences,
@@ -33,7 +34,6 @@ from truesource.evaluation.tendencies.laws import (
     to_laws,
 )
 from truesource.evaluation.tendencies.measured import Sample, Sizes, against, curves_of, describe, ranks_against
-from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Tendencies
-from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth, stopwords_among, symbols
 
 Sentences = list[list[str]]

@@ -1,1 +1,56 @@
 """Sums over the segmentations of a text into pieces (Cao & Rimell 2021): lattices, samples, estimators, evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from truesource.grammar.support.settings import DEFAULT_SEED
+
+Proposal = Literal["own", "fitted", "uniform"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimatorSettings:
+    """Of all estimators; `Estimator.reads` lists those that change the value of one.
+
+    The defaults are also those of the configuration and of the verb.
+    """
+
+    samples: int = 128  #: segmentations scored by path estimators
+    b: float = 1.0  #: inverse temperature of the proposal; the model is never tempered
+    seed: int = DEFAULT_SEED
+    candidates: int = 128  #: segmentations of each word that guided estimators consider
+    particles: int = 32  #: of the discrete particle filter; samples of block importance sampling; width of the beam
+    tail: bool = True  #: whether block and dpf also sample segmentations of a word that are not on its list
+    replicates: int = 4  #: independent filters of dpf, averaged; two or more give an error bar
+    most_prefixes: int = 200_000  #: maximum number of contexts that exact enumeration visits in one document
+    tolerance: float = 1e-3  #: largest probability that ``bracket`` may omit, relative to the canonical tokenisation
+
+
+@dataclass(frozen=True)
+class EstimatorRun:
+    """An estimator with its settings."""
+
+    estimator: str  #: a name in `truesource.evaluation.tokenisation.estimators.registry.ESTIMATORS`
+    settings: EstimatorSettings = field(default_factory=EstimatorSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which tables beside the estimates; `truesource.evaluation.tokenisation.measure_sets` makes them."""
+
+    grid: bool  #: perplexities of the published estimators
+    curves: bool  #: against the number of segmentations, their order, and the temperature
+    caching: bool  #: losses of repeated words
+    canonical: bool  #: whether the most probable segmentation of a word is the canonical one
+    equal_cost: int  #: estimators at equal cost, on the first documents, of this number; 0: none
+    out_of_domain: Sequence[str]  #: other languages: changes of the grammar, such as ``zipf=0.5``
+    words: bool  #: surprisals of words
+    leave_out_long: bool  #: leave out sentences of other languages that are too long for the model, or refuse them
+
+    @property
+    def of_texts(self) -> Wanted:
+        """Tables that can be had of any texts: they need no truth, and are in no file of their own."""
+        return replace(self, equal_cost=0, out_of_domain=(), words=False)

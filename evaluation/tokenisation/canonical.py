@@ -12,6 +12,7 @@ import numpy as np
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import (
     Document,
     Documents,
@@ -23,7 +24,6 @@ from truesource.evaluation.tokenisation.documents import (
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best, sample
 from truesource.evaluation.tokenisation.results import Evaluation, check_windows, seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

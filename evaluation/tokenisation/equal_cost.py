@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Document, Documents
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.results import Total, evaluate_runs, numbered, seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

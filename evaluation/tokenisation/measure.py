@@ -15,12 +15,12 @@ from truesource.grammar.support.printable import ResultRecords
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.score import Score
+    from truesource.evaluation.tokenisation import EstimatorSettings, Proposal
     from truesource.evaluation.tokenisation.canonical import CanonicalMass
     from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.results import Evaluation
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings, Proposal
     from truesource.evaluation.tokenisation.summaries import MarginalGaps
     from truesource.generator.language_model import PieceTokenizer, TokenisedModel
     from truesource.generator.plan import Transform

@@ -16,12 +16,12 @@ from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.evaluation.tokenisation import EstimatorSettings, Wanted
     from truesource.evaluation.tokenisation.canonical import Caching, LocalCanonicality
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.domain_shift import SetResult
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
     from truesource.evaluation.tokenisation.summaries import EstimatorPoint, Grid, OrderCurves, TemperaturePoint
     from truesource.evaluation.tokenisation.words import WordTable
     from truesource.generator.language_model import TokenisedModel

@@ -14,6 +14,7 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
+from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import (
     Bound,
     Document,
@@ -27,7 +28,6 @@ from truesource.evaluation.tokenisation.documents import (
 )
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
-from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

@@ -13,13 +13,13 @@ import numpy as np
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
+from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Documents
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.estimators.weights import score_segmentations
 from truesource.evaluation.tokenisation.lattice import entropy
 from truesource.evaluation.tokenisation.paths import canonical_first, n_best
 from truesource.evaluation.tokenisation.results import Evaluation, evaluate_runs, pool
-from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError

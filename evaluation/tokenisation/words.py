@@ -30,13 +30,13 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, check_window, every_segmentation_fits
 from truesource.evaluation.tokenisation.estimators.blocks import BlockWalk, word_ends
 from truesource.evaluation.tokenisation.estimators.sequential import Filter, Particles, resampled
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, extend, log_sum
 from truesource.evaluation.tokenisation.lattice import arc_ends, count_paths
 from truesource.evaluation.tokenisation.results import Evaluation, numbered, seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -20,9 +20,8 @@ from whole_language import whole_language
 
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.divergence import blocks
+from truesource.evaluation.divergence import BY, blocks
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions, variance_ratio
-from truesource.evaluation.divergence.settings import BY
 from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

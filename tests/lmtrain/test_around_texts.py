@@ -10,10 +10,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder, uniform_scores
 from truesource.evaluation.tokenisation.results import evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.loading import no_bars

@@ -20,10 +20,10 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 from walked_texts import walked
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import (
     IncrementalScorer,
     LanguageModel,
@@ -385,7 +385,7 @@ def test_what_a_model_of_pieces_cannot_say_or_read(tmp_path: Path) -> None:
 
 
 def test_presets_take_either_tokeniser() -> None:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
 
     for preset in ("tiny", "paper"):
         for kind in KINDS:

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from piece_models import AB_PIECES, ToyPieceModel, ToyScorer, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, Estimate, documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 

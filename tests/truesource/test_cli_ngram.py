@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command_line import Command
 
-from truesource.chain.models.config import ModelEntry
+from truesource.chain.models import ModelEntry
 from truesource.experiment import execute, load_config
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

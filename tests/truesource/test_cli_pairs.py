@@ -13,7 +13,7 @@ from agreement_grammar import agreement_grammar
 from command_line import Command
 
 from truesource.evaluation.core.signature import parts_of
-from truesource.evaluation.pairs.settings import PHENOMENA
+from truesource.evaluation.pairs import PHENOMENA
 
 GIVEN = ("evaluate", "pairs", "--oracle", "g.npz", "--lengths", "3..9")
 MAKE = (*GIVEN, "-n", "6", "--tries", "60", "--tolerance", "0.8")

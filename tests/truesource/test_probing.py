@@ -14,7 +14,7 @@ import pytest
 from command_line import Command
 from tiny_run import prepare
 
-from truesource.evaluation.probing.settings import Kind
+from truesource.evaluation.probing import Kind
 from truesource.evaluators.probing import ProbingSettings
 from truesource.evaluators.probing.stage import probe_model
 from truesource.experiment import build_report, execute, load_config, plan

@@ -67,8 +67,8 @@ def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
 
 
 def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
+    from truesource.evaluation.divergence import BY
     from truesource.evaluation.divergence.compare import compare_distributions
-    from truesource.evaluation.divergence.settings import BY
     from truesource.generator.corpus import Corpus
     from truesource.grammar.pcfg import PCFG
     from truesource.lmtrain.models import load_model

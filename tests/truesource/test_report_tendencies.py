@@ -15,11 +15,11 @@ from tiny_run import prepare, run
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.pplu.experiments import PROTOCOLS, ReducedVocabulary
+from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ModelSample, same_size
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
-from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth, symbols
 from truesource.evaluators.pplu.section import reduction_figure
 from truesource.evaluators.tendencies import TendenciesSettings

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from truesource.benchmark.suite import Suite, SuiteLanguage
+from truesource.evaluation.pairs import PHENOMENA, PairSettings
 from truesource.evaluation.pairs.generate import MARGIN, common_words, edited_pairs, make_pairs, with_reasons
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, function_line, task_settings, write_reader, yaml_text
-from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from truesource.benchmark.results import REFERENCES
-from truesource.chain.models.config import ModelEntry, given_settings, plain_name
+from truesource.chain.models import ModelEntry, given_settings, plain_name
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder, digest_json

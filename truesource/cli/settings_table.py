@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from truesource.chain.corpus.config import CorpusConfig, SampleSettings
+from truesource.chain.corpus import CorpusConfig, SampleSettings
 from truesource.chain.grammar.config import GrammarConfig
-from truesource.chain.models.config import ModelEntry
+from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import DatasetSource, TreebankConfig
 from truesource.cli.bound import BoundSettings
 from truesource.cli.console import echo

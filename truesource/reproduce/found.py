@@ -15,7 +15,7 @@ from truesource.run.config import RunConfig
 from truesource.sweep.results import read_sweep
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
 
 
 _ENDS = ("_low", "_high")

@@ -20,9 +20,9 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from truesource.chain.corpus.config import CorpusConfig
+from truesource.chain.corpus import CorpusConfig
 from truesource.chain.grammar.config import GrammarConfig
-from truesource.chain.models.config import ModelEntry
+from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.abilities import DEVICE, Dtype
 from truesource.grammar.support.errors import InputError

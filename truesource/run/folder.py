@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from truesource.chain.models.config import ModelEntry, Replicate
+from truesource.chain.models import ModelEntry, Replicate
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
 from truesource.run.config import RunConfig

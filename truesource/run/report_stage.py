@@ -17,7 +17,7 @@ from truesource.run.stage import Stage
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.run.config import RunConfig
     from truesource.run.evaluator import Evaluator
     from truesource.run.folder import RunFolder

@@ -20,7 +20,7 @@ from typing import Any
 
 from truesource.chain.corpus.stage import stages as corpus
 from truesource.chain.grammar.stage import stages as grammar
-from truesource.chain.loaded.stage import stages as loaded
+from truesource.chain.loaded import stages as loaded
 from truesource.chain.models.stage import check_code
 from truesource.chain.models.stage import stages as models
 from truesource.chain.scores.stage import stages as scores

@@ -10,8 +10,8 @@ from pydantic import Field, GetJsonSchemaHandler, ValidationError, field_validat
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from truesource.chain.corpus.config import CorpusConfig
-from truesource.chain.models.config import ModelEntry
+from truesource.chain.corpus import CorpusConfig
+from truesource.chain.models import ModelEntry
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import NAME_PATTERN, explain, mistake
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, field_description

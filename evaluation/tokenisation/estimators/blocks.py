@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, reader
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, extend, unique_pairs
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends, count_paths, forward
 from truesource.evaluation.tokenisation.paths import n_best
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, check_window, reader
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, log_sum, score_segmentations
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate, every_segmentation_fits, narrowed
 from truesource.evaluation.tokenisation.estimators.blocks import word_ends
 from truesource.evaluation.tokenisation.estimators.weights import (
@@ -36,7 +37,6 @@ from truesource.evaluation.tokenisation.paths import (
     sample,
     sample_distinct,
 )
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError

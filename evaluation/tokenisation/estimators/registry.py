@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators import paths
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, bracket, exact
@@ -15,7 +16,6 @@ from truesource.evaluation.tokenisation.estimators.paths import (
     SegmentationSource,
 )
 from truesource.evaluation.tokenisation.estimators.sequential import beam, block_importance, guided, particle_filter
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.errors import InputError
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate, narrowed, reader
 from truesource.evaluation.tokenisation.estimators.blocks import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import (
@@ -25,7 +26,6 @@ from truesource.evaluation.tokenisation.estimators.weights import (
     unique_pairs,
 )
 from truesource.evaluation.tokenisation.lattice import arc_ends
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 

@@ -24,6 +24,7 @@ import truesource.evaluation.dynamics.table as dynamics_findings
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.dynamics import CurveSettings
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.groupings import (
     BY,
@@ -34,7 +35,6 @@ from truesource.evaluation.dynamics.groupings import (
     group_means,
     tree_structure,
 )
-from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, findings, stays_below
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores

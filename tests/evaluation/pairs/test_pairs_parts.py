@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from toy_models import Table
 
+from truesource.evaluation.pairs import PairSettings
 from truesource.evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
 from truesource.evaluation.pairs.generate import REGISTRY, make_pairs
 from truesource.evaluation.pairs.lexicon import Form, Lexicon, english_forms, read_forms, spelled_with_s
@@ -28,7 +29,6 @@ from truesource.evaluation.pairs.phenomena import (
     subject_of,
 )
 from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChange, SampledSentence
-from truesource.evaluation.pairs.settings import PairSettings
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree

@@ -15,6 +15,7 @@ from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.pairs import FRAME_MARGIN, MOVED, PHENOMENA, PairSettings
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
 from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
@@ -22,7 +23,6 @@ from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import ALL, Pair, differing
 from truesource.evaluation.pairs.phenomena import TAGS, Site, noun_attachment, sites
 from truesource.evaluation.pairs.sampled_sentence import SampledSentence, outside_of
-from truesource.evaluation.pairs.settings import FRAME_MARGIN, MOVED, PHENOMENA, PairSettings
 from truesource.generator.language_model import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.probing import ProbeSettings
 from truesource.evaluation.probing.experiment import Experiment, WordValues, one_hot, random_labels
 from truesource.evaluation.probing.results import (
     Probing,
@@ -18,7 +19,6 @@ from truesource.evaluation.probing.results import (
     record_fields,
     task_parts,
 )
-from truesource.evaluation.probing.settings import ProbeSettings
 from truesource.evaluation.probing.targets import Targets
 from truesource.lmtrain.probing import fit_linear
 

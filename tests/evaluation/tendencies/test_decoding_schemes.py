@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare
-from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth, symbols
 from truesource.grammar.pcfg import PCFG
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.estimators.sequential import beam
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 THREE = "▁abab▁ba▁aba"
 ORDERS = st.sampled_from([2, 3, None])

@@ -10,10 +10,10 @@ import pytest
 from guided_estimates import AB, LONG_WORD, THREE_WORDS, RecordingModel, document_of, ratios, repeated, z_score
 from piece_models import BOS, ToyPieceModel
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks
 from truesource.evaluation.tokenisation.estimators.sequential import block_importance
 from truesource.evaluation.tokenisation.estimators.weights import drawn
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 BIGRAM = ToyPieceModel(AB, order=2, seed=2)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from piece_models import MARKER, ToyPieceModel, cuts_of, toy_inventory
 from scipy.stats import chisquare
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, documents
 from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, Tail, block_ends, word_ends
 from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder, count_paths
 from truesource.evaluation.tokenisation.paths import n_best
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import PieceInventory, PieceText
 
 #: pieces that reach from one word into the next, and over any place within a word

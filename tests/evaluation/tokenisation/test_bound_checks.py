@@ -9,11 +9,11 @@ import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 from scipy import stats
 
+from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.decomposition import below_bounds, shortfalls
 from truesource.evaluation.tokenisation.documents import Estimate, documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import DOUBLE, Evaluation, evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from piece_models import AB_PIECES, END, ToyPieceModel, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation import canonical as module
 from truesource.evaluation.tokenisation.canonical import Caching, caching, token_log_probs
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import Paths, sample
 from truesource.evaluation.tokenisation.results import seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 

@@ -10,11 +10,11 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.canonical import canonical_mass, local_canonicality
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import DOUBLE, evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -10,12 +10,12 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best
 from truesource.evaluation.tokenisation.results import evaluate_documents, evaluate_runs, seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.summaries import (
     Order,
     OrderCurves,

@@ -17,6 +17,7 @@ from whole_language import whole_language
 
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.domain_shift import (
@@ -29,7 +30,6 @@ from truesource.evaluation.tokenisation.domain_shift import (
 )
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

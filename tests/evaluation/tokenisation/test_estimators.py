@@ -11,12 +11,12 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, BOS, ToyPieceModel, cuts_of, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, documents
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best, sample, sample_distinct
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

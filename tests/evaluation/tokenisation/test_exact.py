@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import AB_PIECES, BOS, FIRST_NUMBER, ToyPieceModel, ToyScorer, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, documents
 from truesource.evaluation.tokenisation.estimators import exact as module
 from truesource.evaluation.tokenisation.estimators.exact import (
@@ -25,7 +26,6 @@ from truesource.evaluation.tokenisation.estimators.exact import (
     remembers_all,
 )
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -7,10 +7,10 @@ import math
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.summaries import perplexities, perplexity_grid, pooled_grid
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -11,10 +11,10 @@ from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 from scipy import stats
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE, evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.summaries import marginal_gaps
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 from scipy import stats
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.estimators.sequential import particle_filter, resampled
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 TRIGRAM = ToyPieceModel(AB, order=3, seed=2)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.summaries import perplexities, perplexity
 
 INVENTORY = toy_inventory(AB_PIECES)

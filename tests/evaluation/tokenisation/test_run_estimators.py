@@ -10,10 +10,10 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, BOS, ToyPieceModel, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Documents, documents, fitting
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import evaluate_documents, evaluate_runs, seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

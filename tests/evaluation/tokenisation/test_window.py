@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import AB_PIECES, END, ToyPieceModel, cuts_of, toy_inventory
 
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.canonical import caching, local_canonicality, token_log_probs
 from truesource.evaluation.tokenisation.documents import (
     Document,
@@ -28,7 +29,6 @@ from truesource.evaluation.tokenisation.estimators.exact import exact_is_possibl
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import evaluate_documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.summaries import order_curves
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.grammar.support.errors import InputError

@@ -14,11 +14,11 @@ from piece_models import BOS, END, MARKER, ToyPieceModel, cuts_of, log_sum, toy_
 from reference_inference import all_strings, rules_of
 
 from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.sequential import particle_filter
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import evaluate_documents, seed_of
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs, word_surprisals
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -11,7 +11,7 @@ import pytest
 from truesource.benchmark import planning
 from truesource.benchmark.planning import COUNTED_TOKENS, ModelPlan, PlannedTraining, SuitePlan, plan_suite, plan_table
 from truesource.benchmark.suite import Suite, SuiteLanguage
-from truesource.chain.models.config import ModelEntry
+from truesource.chain.models import ModelEntry
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import training_record as times

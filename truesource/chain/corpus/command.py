@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.chain.corpus.config import SampleSettings
+from truesource.chain.corpus import SampleSettings
 from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Heads, Json, Lengths, License, Scheduler, Seed, Shard, Workers

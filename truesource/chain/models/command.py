@@ -16,7 +16,7 @@ from truesource.lmtrain.architectures.settings import DEFAULT, names
 from truesource.lmtrain.model_registry import masked_names
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import TextSplits
@@ -132,7 +132,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
     """The settings as a configuration has them under ``models``; the name is that of the folder."""
     from pydantic import ValidationError
 
-    from truesource.chain.models.config import ModelEntry, given_settings, plain_name
+    from truesource.chain.models import ModelEntry, given_settings, plain_name
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.records import explain
 

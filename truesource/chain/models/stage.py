@@ -12,7 +12,7 @@ from truesource.run.stage import Stage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder

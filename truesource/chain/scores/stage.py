@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from truesource.chain.models.config import ModelEntry, Replicate
+from truesource.chain.models import ModelEntry, Replicate
 from truesource.chain.scores.section import LIKELY_SENTENCES
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from truesource.evaluation.divergence.settings import BY, By
+from truesource.evaluation.divergence import BY, By
 from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator
 

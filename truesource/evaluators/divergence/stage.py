@@ -14,7 +14,7 @@ from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.language_model import DistributionModel
     from truesource.generator.plan import Transform

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.dynamics.settings import CurveSettings
+from truesource.evaluation.dynamics import CurveSettings
 from truesource.run.evaluator import Evaluator
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from truesource.grammar.support.printable import track
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.language_model import LanguageModel
     from truesource.grammar.conditioning import LengthRange

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truesource.evaluation.pairs.settings import PairSettings
+from truesource.evaluation.pairs import PairSettings
 from truesource.run.evaluator import Evaluator
 
 PAIRS = Evaluator(

@@ -11,7 +11,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Figure, Force, Json, Seed, grammar_there, model_there
 from truesource.cli.settings import with_options
-from truesource.evaluation.pairs.settings import PairSettings
+from truesource.evaluation.pairs import PairSettings
 
 if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.pairs import PairSettings
 from truesource.evaluation.pairs.evaluate import OUTSIDE, NoPairsError, evaluate_pairs
 from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
 from truesource.evaluation.pairs.pair import TaskFiles, filter_pairs, read_pairs, write_pairs, write_reader
-from truesource.evaluation.pairs.settings import PairSettings
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.run.folder import under_name
 from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.pairs.pair import Pair
     from truesource.generator.language_model import LanguageModel
     from truesource.grammar.conditioning import LengthRange

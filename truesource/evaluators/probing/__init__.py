@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.probing.settings import Given, Kind, ProbeSettings, Truth
+from truesource.evaluation.probing import Given, Kind, ProbeSettings, Truth
 from truesource.run.evaluator import Evaluator
 
 

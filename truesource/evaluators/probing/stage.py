@@ -12,6 +12,7 @@ import numpy as np
 from truesource.evaluation.core.comparison import oracle_for, score_both, vocabulary_part
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import require_order, transform_parts
+from truesource.evaluation.probing import Kind
 from truesource.evaluation.probing.experiment import Experiment, LayerResult, WordValues
 from truesource.evaluation.probing.results import (
     Probing,
@@ -21,7 +22,6 @@ from truesource.evaluation.probing.results import (
     record_fields,
     task_parts,
 )
-from truesource.evaluation.probing.settings import Kind
 from truesource.evaluation.probing.targets import Targets, span_targets, word_targets
 from truesource.evaluators.probing import ProbingSettings
 from truesource.generator.abilities import require
@@ -32,7 +32,7 @@ from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.oracle import Oracle
     from truesource.generator.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from truesource.evaluation.tendencies.settings import TendencySettings as Engine
+from truesource.evaluation.tendencies import TendencySettings as Engine
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import KeysOf, Settings
 from truesource.lmtrain.decoding.settings import Decoding, Scheme

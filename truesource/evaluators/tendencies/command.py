@@ -19,8 +19,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    from truesource.evaluation.tendencies import TendencySettings
     from truesource.evaluation.tendencies.findings import Tendencies
-    from truesource.evaluation.tendencies.settings import TendencySettings
 
 
 Texts = dict[str, list[list[str]]]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.embedded import read_stopwords
+from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, classes_for, compare, record_of, same_size
-from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -16,7 +16,7 @@ from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.lmtrain.decoding.folder import SampleFolder
     from truesource.lmtrain.decoding.settings import Decoding
     from truesource.run.config import RunConfig

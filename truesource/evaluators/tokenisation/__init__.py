@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.tokenisation.settings import EstimatorSettings as Engine
-from truesource.evaluation.tokenisation.settings import Proposal, Wanted
+from truesource.evaluation.tokenisation import EstimatorSettings as Engine
+from truesource.evaluation.tokenisation import Proposal, Wanted
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator

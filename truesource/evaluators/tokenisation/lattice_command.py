@@ -10,7 +10,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, SplitName
-from truesource.evaluation.tokenisation.settings import Proposal
+from truesource.evaluation.tokenisation import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

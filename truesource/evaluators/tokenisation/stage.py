@@ -34,7 +34,7 @@ from truesource.run.folder import under_name
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.language_model import TokenisedModel
     from truesource.generator.plan import Transform

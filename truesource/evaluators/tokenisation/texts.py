@@ -13,8 +13,8 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import list_lines
 
 if TYPE_CHECKING:
+    from truesource.evaluation.tokenisation import EstimatorSettings
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluators.tokenisation import TokenisationSettings
     from truesource.generator.language_model import PieceText, TokenisedModel
 

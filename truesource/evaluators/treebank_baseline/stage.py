@@ -25,7 +25,7 @@ from truesource.lmtrain.training_record import MetricsRow
 from truesource.run.stage import Stage, of_model, of_settings
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.language_model import LanguageModel
     from truesource.grammar.pcfg import PCFG

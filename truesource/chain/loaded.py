@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
-from truesource.run.folder import model_errors
 from truesource.run.stage import Stage
+from truesource.run.folder import model_errors
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models import ModelEntry
     from truesource.generator.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference
     from truesource.run.config import RunConfig

@@ -1,1 +1,0 @@
-"""Models that exist, loaded before anything is made."""
