@@ -34,7 +34,7 @@ class Ability:
     remedy: str  #: what to do without it
 
     def lacking(self, model: object) -> tuple[str, ...]:
-        """Those that a model does not have; none: it has the ability."""
+        """The methods and attributes that a model lacks; none: it has the ability."""
         answer = getattr(model, f"has_{self.name.replace('-', '_')}", None)
         if answer is not None:
             return () if answer else self.needs

@@ -55,12 +55,12 @@ class CheckedCell:
 
     @property
     def exact(self) -> bool:
-        """Whether all sums are equal but for rounding."""
+        """True if all sums are equal but for rounding."""
         return self.difference <= EXACT
 
     @property
     def agrees(self) -> bool:
-        """Whether they are equal, or the shares differ by no more than seeds do."""
+        """True if they are equal, or the shares differ by no more than seeds do."""
         here, there = self.values["share"]
         return self.exact or (self.spread is not None and abs(here - there) <= SPREADS * self.spread)
 

@@ -25,7 +25,7 @@ GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: whic
 
 @dataclass(frozen=True)
 class HarnessExport:
-    """What was written."""
+    """The files that were written."""
 
     group: str  #: of all tasks, for ``lm_eval --tasks``
     tasks: dict[str, str]  #: task of each language, by its name in the suite
@@ -34,7 +34,7 @@ class HarnessExport:
 
     @property
     def next_command(self) -> str:
-        """That runs the harness on all of it."""
+        """The command that runs the harness on all of the export."""
         folder = self.files[0].parent
         return f"lm_eval --model hf --model_args pretrained=MODEL --tasks {self.group} --include_path {folder}"
 

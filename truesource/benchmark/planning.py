@@ -1,4 +1,4 @@
-"""What a suite costs before anything is trained: parameters, floating-point operations and hours of each model."""
+"""The cost of a suite before anything is trained: parameters, floating-point operations and hours of each model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PlannedModel(Protocol):
 
     @property
     def trained(self) -> bool:
-        """Whether it is trained, or counted; the truth and the word frequencies are not."""
+        """True if it is trained, or counted; the truth and the word frequencies are not."""
 
     def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
         """Its full settings on a language; it has none of training where it counts."""
@@ -107,7 +107,7 @@ class ModelPlan:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SuitePlan(ResultRecords):
-    """What the models of a suite cost to train; measuring them comes on top."""
+    """The cost of training the models of a suite; measuring them comes on top."""
 
     suite: Suite
     models: Sequence[ModelPlan]
@@ -271,7 +271,7 @@ class _PlannedText:
         return build_tokenizer([self.words], objective=objective)
 
     def training(self, shape: ModelConfig, settings: TrainConfig) -> PlannedTraining:
-        """What one training takes."""
+        """The cost of one training."""
         from truesource.lmtrain.flops import training_cost
 
         counted = _counted(settings)

@@ -36,13 +36,13 @@ class SeparatedPair:
 
     @property
     def separated(self) -> bool:
-        """Whether the difference is significant."""
+        """True if the difference is significant."""
         return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANT
 
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """What one language tells of the order of models."""
+    """The order of models as one language tells it."""
 
     language: str | None  #: name in the suite; None: the mean over all languages, the headline
     models: Sequence[str]  #: that were measured there, the best first
@@ -92,7 +92,7 @@ class Separation:
 def separation(
     results: BenchmarkResults, languages: Sequence[str], objective: Objective, *, seed: int = DEFAULT_SEED
 ) -> list[Separation]:
-    """What the headline and each language tell apart, the headline first.
+    """The pairs of models that the headline and each language tell apart, the headline first.
 
     Two models are separated where the difference of their shares has a p-value below `SIGNIFICANT`, adjusted by Holm's
     method for all pairs of models on that language. The test counts the spread over strings and over training seeds.
@@ -129,7 +129,7 @@ def _measured(model: BenchmarkModel, scope: Sequence[str]) -> bool:
 
 
 def _trains(model: BenchmarkModel) -> bool:
-    """Whether the seed decides anything; a model that counts takes no step."""
+    """True if the seed decides anything; a model that counts takes no step."""
     return any(cell["steps"] > 0 for cell in model["cells"])
 
 
@@ -303,7 +303,7 @@ def _agreements(
 
 
 def _seeds(model: BenchmarkModel, languages: Sequence[str]) -> frozenset[int]:
-    """Those that a model was trained with on all the languages."""
+    """The seeds that a model was trained with on all the languages."""
     return frozenset.intersection(*(frozenset(cell["seed"] for cell in cells_of(model, name)) for name in languages))
 
 

@@ -48,7 +48,7 @@ class TruthContexts(TypedDict):
 
 @with_config(STRICT)
 class TruthRecord(TypedDict):
-    """What there is to learn, for models of one objective."""
+    """The quantities of the truth that models of one objective can learn."""
 
     test: TruthContexts
     longer: (

@@ -72,7 +72,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call has made."""
+    """The results of a call."""
 
     results: BenchmarkResults
     failures: Sequence[tuple[AskedCell, str]]  #: cells that cannot be made, and why

@@ -426,5 +426,5 @@ SPEC = ".3f"  #: of shares, relative perplexities and bits
 
 
 def is_reference(row: Standing) -> bool:
-    """Whether a row is an end of the scale and no model that competes."""
+    """True if a row is an end of the scale and no model that competes."""
     return row.model["architecture"] in REFERENCES

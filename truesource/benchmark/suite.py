@@ -65,7 +65,7 @@ def _range(written: str) -> LengthRange:
 
 
 class TestSizes(Settings):
-    """What models are measured on, of each language."""
+    """The sizes of the texts that models are measured on, of each language."""
 
     dev: int = Field(ge=10, description="Number of strings on which the learning curve is measured.")
     test: int = Field(ge=20, description="Number of test strings.")
@@ -182,12 +182,12 @@ class Candidate:
 
     @property
     def trained(self) -> bool:
-        """Whether the benchmark trains it, or counts for it, on the corpora."""
+        """True if the benchmark trains it, or counts for it, on the corpora."""
         return self.architecture not in REFERENCES and self.folder is None
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen, for the file of results."""
+        """The settings that were chosen, for the file of results."""
         return {"model": dict(self.model), "training": dict(self.training)}
 
     def by_objective(self) -> list[Candidate]:

@@ -116,12 +116,12 @@ def ranks(standings: Standings) -> list[int | None]:
 
 
 def with_models(found: Sequence[Standings]) -> list[Standings]:
-    """Those that have a model beside the references; all, where there are references alone."""
+    """The standings that have a model beside the references; all, where there are references alone."""
     return [each for each in found if not all(is_reference(row) for row in each.rows)] or list(found)
 
 
 def remarks(row: Standing, standings: Standings, own: Sequence[str]) -> list[str]:
-    """What stands beside the name of a model: whose it is, what it is for, what is missing."""
+    """Remarks beside the name of a model: whose it is, what it is for, what is missing."""
     found = ["reference"] if is_reference(row) else []
     if row.name in own:
         found.append("yours")
@@ -264,7 +264,7 @@ def _signature(row: Standing, standings: Standings, suite: Suite) -> str:
 
 
 def models_table(found: Sequence[Standings], *, own: Sequence[str] = ()) -> ReportTable:
-    """What the models are and what their training took, means over languages and seeds.
+    """The models and the cost of their training, means over languages and seeds.
 
     Args:
         found: standings of all objectives.
@@ -299,7 +299,7 @@ def _mean_of(row: Standing, name: Literal["steps", "tokens", "flops"]) -> Cell |
 
 
 def suite_signature(standings: Standings, suite: Suite) -> str:
-    """What all shares of the models of one objective depend on."""
+    """The signature of all shares of the models of one objective."""
     return signature(
         {
             "objective": standings.objective,
@@ -310,6 +310,6 @@ def suite_signature(standings: Standings, suite: Suite) -> str:
 
 
 def _ci(standings: Standings, suite: Suite) -> str:
-    """What signatures say of intervals."""
+    """The part of signatures about intervals."""
     several = any(found.seeds > 1 for row in standings.rows for found in row.languages.values())
     return ci_part(suite.sizes.blocks, standings.seed, "block", with_seeds=several)

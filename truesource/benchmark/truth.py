@@ -152,7 +152,7 @@ class LanguageTruth:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What there are strings of."""
+        """The parts of the language that there are strings of: the test text, and longer ones where it has them."""
         return tuple(self._strings)
 
     def oracle(self, model: DistributionModel, part: Part) -> Oracle:
@@ -189,7 +189,7 @@ class LanguageTruth:
         return [float(value) for value in sums]
 
     def record(self, objective: Objective) -> TruthRecord:
-        """What there is to learn for models of an objective."""
+        """The record of the truth for models of an objective."""
         frequencies = true_frequencies(
             Oracle(self.pcfg, objective, lengths=self._lengths("test"), vocabulary=self.known)
         )

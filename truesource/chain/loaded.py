@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
-from truesource.run.stage import Stage
 from truesource.run.folder import model_errors
+from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models import ModelEntry

@@ -1,4 +1,4 @@
-"""What a call asks for besides its work: tables as files, the size of figures, and who has the standard output.
+"""Requests of a call besides its work: tables as files, the size of figures, and who has the standard output.
 
 `truesource.cli.verb.Verb` declares the options and notes down what was given; `truesource.cli.output` obeys.
 """
@@ -25,7 +25,7 @@ LEAST, MOST = 1.0, 100.0  #: inches of a side of a figure
 
 @dataclass
 class AskedOutputs:
-    """What the options of one call ask for, and the tables that it has shown so far."""
+    """The outputs that the options of one call ask for, and the tables that it has shown so far."""
 
     tables: tuple[Path, ...] = ()  #: of ``--table``
     json: Path | None = None
@@ -43,7 +43,7 @@ class AskedOutputs:
 
     @property
     def takes_standard_output(self) -> bool:
-        """Whether a table or JSON goes to the standard output; everything else then goes to standard error."""
+        """True if a table or JSON goes to the standard output; everything else then goes to standard error."""
         return STANDARD_OUTPUT in (*self.tables, self.json)
 
     @property
@@ -56,7 +56,7 @@ _ASKED: ContextVar[AskedOutputs] = ContextVar("asked")
 
 
 def asked() -> AskedOutputs:
-    """What the options of this call ask for; outside of a call, nothing."""
+    """The outputs that the options of this call ask for; outside of a call, none."""
     return _ASKED.get(None) or AskedOutputs()
 
 

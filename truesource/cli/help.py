@@ -53,7 +53,7 @@ class VerbHelp:
 
 
 def verb_help(command: Any, path: str) -> VerbHelp:
-    """What help says of a verb.
+    """The help of a verb.
 
     Args:
         command: the verb.
@@ -167,7 +167,7 @@ def _declared(callback: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter
 
 
 def _has_options(function: Callable[..., Any]) -> bool:
-    """Whether a function was made by `truesource.cli.settings.with_options`, and has annotations of its own."""
+    """True if a function was made by `truesource.cli.settings.with_options`, and has annotations of its own."""
     return "from_settings" in vars(function) and "settings" not in function.__annotations__
 
 
@@ -186,7 +186,7 @@ def _names(option: Any, kind: Any) -> list[str]:
 
 
 def _metavar(option: Any) -> str | None:
-    """What a value is called; a list of values is no name."""
+    """The name of a value; a list of values is no name."""
     return option.metavar if option.metavar is None or "|" not in option.metavar else "NAME"
 
 
@@ -197,7 +197,7 @@ def _panel(option: Any) -> str:
 
 
 def _sentences(parameter: Any, kind: Any, default: Any) -> Iterator[str]:
-    """What help says of a parameter, its values and its default."""
+    """The help of a parameter, its values and its default."""
     text = parameter.help or ""
     yield text
     choices = [str(each) for each in typing.get_args(kind)] if typing.get_origin(kind) is Literal else []

@@ -1,4 +1,4 @@
-"""What verbs accept where a corpus or text is expected."""
+"""Inputs of verbs: corpora, samples and texts, and warnings about them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def truth_of(
     scores: bool = True,
     uncorrected: str = "",
 ) -> Exclusion | None:
-    """What the split of a corpus folder leaves out because its splits are disjoint; None of other texts.
+    """The sentences that the split of a corpus folder leaves out because its splits are disjoint; None of other texts.
 
     Says on stderr in what the corpus and the oracle differ, see `explain_truth`.
 
@@ -178,7 +178,7 @@ def explain_truth(
 
 
 def disjoint_exactly(corpus: Path, split: str) -> bool:
-    """Whether a corpus folder records exactly what its disjoint splits keep out of this one."""
+    """True if a corpus folder records exactly what its disjoint splits keep out of this one."""
     excluded = opened(corpus).record["splits"].get(split, {}).get("excluded")
     return excluded is not None and bool(excluded["exact"])
 

@@ -1,4 +1,4 @@
-"""What a call says beside its results: how much of the log is shown, a log file, and tracebacks."""
+"""Messages of a call beside its results: how much of the log is shown, a log file, and tracebacks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _TIMES = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True)
 class LogSettings:
-    """What the options of the root say; the same options after the verb add to them."""
+    """The settings of the log by the options of the root; the same options after the verb add to them."""
 
     quiet: bool = False
     verbose: bool = False
@@ -188,7 +188,7 @@ def to_log_file(text: str) -> None:
 
 
 def traceback_wanted() -> bool:
-    """Whether tracebacks are to be shown, also where the call failed before its options were read."""
+    """True if tracebacks are to be shown, also where the call failed before its options were read."""
     return _CallLog.settings.traceback or "--traceback" in sys.argv[1:] or bool(os.environ.get("TRUESOURCE_TRACEBACK"))
 
 

@@ -18,7 +18,7 @@ EXAMPLE_TREES = 1000  #: of the embedded grammar, in ``trees/example.mrg``
 
 
 class Kind(StrEnum):
-    """What an experiment starts from."""
+    """The start of an experiment: the demo, a grammar, a treebank or languages."""
 
     DEMO = "demo"
     GRAMMAR = "grammar"

@@ -1,4 +1,4 @@
-"""What a command leaves: tables on the terminal, the files that were asked for, and a last line that says what next."""
+"""Outputs of a command: tables on the terminal, the files that were asked for, and a last line that says what next."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class OutputFiles:
 
     @property
     def resumed(self) -> bool:
-        """Whether an earlier process of the same call was stopped before its end."""
+        """True if an earlier process of the same call was stopped before its end."""
         return self._claimed.resumed
 
     def write(self, **contents: Callable[[Path], None]) -> list[str]:
@@ -205,7 +205,7 @@ class OutputFiles:
 
 
 def _text_of(write: Callable[[Path], None]) -> str:
-    """What is written, as text."""
+    """The output as text."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
@@ -314,7 +314,7 @@ def _written(cell: Cell | str | None, separator: str) -> str:
 
 
 def _wraps(table: ReportTable, column: int) -> bool:
-    """Whether lines of a column may be broken: of all texts but the first, which names the row."""
+    """True if lines of a column may be broken: of all texts but the first, which names the row."""
     return table.is_text(column) and column != _first_text(table)
 
 

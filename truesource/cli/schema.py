@@ -18,7 +18,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Of(StrEnum):
-    """What a configuration is for."""
+    """The kind of a configuration."""
 
     RUN = "run"
     SCALING = "scaling"

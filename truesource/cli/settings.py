@@ -93,7 +93,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _value(name: str, field: FieldInfo, given: Any) -> Any:
-    """What an option says, as the field takes it."""
+    """The value of an option, as the field takes it."""
     kind, _ = _plain_type(field.annotation)
     if _is_list(kind):
         parts = [part.strip() for part in (given or "").split(",") if part.strip()]

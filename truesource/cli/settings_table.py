@@ -102,7 +102,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _configuration() -> Iterator[str]:
-    """What a configuration has besides evaluators."""
+    """The sections of a configuration besides evaluators."""
     yield "## Configuration\n\nThe keys of a file for `truesource run`, from the top down.\n"
     for key, kind in KEYS.items():
         yield f"### {key}\n\n{keys_table(kind, fields_of(kind))}"

@@ -1,4 +1,4 @@
-"""What a call of `truesource compare` names: models with a corpus and its grammar or with its variants, or runs."""
+"""Arguments of `truesource compare`: models with a corpus and its grammar or with its variants, or runs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: how a name ends before 
 
 @dataclass(frozen=True)
 class Training:
-    """What a model was trained with."""
+    """The settings and the seed of a training."""
 
     settings: str  #: digest of all that was asked for but the seed
     seed: int
@@ -45,7 +45,7 @@ def training_of(folder: Path) -> Training | None:
 
 
 def are_replicates(trainings: list[Training | None]) -> bool:
-    """Whether models were trained alike, each with a seed of its own."""
+    """True if models were trained alike, each with a seed of its own."""
     known = [training for training in trainings if training is not None]
     settings, seeds = {training.settings for training in known}, {training.seed for training in known}
     return len(known) == len(trainings) == len(seeds) and len(settings) == 1
@@ -120,7 +120,7 @@ def _read(text: str) -> tuple[str | None, NamedReference]:
 
 
 def _belongs(name: str | None, found: NamedReference, called: str | None, seeds: Sequence[NamedReference]) -> bool:
-    """Whether a reference is a seed of a model that is there already."""
+    """True if a reference is a seed of a model that is there already."""
     if name is not None or called is not None:
         return name == called
     return are_replicates([seed.training for seed in (*seeds, found)])

@@ -29,7 +29,7 @@ _NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens 
 
 @dataclass
 class RunModels:
-    """What runs have to compare."""
+    """The models of runs that can be compared, and a sentence on each that cannot."""
 
     models: list[ModelScores] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)  #: a sentence for each model without scores of tokens

@@ -38,7 +38,7 @@ SMALLEST_P = 1e-4  #: smaller ones are not told apart in tables
 
 
 def warning_of(comparison: ModelComparison) -> str:
-    """That a model is significantly below its bound, see `truesource.report.words.bound_warning`; empty: none is."""
+    """A sentence on models significantly below their bound, see `truesource.report.words.bound_warning`, or none."""
     left_out = comparison.n_sentences - comparison.sentences
     found = [(row.name, row.measures["relative_ppl"]) for row in comparison.rows]
     return bound_warning(
@@ -217,7 +217,7 @@ _CELLS: dict[str, Callable[[ModelRow, PairedDifference | None], Cell | None]] = 
 
 
 def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
-    """What the numbers are, and what their intervals speak of."""
+    """The note below the table: what the numbers are, and what their intervals are over."""
     seeds = {row.name: len(row.model.seeds) for row in comparison.rows}
     single = [name for name, k in seeds.items() if k == 1]
     if len(single) == len(seeds):

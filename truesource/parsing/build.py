@@ -135,7 +135,7 @@ class Parsing:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What two calls must have in common to make the same trees."""
+        """The record of all that two calls must have in common to make the same trees."""
         packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
         return {
             "format": FORMAT,
@@ -174,7 +174,7 @@ class Parsing:
 
 
 def is_file_name(path: Path) -> bool:
-    """Whether a path is a file, or has the name of a file of trees; all others are folders, there or to be made."""
+    """True if a path is a file, or has the name of a file of trees; all others are folders, there or to be made."""
     return path.is_file() or (path.name.removesuffix(".gz").endswith(SUFFIXES) and not path.is_dir())
 
 

@@ -100,7 +100,7 @@ class ParsedCounts(TypedDict):
 
 @with_config(STRICT)
 class _TreesHead(TypedDict):
-    """What records of all versions have."""
+    """The keys that records of all versions have."""
 
     format: Literal["truesource trees"]
     format_version: int
@@ -150,7 +150,7 @@ _ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
 
 
 class SentenceOutcome(NamedTuple):
-    """What became of a sentence."""
+    """The outcome of parsing a sentence."""
 
     number: int  #: from 1 on
     outcome: ParseOutcome
@@ -195,7 +195,7 @@ class ParsedCorpus:
         return add_up([dict(shard) for shard in self.shards])
 
     def outcomes(self) -> Iterator[SentenceOutcome]:
-        """What became of every sentence, in order."""
+        """The outcomes of all sentences, in order."""
         for shard in self.shards:
             yield from self._outcomes(shard)
 

@@ -1,4 +1,4 @@
-"""What a person and a program are told of parsed sentences."""
+"""Reports on parsed sentences, for a person and for a program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
 
 
 def _why_impossible(numbers: Sequence[int], parsing: Parsing) -> str:
-    """Whether it is for words that the grammar lacks, or for their order; and what may have been meant."""
+    """True if it is for words that the grammar lacks, or for their order; and what may have been meant."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.unknown import read_words
 
@@ -85,7 +85,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
-    """What ``--json`` writes.
+    """The record that ``--json`` writes.
 
     Args:
         parsing: the call.

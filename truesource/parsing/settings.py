@@ -15,7 +15,7 @@ SHARD_SIZE = 1000  #: sentences
 
 
 class ParseOutcome(StrEnum):
-    """What became of a sentence."""
+    """The outcome of parsing a sentence."""
 
     PARSED = "parsed"  #: it has a tree
     IMPOSSIBLE = "impossible"  #: the grammar cannot make it

@@ -56,7 +56,7 @@ NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
 
 @dataclass(frozen=True)
 class ParsedSentence:
-    """What became of a sentence, as its row in the table says it."""
+    """The outcome of a sentence, as its row in the table says it."""
 
     number: int  #: from 1 on: the number of a line of text
     sentence: SourceSentence
@@ -67,13 +67,13 @@ class ParsedSentence:
 
     @property
     def search(self) -> Search | None:
-        """What part of the chart the tree was looked for in; None without a tree."""
+        """The part of the chart that the tree was looked for in; None without a tree."""
         return None if self.parse is None else self.parse.search
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardParser:
-    """What every shard is parsed with, and the partial folder it is written to; a `generator.corpus_builder.Writer`."""
+    """The settings of all shards, and the partial folder they are written to; a `generator.corpus_builder.Writer`."""
 
     pcfg: PCFG
     settings: ParseSettings
@@ -109,7 +109,7 @@ class ShardParser:
         return {**entry, "seconds": perf_counter() - start}
 
     def parsed(self, shard: Shard) -> list[ParsedSentence]:
-        """What becomes of every sentence of a shard."""
+        """The outcome of every sentence of a shard."""
         engine = _engine_of(self)
         first = shard.number * self.settings.shard_size
         sentences = engine.reader.take(first, shard.sentences)
@@ -123,7 +123,7 @@ class ShardParser:
         ]
 
     def _before(self, words: Sequence[str]) -> ParseOutcome:
-        """What is known of a sentence before it is parsed."""
+        """The outcome of a sentence without a look at the grammar; parsed where it must be tried."""
         if not words:
             return ParseOutcome.EMPTY
         return ParseOutcome.SKIPPED if len(words) > self.settings.longest else ParseOutcome.PARSED
@@ -145,7 +145,7 @@ class ShardParser:
         return ParsedSentence(number, sentence, unknown, outcome, None)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its files are still what was written."""
+        """The record of a finished shard, if its files are still as they were written."""
         try:
             entry = read_record(self._note(shard), TreeShardEntry, remedy="parse it again")
             kind, files = several(self.settings), files_of(entry)
@@ -162,7 +162,7 @@ class ShardParser:
 
 @dataclass
 class _Engine:
-    """What a thread parses with: loaded once, and of no other thread, since both parts remember what they did last."""
+    """The parser of a thread: loaded once, and of no other thread, since both parts remember what they did last."""
 
     of: ShardParser
     parser: Parser

@@ -32,7 +32,7 @@ class ParserInput(Protocol):
 
     @property
     def unit(self) -> str:
-        """What the number of a sentence counts: ``line`` or ``sentence``."""
+        """The unit that the number of a sentence counts: ``line`` or ``sentence``."""
 
     def sentences(self) -> Iterator[SourceSentence]:
         """Every sentence, from the first on."""
@@ -92,7 +92,7 @@ class SampleSource:
 
 
 def open_source(path: Path, split: str) -> ParserInput:
-    """What a path names: a corpus folder, a folder of samples, or a text file.
+    """The source that a path names: a corpus folder, a folder of samples, or a text file.
 
     Args:
         path: it.
@@ -106,7 +106,7 @@ def open_source(path: Path, split: str) -> ParserInput:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a source holds."""
+    """The contents of a source, counted."""
 
     sentences: int
     words: int

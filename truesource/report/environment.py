@@ -69,7 +69,7 @@ def render(
 
 
 def script_hash(script: str) -> str:
-    """What a Content-Security-Policy calls a script whose text stands in the page."""
+    """The name that a Content-Security-Policy gives to a script whose text stands in the page."""
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 

@@ -1,4 +1,4 @@
-"""What all figures share: colours that everybody can tell apart, and small, repeatable SVG."""
+"""Parts of all figures: colours that everybody can tell apart, marks, and small, repeatable SVG."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ _STYLE = {
 
 @dataclass
 class FigureFile:
-    """What `write_figure` wants of the figure that is being drawn."""
+    """The wishes of `write_figure` for the figure that is being drawn."""
 
     format: str  #: svg, pdf or png
     size: tuple[float, float] | None  #: inches; None: as the figure has it

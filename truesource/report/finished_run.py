@@ -225,7 +225,7 @@ SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What stands in a run folder; optional parts, and optional entries of records, are None or empty where absent."""
+    """The contents of a run folder; optional parts, and optional entries of records, are None or empty where absent."""
 
     path: Path
     config: Record
@@ -253,11 +253,11 @@ class FinishedRun:
         return read_svg(path) if path.is_file() else None
 
     def asks(self, key: str) -> bool:
-        """Whether the configuration asks for an evaluator."""
+        """True if the configuration asks for an evaluator."""
         return self.config.get("evaluation", {}).get(key) not in (None, False)
 
     def record(self, name: str, model: type[Any]) -> Record | None:
-        """What a stage left in a file; None where it is absent.
+        """The record that a stage left in a file; None where it is absent.
 
         Args:
             name: of the file, relative to the folder of the run.
@@ -269,7 +269,7 @@ class FinishedRun:
         return _optional(self.path / name, model)
 
     def of_models(self, folder: str, model: type[Any]) -> dict[str, Record]:
-        """What a stage left of each model, as `record`: those of ``folder/<model>.json`` that are there."""
+        """The records that a stage left of models, as `record`: the files ``folder/<model>.json`` that are there."""
         read = {name: self.record(f"{folder}/{name}.json", model) for name in self.names}
         return {name: found for name, found in read.items() if found is not None}
 
@@ -341,7 +341,7 @@ def shown_split(run: FinishedRun) -> str:
 
 
 def whole_sentences(run: FinishedRun) -> bool:
-    """Whether the evaluation counts the positions that training counts: all words and the end of each sentence."""
+    """True if the evaluation counts the positions that training counts: all words and the end of each sentence."""
     return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
 
 

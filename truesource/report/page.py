@@ -161,7 +161,7 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
 
 
 def _models(run: FinishedRun) -> list[dict[str, Any]]:
-    """What the page may show or hide: each model with the names of its seeds."""
+    """The models that the page may show or hide, each with the names of its seeds."""
     rows = [*run.models, *run.unscored]
     return [
         {

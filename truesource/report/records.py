@@ -188,7 +188,7 @@ class StageRecord(_StageTimes):
 
 @with_config(STRICT)
 class StageShown(_StageTimes):
-    """What the report shows of a stage."""
+    """The entries of a stage that the report shows."""
 
     output: NotRequired[str | None]
 

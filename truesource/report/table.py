@@ -91,7 +91,7 @@ class ReportTable:
         return f"{title}<table><thead>{head}</thead><tbody>{rows}</tbody></table>{note}"
 
     def is_text(self, column: int) -> bool:
-        """Whether a column holds text, which is aligned left."""
+        """True if a column holds text, which is aligned left."""
         return column in self.text or column - len(self.columns) in self.text
 
 

@@ -109,7 +109,7 @@ def columns_of(tables: Sequence[ReportTable]) -> dict[str, list[Any]]:
 
 
 def _parts(cell: Cell | str | None) -> dict[str, Any]:
-    """What a cell gives to the columns of a file, by the end of their names; of a text the end is empty."""
+    """The values of a cell for the columns of a file, by the end of their names; of a text the end is empty."""
     if cell is None:
         return {}
     if isinstance(cell, str):

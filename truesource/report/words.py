@@ -94,13 +94,13 @@ def interval(record: Record, name: str, places: int = 3) -> str:
 
 
 def partial(row: Record) -> bool:
-    """Whether a model was scored on so few of the sentences that it does not compare with the others."""
+    """True if a model was scored on so few of the sentences that it does not compare with the others."""
     left_out = row.get("excluded") or 0
     return bool(left_out > PARTIAL * (left_out + _scored(row)))
 
 
 def left_out(rows: Sequence[Record]) -> list[str]:
-    """What is to be known of each model that was scored on part of the sentences, or on none."""
+    """Sentences on each model that was scored on part of the sentences, or on none."""
     return [
         f"{row['model']} has no perplexity: {impossible(row)} of {row['excluded']:,} sentences."
         if row["relative_ppl"] is None
@@ -151,7 +151,7 @@ def ranked(models: Sequence[Record], objective: str) -> list[Record]:
 
 
 def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]) -> list[str]:
-    """What came out, a sentence each; the first says what no model is needed for when there are none.
+    """The results in words, a sentence each; without models, the first says what needs none.
 
     Args:
         models: rows of ``results.json``.
@@ -180,7 +180,7 @@ def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]
 
 
 def bound_warning(rows: Sequence[Record]) -> str:
-    """That a model is significantly below its bound, and what that means; empty: none is."""
+    """A sentence where a model is significantly below its bound, and what that means; else empty."""
     wrong = below_bound(rows)
     if not wrong:
         return ""
@@ -194,7 +194,7 @@ def bound_warning(rows: Sequence[Record]) -> str:
 
 
 def verdict(models: Sequence[Record]) -> str:
-    """Whether any model lies significantly below its bound, and what that means."""
+    """True if any model lies significantly below its bound, and what that means."""
     if not models:
         return ""
     if warning := bound_warning(models):
@@ -213,7 +213,7 @@ def verdict(models: Sequence[Record]) -> str:
 
 
 def _price(relative: float, objective: str) -> str:
-    """What a relative perplexity means."""
+    """The meaning of a relative perplexity, in words."""
     nats = math.log(relative)
     context = "its left context" if objective == "causal" else "all other words of the sentence"
     if abs(nats) < 5e-5:

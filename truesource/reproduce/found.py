@@ -31,7 +31,7 @@ class Found:
 
 
 def of_run(folder: Path, config: RunConfig) -> list[Found]:
-    """What a run has measured of what its configuration asks for: scores, each evaluator, the grammar.
+    """The records of a run that its configuration asks for: scores, each evaluator, the grammar.
 
     Other files in the folder, of other configurations of the same run, are passed over.
     """
@@ -42,7 +42,7 @@ def of_run(folder: Path, config: RunConfig) -> list[Found]:
 
 
 def of_sweep(folder: Path) -> list[Found]:
-    """What a sweep has measured: each cell with the seed of its network, and the fitted laws."""
+    """The records of a sweep: each cell with the seed of its network, and the fitted laws."""
     records = read_sweep(folder).records()
     return [
         Found({"evaluator": "cells", "of": r.get("model"), **r}, r["seed"] if "cell" in r else None) for r in records
@@ -50,7 +50,7 @@ def of_sweep(folder: Path) -> list[Found]:
 
 
 def of_command(file: Path) -> list[Found]:
-    """What a command has written to its JSON file."""
+    """The records that a command has written to its JSON file."""
     content = read_record(file, Any, remedy="run the command again")
     return [Found(record) for record in numbers_in(content)]
 

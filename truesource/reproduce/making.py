@@ -107,7 +107,7 @@ def seconds_of(composed: Composed, runs: Path) -> float:
 
 
 def _called(row: Row, composed: Sequence[Composed], runs: Path) -> tuple[list[Found], float]:
-    """What the command of a row writes as JSON, and the seconds that it took."""
+    """The records that the command of a row writes as JSON, and the seconds that it took."""
     assert row.command is not None
     folders = {"RUN": str(composed[0].folder(runs))} if composed else {}
     arguments = [_filled(each, folders) for each in row.command]

@@ -189,7 +189,7 @@ def _of_seeds(
 
 
 def _constant(by_seed: Mapping[int, float]) -> bool:
-    """Whether a number is the same for all seeds."""
+    """True if a number is the same for all seeds."""
     values = list(by_seed.values())
     return not values or max(values) - min(values) <= _SAME * max(1.0, abs(values[0]))
 
@@ -222,7 +222,7 @@ def _matches(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _same(there: Any, wanted: Any) -> bool:
-    """Whether a field is what was asked for; 1 is no true."""
+    """True if a field is what was asked for; 1 is no true."""
     return bool(there == wanted) and isinstance(there, bool) == isinstance(wanted, bool)
 
 
@@ -297,7 +297,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether its interval lies in the range, outside of it, or on both sides."""
+        """True if its interval lies in the range, outside of it, or on both sides."""
         if self.measured.value is None:
             return Verdict.UNDECIDED
         low, high = self.measured.bounds
@@ -317,7 +317,7 @@ class Tested:
 
     @property
     def exact(self) -> bool:
-        """Whether some difference has no interval, so that numbers were compared as they are."""
+        """True if some difference has no interval, so that numbers were compared as they are."""
         return any(each.measured.value is not None and each.measured.interval is None for each in self.differences)
 
 

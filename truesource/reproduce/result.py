@@ -55,7 +55,7 @@ class DifferenceResult(NumberResult):
 
 
 class ClaimResult(BaseModel):
-    """What became of a claim."""
+    """The verdict on a claim."""
 
     model_config = STRICT
 
@@ -64,7 +64,7 @@ class ClaimResult(BaseModel):
 
 
 class RowResult(BaseModel):
-    """What became of a row."""
+    """The result of a row."""
 
     model_config = STRICT
 
@@ -215,6 +215,6 @@ def shown_number(found: NumberResult) -> Cell | None:
 
 
 def intervals_note(numbers: Sequence[NumberResult]) -> str:
-    """What the intervals are over."""
+    """A note of what the intervals are over."""
     over = list(dict.fromkeys(each.over for each in numbers if each.over is not None))
     return f"95% intervals over {'; '.join(over)}" if over else ""

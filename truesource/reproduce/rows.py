@@ -62,7 +62,7 @@ class Quantity(Settings):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What the fields of the record must be."""
+        """The values that the fields of the record must have."""
         given = {"name": self.record, "run": self.run, "over": self.over}
         return {k: v for k, v in given.items() if v is not None} | (self.__pydantic_extra__ or {})
 
@@ -196,7 +196,7 @@ class Row(Settings):
 
     @property
     def runs(self) -> bool:
-        """Whether there is something to run."""
+        """True if there is something to run."""
         return self.untested is None
 
     @property

@@ -164,18 +164,18 @@ class Measure(Protocol):
 
     @property
     def summary(self) -> str:
-        """What it does, in one line."""
+        """Its purpose, in one line."""
 
     @property
     def settings(self) -> type[Settings]:
-        """What is under the key."""
+        """The class of the settings under the key."""
 
     def check(self, config: RunConfig) -> None:
         """Refuse a configuration without what it needs, by a ValueError."""
 
 
 def repeated(values: Sequence[T]) -> list[T]:
-    """What stands there more than once."""
+    """The values that occur more than once."""
     return [value for value, number in Counter(values).items() if number > 1]
 
 
@@ -185,7 +185,7 @@ def _switched(value: Any) -> Any:
 
 
 class _OrSwitch:
-    """What may also be ``true`` or ``false``."""
+    """A value that may also be ``true`` or ``false``."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "boolean"}, handler(core)]}

@@ -56,7 +56,7 @@ class Evaluator:
             check(config)
 
     def section(self, run: FinishedRun) -> Any:
-        """What the template shows."""
+        """The content that the template shows."""
         return self._module("section").section(run)
 
     @property

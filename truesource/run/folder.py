@@ -94,11 +94,11 @@ class RunFolder:
         return self.folder / "models" / entry.name
 
     def model_digest(self, entry: ModelEntry) -> str:
-        """What the stages that use a model depend on; only after its stage."""
+        """The digest that the stages that use a model depend on; only after its stage."""
         return self.outputs[f"{'load' if entry.loaded else 'train'}:{entry.name}"]
 
     def seed_of(self, entry: ModelEntry) -> int:
-        """What a model is trained with: the seed of a replicate, or that of the run."""
+        """The seed that a model is trained with: its own, of a replicate, or that of the run."""
         return entry.seed if isinstance(entry, Replicate) else self.config.seed
 
     def settings(self, kind: type[S]) -> S:

@@ -48,7 +48,7 @@ def language_at(given: str, resolve: Callable[[str], str]) -> str:
 
 
 def grammar_at(given: str, resolve: Callable[[str], str]) -> str:
-    """What `truesource.grammar.pcfg.PCFG.load` takes for a grammar: a file or, where there is none, a language.
+    """The reference of a grammar for `truesource.grammar.pcfg.PCFG.load`: a file or, where there is none, a language.
 
     Raises:
         InputError: it is neither.

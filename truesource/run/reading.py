@@ -86,7 +86,7 @@ def packaged() -> dict[str, Path]:
 
 
 def purpose(name: str) -> str:
-    """What a configuration is for: its title."""
+    """The title of a configuration."""
     found = _TITLE.search(packaged()[name].read_text(encoding="utf-8"))
     assert found is not None  # a test reads them all
     return found["title"]

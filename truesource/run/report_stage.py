@@ -49,7 +49,7 @@ def _write_model_card(run: RunFolder, entry: ModelEntry, licence: dict[str, str]
 
 
 def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:
-    """What the run has measured of a model, with intervals; empty where there was nothing to compare."""
+    """The results of a model in the run, with intervals; empty where there was nothing to compare."""
     from huggingface_hub import EvalResult
 
     row: Any = read_record(run.folder / "scores" / f"{entry.name}.json", ResultRow, remedy=REMEDY)

@@ -181,7 +181,7 @@ def check_extras(run: RunFolder) -> None:
 
 
 def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
-    """What is known of the finished stages of a run, by name; nothing, where all are made again.
+    """The state of the finished stages of a run, by name; empty where all are made again.
 
     Raises:
         InputError: the record is damaged.
@@ -190,14 +190,14 @@ def state_of(run: RunFolder, *, force: bool) -> dict[str, Any]:
 
 
 def depends_on(run: RunFolder, stage: Stage) -> dict[str, Any]:
-    """What the result of a stage depends on: the version, settings, and digests of what goes in."""
+    """The inputs that the result of a stage depends on: the version, settings, and digests."""
     dtype = run.config.dtype
     measured = {} if dtype in (None, DTYPE) or stage.kind in WITHOUT_DTYPE else {"networks": dtype}
     return {"version": version("truesource"), "inputs": stage.inputs(run), **measured}
 
 
 def is_up_to_date(folder: Path, known: dict[str, Any], depends: dict[str, Any]) -> bool:
-    """Whether a finished stage depends on nothing else now, and all its files are there."""
+    """True if a finished stage depends on nothing else now, and all its files are there."""
     return bool(
         known["inputs"] == digest_json(depends) and ("unmeasured" in known or _is_whole(folder, known["files"]))
     )
@@ -256,7 +256,7 @@ def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
 
 
 def _foreign(folder: Path) -> bool:
-    """Whether a folder without a state holds something; what a kill leaves starts with a dot."""
+    """True if a folder without a state holds something; what a kill leaves starts with a dot."""
     return not folder.is_dir() or any(not path.name.startswith(".") for path in folder.iterdir())
 
 
@@ -267,7 +267,7 @@ def _sizes(folder: Path, patterns: tuple[str, ...]) -> dict[str, int]:
 
 
 def _is_whole(folder: Path, files: dict[str, int]) -> bool:
-    """Whether all that a stage made still stands there, none of it cut short."""
+    """True if all that a stage made still stands there, none of it cut short."""
     return bool(files) and all(
         (folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items()
     )
@@ -288,7 +288,7 @@ _DIGEST = re.compile(r"[0-9a-f]{12,}(\+[0-9a-f]{12,})?")
 
 
 class Fate(StrEnum):
-    """What would become of a stage."""
+    """The fate of a stage in a dry run."""
 
     RUNS = "runs"
     MAY_RUN = "may run"  #: it depends on what an earlier stage will make, which may be the same as before
@@ -352,7 +352,7 @@ def _because(name: str, known: dict[str, Any], depends: dict[str, Any]) -> Plann
 
 
 def _changes(before: Any, now: Any, key: str) -> Iterator[str]:
-    """What differs between two JSON values, in words; what waits for a stage begins with `_PENDING`."""
+    """Differences between two JSON values, in words; those that wait for a stage begin with `_PENDING`."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in dict.fromkeys([*before, *now]):
             inner = name if key in ("", "inputs") else f"{key}.{name}"

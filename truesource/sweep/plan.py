@@ -99,7 +99,7 @@ def digest_coded(sentences: CodedSentences) -> str:
 
 
 class Data:
-    """What the cells of a sweep are made from: the train sentences and the one tokeniser."""
+    """The data that the cells of a sweep are made from: the train sentences and the one tokeniser."""
 
     def __init__(self, config: SweepConfig, corpus: Corpus, base: Path | None = None) -> None:
         """Read the corpus and make the tokeniser; files of code of one's own start from ``base``.
@@ -125,7 +125,7 @@ class Data:
         self._digests = {n: digest_coded(first_sentences(train, n)) for n in config.axes.sentences}
 
     def of(self, cell: PlannedCell) -> FirstSentences:
-        """What a cell is trained on."""
+        """The data of a cell."""
         return FirstSentences(first_sentences(self._train, cell.sentences), self._dev, cell.data_digest)
 
     def cells(self) -> list[PlannedCell]:
@@ -181,7 +181,7 @@ class Failure:
 
 
 def is_trained(folder: Path, cell: PlannedCell) -> bool:
-    """Whether the model of a cell stands in its folder.
+    """True if the model of a cell stands in its folder.
 
     Raises:
         InputError: another model stands there, or what is there is damaged.

@@ -280,7 +280,7 @@ def joint_text(sweep: Sweep) -> str | None:
 
 
 def spread_text(sweep: Sweep) -> str:
-    """What the intervals of the laws account for."""
+    """A sentence on what the intervals of the laws account for."""
     replicated = {fit.scatter.replicated for fit in sweep.fits.axes}
     seeds = "other seeds and evaluation sentences"
     alone = "the scatter around the law and other evaluation sentences"
@@ -327,7 +327,7 @@ def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
 
 
 def answer(sweep: Sweep) -> list[str]:
-    """What the sweep says, in a few sentences."""
+    """The answer of the sweep, in a few sentences."""
     best = min(sweep.rows, key=lambda row: float(row["relative_ppl"]))
     worst = max(sweep.rows, key=lambda row: float(row["relative_ppl"]))
     sentences = [
@@ -354,5 +354,5 @@ def answer(sweep: Sweep) -> list[str]:
 
 
 def is_straight(fit: AxisFit) -> bool:
-    """Whether a power law is not rejected; without replicates it cannot be."""
+    """True if a power law is not rejected; without replicates it cannot be."""
     return fit.fit.lack_of_fit is None or fit.fit.lack_of_fit >= BENT

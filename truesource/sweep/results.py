@@ -1,4 +1,4 @@
-"""What a sweep has found: its cells, the fits, and records of all numbers with their signatures."""
+"""Results of a sweep: its cells, the fits, and records of all numbers with their signatures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ParametersRecord(TypedDict):
 
 @with_config(STRICT)
 class CostRecord(TypedDict):
-    """What training took, see `truesource.lmtrain.flops`."""
+    """The cost of a training, see `truesource.lmtrain.flops`."""
 
     parameters: ParametersRecord
     tokens: Count
@@ -351,7 +351,7 @@ def read_sweep(folder: Path) -> Sweep:
 
 
 def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
-    """What tables and figures show of a cell, flat but for ``measures``, ``parts`` and ``curve``."""
+    """The row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
     cost, parameters = record["cost"], record["cost"]["parameters"]
     return {
         **{key: record[key] for key in ("cell", "sentences", "seed", "train_tokens", "measures", "parts", "curve")},

@@ -179,7 +179,7 @@ def _trained(standings: Standings) -> list[str]:
 
 
 def _points(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Those that logarithmic axes can show."""
+    """The points that logarithmic axes can show."""
     return [(tokens, kl) for tokens, kl in curve if tokens > 0 and kl > 0.0]
 
 
@@ -309,7 +309,7 @@ def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[
 
 
 def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequence[Objective]) -> dict[str, str]:
-    """What is known of a language, by what it is called; the truth for models of these objectives."""
+    """The known facts of a language, by their names; the truth for models of these objectives."""
     language = suite.languages[name]
     found = {
         "kind": language.kind,

@@ -200,7 +200,7 @@ def _make_variants(
 
 
 def _report(corpus: Corpus) -> None:
-    """What the conditions did, where they did anything."""
+    """Print the effects of the conditions, where they had any."""
     record = corpus.record
     cap = record["height_cap"]
     if cap is not None:

@@ -186,7 +186,7 @@ def _from_trees(
 
 
 def record_of(output: Path, pcfg: PCFG, **more: Any) -> dict[str, Any]:
-    """What came of the training, for JSON."""
+    """The result of the training, for JSON."""
     told = ("log_likelihood_per_token", "impossible_trees", "held_out", "filter", "stopped")
     found = {name: pcfg.meta[name] for name in told if name in pcfg.meta}
     return {"grammar": str(output), "digest": pcfg.digest, "sizes": pcfg.sizes(), **found, **more}
@@ -206,7 +206,7 @@ def _next(lexicon: str, output: Path) -> str:
 
 
 def _found(pcfg: PCFG) -> list[str]:
-    """What came of the training, a few lines."""
+    """The result of the training, in a few lines."""
     meta = pcfg.meta
     lines = [f"training   {_nats(meta)} nats per token{_impossible(meta)}"]
     if (other := meta.get("held_out")) is not None:

@@ -55,7 +55,7 @@ def _given(run: RunFolder) -> str | None:
 
 
 def _identity(given: str) -> dict[str, Any]:
-    """What a grammar that is given depends on.
+    """The identity of a grammar that is given: its language or the digests of its files.
 
     Raises:
         InputError: its file cannot be read.

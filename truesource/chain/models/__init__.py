@@ -79,17 +79,17 @@ class ModelEntry(Settings):
 
     @property
     def loaded(self) -> bool:
-        """Whether it is loaded; its stages then ask it what it can do."""
+        """True if it is loaded; its stages then ask it what it can do."""
         return self.load is not None
 
     @property
     def needs_training(self) -> bool:
-        """Whether it is a network that is trained here: neither loaded nor counted."""
+        """True if it is a network that is trained here: neither loaded nor counted."""
         return not self.loaded and self.is_network
 
     @property
     def keeps_snapshots(self) -> bool:
-        """Whether models along the training are kept, see `lmtrain.snapshots`; of a loaded model: perhaps."""
+        """True if models along the training are kept, see `lmtrain.snapshots`; of a loaded model: perhaps."""
         if self.loaded:
             return True
         training = self.resolve()[1]
@@ -97,7 +97,7 @@ class ModelEntry(Settings):
 
     @property
     def of_pieces(self) -> bool:
-        """Whether it gives a probability to every way to cut a text: causal, of pieces; of a loaded model: perhaps."""
+        """True if it gives a probability to every way to cut a text: causal, of pieces; of a loaded model: perhaps."""
         if self.loaded:
             return True
         shape = self.resolve()[0]
@@ -105,17 +105,17 @@ class ModelEntry(Settings):
 
     @property
     def of_words(self) -> bool:
-        """Whether it predicts whole words; of a loaded model: perhaps."""
+        """True if it predicts whole words; of a loaded model: perhaps."""
         return self.loaded or self.resolve()[0].tokenizer == "word"
 
     @property
     def is_causal(self) -> bool:
-        """Whether it is a distribution over sentences to draw from; of a loaded model: perhaps."""
+        """True if it is a distribution over sentences to draw from; of a loaded model: perhaps."""
         return self.loaded or self.resolve()[0].objective == "causal"
 
     @property
     def is_network(self) -> bool:
-        """Whether it has layers; of a loaded model: perhaps."""
+        """True if it has layers; of a loaded model: perhaps."""
         return self.loaded or not self.resolve()[0].counts
 
     def replicate(self, seed: int) -> Replicate:

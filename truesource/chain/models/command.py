@@ -108,7 +108,7 @@ def command(
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    """What the training was and came to, for JSON."""
+    """The settings and the result of the training, for JSON."""
     from truesource.grammar.support.records import read_record
     from truesource.lmtrain.training_record import FILE, REMEDY
 
@@ -117,7 +117,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
-    """What is trained on."""
+    """The text to train on."""
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import TextSplits
     from truesource.grammar.support.errors import InputError
@@ -144,7 +144,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
 
 
 def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: int) -> OracleMonitor:
-    """What compares the model with a grammar during training."""
+    """The monitor that compares the model with a grammar during training."""
     from truesource.cli.inputs import explain_truth
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus

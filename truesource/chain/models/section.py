@@ -1,4 +1,4 @@
-"""What the section on training shows."""
+"""The section on training."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _next(trained: LanguageModel, model: str, text: _TextToScore, oracle: Path |
 
 
 class _Told(NamedTuple):
-    """What `truesource score` writes."""
+    """The output of `truesource score`."""
 
     records: list[dict[str, Any]]
     tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`

@@ -177,7 +177,7 @@ def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray
 
 
 def _has_free_bound(row: Record) -> bool:
-    """Whether the bound without the length condition differs visibly from the one with it."""
+    """True if the bound without the length condition differs visibly from the one with it."""
     free = row.get("bound_unconditioned")
     return free is not None and abs(free / row["bound"] - 1.0) > 1e-6
 

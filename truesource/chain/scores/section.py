@@ -1,4 +1,4 @@
-"""What the sections on scores show: models against their bounds, and token by token."""
+"""The sections on scores: models against their bounds, and token by token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Place = tuple[int, int]
 
 @dataclass
 class _Model:
-    """What the run has of one model."""
+    """The scores that the run has of one model."""
 
     name: str
     objective: str
@@ -177,7 +177,7 @@ def _differences(run: FinishedRun, objective: str) -> ReportTable | None:
 
 
 def surely_nearer(run: FinishedRun, best: Record, other: Record, among: int) -> bool:
-    """Whether a model is nearer to the truth than another, and that is no chance; False without scores of tokens.
+    """True if a model is nearer to the truth than another, and that is no chance; False without scores of tokens.
 
     Args:
         run: that both are of.
@@ -203,7 +203,7 @@ def surely_nearer(run: FinishedRun, best: Record, other: Record, among: int) -> 
 
 
 def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
-    """Whether a model has another bound than the oracle's own row: it has fewer words, or other sentences."""
+    """True if a model has another bound than the oracle's own row: it has fewer words, or other sentences."""
     return any(
         abs(row["bound"] / rows[0]["bound"] - 1.0) > words.PERFECT
         for _, rows in table

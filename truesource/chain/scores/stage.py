@@ -118,7 +118,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 
 def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
-    """What a model is made of, where it was loaded from, and which seed of which model it is."""
+    """The origin of a model: its size, where it was loaded from, and which seed of which model it is."""
     from truesource.lmtrain.training_record import read_finished
 
     if model.loaded:

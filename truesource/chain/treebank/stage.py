@@ -126,7 +126,7 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
 
 
 def _truth(config: TreebankConfig) -> dict[str, Any] | None:
-    """What is known of the source of a sampled treebank."""
+    """The known truth about the source of a sampled treebank."""
     if not config.embedded:
         return None
     from truesource.grammar.inference.expected import derivational_entropy

@@ -80,7 +80,7 @@ class TreebankText:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """What training notes down of a corpus: the length condition."""
+        """The part of a corpus that training notes down: the length condition."""
         return {"call": {"lengths": self.about["lengths"]}}
 
     def file(self, split: str) -> Path:

@@ -246,7 +246,7 @@ def _places(drawn: Any, found: ModelDivergence, tables: Sequence[tuple[str, Sequ
 
 
 def _enough(found: ModelDivergence, by: str, row: BreakdownRow) -> bool:
-    """Whether a position or length has an interval: a divergence, in so many sentences that resampling them says one.
+    """True if a position or length has an interval: a divergence, in so many sentences that resampling them says one.
 
     A sentence has one context at a position, and one a word (and one for its end, if the model is causal) in all.
     """

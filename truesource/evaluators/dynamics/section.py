@@ -89,7 +89,7 @@ def places_figure(number: int, record: Record) -> str | None:
 
 
 def curves_of(record: Record) -> str:
-    """What the curves and bars are of: classes where measured, else all tokens; empty where neither was."""
+    """The grouping that curves and bars show: classes where measured, else all tokens; empty where neither was."""
     return next((by for by in ("class", "all") if by in record["curves"]), "")
 
 
@@ -112,7 +112,7 @@ def _name(name: str) -> str:
 
 
 def _measured(record: Record) -> list[str]:
-    """What there are values of at the last checkpoint."""
+    """The groups that have values at the last checkpoint."""
     measure = _measure(record)
     found = {by: record["curves"][by] for by in PLACES if by in record["curves"]}
     return [by for by, curves in found.items() if any(x is not None for x in curves[measure]["value"][-1])]

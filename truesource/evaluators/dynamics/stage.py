@@ -107,7 +107,7 @@ def sampled_trees(corpus: Path, split: str, number: int) -> list[Tree]:
 
 
 def report_record(found: Dynamics, settings: DynamicsSettings) -> dict[str, Any]:
-    """What tables and figures are made from: curves, findings, and what of them is shown.
+    """The record that tables and figures are made from: curves, findings, and the choice of what is shown.
 
     Where a model has no exact divergence, its figures show the mean.
     """

@@ -109,7 +109,7 @@ def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
 
 
 def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """What writes the pairs and their task; nothing where they are not asked for."""
+    """The functions that write the pairs and their task; none where they are not asked for."""
     from truesource.evaluation.pairs.pair import TaskFiles, write_pairs, write_reader
 
     if output is None:

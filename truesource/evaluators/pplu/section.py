@@ -71,7 +71,7 @@ def scores_table(models: Mapping[str, Sequence[Record]], unigram: str | None, ti
 
 
 def further_tables(records: Sequence[Record]) -> list[ReportTable]:
-    """What else was measured of one model: smaller vocabularies, split words, rankings of sentences."""
+    """Tables of further measurements of one model: smaller vocabularies, split words, rankings of sentences."""
     of = {
         name: [record for record in records if record.get("table") == name]
         for name in ("reduction", "random-split", "senses", "ranking")

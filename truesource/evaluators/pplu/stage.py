@@ -60,7 +60,7 @@ class PpluResult:
 
 
 def has_words(model: LanguageModel) -> bool:
-    """Whether a model has a probability for each word of a list, which smaller vocabularies need."""
+    """True if a model has a probability for each word of a list, which smaller vocabularies need."""
     return offers(model, "words") and offers(model, "distributions")
 
 

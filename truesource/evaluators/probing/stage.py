@@ -216,7 +216,7 @@ def _word_values(
 
 
 def _vectors_part(model: LanguageModel, target: Kind, settings: ProbingSettings) -> str:
-    """What stands for an item, for signatures."""
+    """The part of signatures that says which vectors stand for an item."""
     pieces = "mean" if settings.pieces == "mean" else "last-piece"
     word = "word" if model.vocabulary is not None else pieces
     return f"ends-of-{word}" if target == "span" else word

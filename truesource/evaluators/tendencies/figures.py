@@ -26,7 +26,7 @@ FONT = 9.0
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a figure is of."""
+    """The samples and values of a figure."""
 
     found: Tendencies
     names: list[str]  #: samples
@@ -34,7 +34,7 @@ class _Shown:
 
     @property
     def other(self) -> str:
-        """What samples are compared with, in words."""
+        """The name of the text or truth that samples are compared with."""
         return "the truth" if self.found.truth is not None else "the reference"
 
     @property
@@ -43,7 +43,7 @@ class _Shown:
         return TRUTH if self.found.truth is not None else "#111827"
 
     def curves(self, name: str) -> SampleCurves:
-        """What is drawn of a sample."""
+        """The curves of a sample."""
         return self.found.curves[name]
 
     def expected_types(self) -> FloatArray | None:

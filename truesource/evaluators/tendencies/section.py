@@ -70,7 +70,7 @@ def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: 
 
 
 def starred(record: Mapping[str, Any]) -> bool:
-    """Whether the adjusted p-value of a test is below the level."""
+    """True if the adjusted p-value of a test is below the level."""
     adjusted = record.get("p_holm")
     return adjusted is not None and bool(adjusted <= LEVEL)
 
@@ -156,7 +156,7 @@ def _coarse(rows: Mapping[str, Findings], names: Sequence[str]) -> int | None:
 
 
 def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") -> float | None:
-    """What a measure without a direction of its own is compared with: its mean by chance, or that of the reference."""
+    """The usual value of a measure without a direction of its own: its mean by chance, or that of the reference."""
     record = row.get(measure)
     if record is not None and "chance_mean" in record:
         return float(record["chance_mean"])
@@ -180,12 +180,12 @@ def _reading(row: Findings, other: str, rows: Mapping[str, Findings]) -> tuple[f
 
 
 def _beyond_all(record: Record) -> bool:
-    """Whether the p-value is the least that its number of draws can give."""
+    """True if the p-value is the least that its number of draws can give."""
     return "p" in record and bool(record["p"] * (record["draws"] + 1) < 1.5)
 
 
 def _multiple(record: Record, far: float) -> str:
-    """What the multiple of a distance is of, and whether any draw comes near."""
+    """The words for the multiple of a distance: of what it is, and whether any draw comes near."""
     times = f"{far:,.0f}" if far >= 9.95 else f"{far:.1f}"
     if math.isinf(far):
         text = "by chance there is no difference at all"
@@ -242,7 +242,7 @@ def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]
 
 
 def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
-    """What differs most of all."""
+    """The measure that differs most of all."""
     rows = [(reading["far"], table["scheme"], reading) for table in tables for reading in table["reading"]]
     if not rows:
         return None
@@ -253,7 +253,7 @@ def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _left_out(samples: Sequence[Record]) -> list[str]:
-    """What is not in the samples, a sentence a reason."""
+    """Sentences on the samples that are left out, one for each reason."""
     found = []
     for key, why in (
         ("cut", "that reached the maximum length"),

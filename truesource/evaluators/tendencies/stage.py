@@ -36,7 +36,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def applies(model: ModelEntry) -> bool:
-    """Whether a model has a distribution over sentences to draw from: it is causal; of a loaded model: perhaps."""
+    """True if a model has a distribution over sentences to draw from: it is causal; of a loaded model: perhaps."""
     return model.is_causal
 
 

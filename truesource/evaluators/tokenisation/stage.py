@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What was measured of one model."""
+    """The measurement of one model."""
 
     measured: engine.Measured  #: of the first text
     tables: Tables | None = None

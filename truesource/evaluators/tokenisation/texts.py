@@ -33,7 +33,7 @@ class TextSet:
 
 
 def is_treebank(path: Path) -> bool:
-    """Whether the name of a file says that it has Penn bracketings, packed or not."""
+    """True if the name of a file says that it has Penn bracketings, packed or not."""
     return path.name.removesuffix(".gz").endswith(BRACKETINGS)
 
 
