@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from truesource.comparing.language_models import compare_models
-    from truesource.comparing.scoring import ParallelText, compare_parallel
+    from truesource.comparing.scoring import ParallelText, compare_models, compare_parallel
     from truesource.embedded import english
     from truesource.evaluation.core.comparison import Comparison, compare
     from truesource.evaluation.core.exclusion import Exclusion
@@ -59,7 +58,7 @@ _HOMES = {
     "Treebank": "truesource.grammar.treebank",
     "assemble_scores": "truesource.generator.language_model",
     "compare": "truesource.evaluation.core.comparison",
-    "compare_models": "truesource.comparing.language_models",
+    "compare_models": "truesource.comparing.scoring",
     "compare_parallel": "truesource.comparing.scoring",
     "english": "truesource.embedded",
     "language": "truesource.grammar.pcfg",

@@ -11,6 +11,7 @@ Each prints a line per case that is not as it must be, and a table at the end; t
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the verbs whose name starts so")
     parser.add_argument("--case", type=int, default=None, help="only this case of the seed")
     given = parser.parse_args()
+    os.environ.update(world.environment())  # calls are forks of this process, which must not have threads of torch
     folder = given.world.resolve()
     world.build(folder / "world")
     verbs = [verb for verb in VERBS if verb.name.startswith(given.only)]

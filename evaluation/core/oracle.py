@@ -28,7 +28,7 @@ from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -241,7 +241,6 @@ class Oracle:
             InputError: sentences are excluded.
         """
         from truesource.generator.sampler import Sampler
-        from truesource.grammar.support.arrays import random_state
 
         self._check_nothing_excluded()
         sampler = Sampler(self._language, self.lengths)

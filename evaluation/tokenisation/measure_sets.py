@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.tokenisation.measure import Measured, measure, measured_of
+from truesource.evaluation.tokenisation.measure import Measured, fitting_documents, measure, measured_of
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -211,7 +211,6 @@ def other_languages(
     """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
     from truesource.evaluation.tokenisation.documents import documents
     from truesource.evaluation.tokenisation.domain_shift import compare_sets, shifted_sets
-    from truesource.evaluation.tokenisation.measure import fitting_documents
     from truesource.evaluation.tokenisation.results import evaluate_documents
 
     marginal = measured.marginal

@@ -59,6 +59,11 @@ class OneNumber(Change):
     """A change that one number describes; a dataclass of one field."""
 
     title: ClassVar[str]
+    zero: ClassVar[bool] = True  #: whether the number may be 0
+
+    def __post_init__(self) -> None:
+        ((name, value),) = vars(self).items()
+        object.__setattr__(self, name, checked(value, self.title, zero=self.zero))
 
     @property
     def spec(self) -> str:
@@ -79,10 +84,8 @@ class Temperature(OneNumber):
     """
 
     title = "temperature"
+    zero = False
     value: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checked(self.value, self.title, zero=False))
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Raise and renormalise.
@@ -118,9 +121,6 @@ class Sharpen(OneNumber):
     title = "sharpen"
     exponent: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", checked(self.exponent, self.title, zero=True))
-
     def apply(self, pcfg: PCFG) -> Changed:
         """Raise and renormalise.
 
@@ -145,9 +145,6 @@ class Zipf(OneNumber):
 
     title = "zipf"
     exponent: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", checked(self.exponent, self.title, zero=True))
 
     def apply(self, pcfg: PCFG) -> Changed:
         """Rank and reassign.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.cli.asked import FIGURES, STANDARD_OUTPUT, asked, require_ending
 from truesource.cli.console import console, echo, printed, to_standard_output
 from truesource.grammar.support.errors import InputError, require_extras
-from truesource.grammar.support.files import digest_json, refuse_existing, remove_leftovers
+from truesource.grammar.support.files import digest_json, refuse_existing, remove_leftovers, write_json
 from truesource.grammar.support.locks import Outputs, claimed, exclusive
 from truesource.grammar.support.settings import option_name
 
@@ -218,7 +218,6 @@ def json_of(records: object) -> Callable[[Path], None]:
     """Writes records as JSON."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.support.files import write_json
 
         write_json(path, records)
 

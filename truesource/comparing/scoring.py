@@ -1,4 +1,4 @@
-"""Models of references scored beside one truth, which is computed once for each objective and vocabulary."""
+"""Models scored beside one truth, computed once for each objective and vocabulary, and comparisons of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truesource.comparing.named import NamedModel, NamedReference
-from truesource.evaluation.comparing import SAME, ModelComparison, ModelScores, SeedScores, compare_models, grouped
+from truesource.evaluation.comparing import SAME, ModelComparison, ModelScores, SeedScores, grouped
 from truesource.evaluation.comparing import compare_models as compare_scores
 from truesource.evaluation.core.comparison import oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion
@@ -79,6 +79,15 @@ class SharedText:
             seed=training_seed,
             exact=self._exact(model),
         )
+
+    def score_seeds(self, name: str, models: Sequence[LanguageModel]) -> ModelScores:
+        """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
+
+        Raises:
+            NothingToCompareError: as `score`.
+        """
+        labels = [name] if len(models) == 1 else [f"{name} {number}" for number in range(1, len(models) + 1)]
+        return ModelScores(name=name, seeds=[self.score(*each) for each in zip(models, labels, strict=True)])
 
     def _exact(self, model: Any) -> Score | None:
         """The exact KL of the first sentences, where the model has full distributions and tokens have a truth."""
@@ -161,7 +170,7 @@ def comparisons(
     ]
     drawn = _seed_of_scores(models) if seed is None else seed
     return [
-        compare_models(group, baseline=against, seed=drawn) for group, against in zip(groups, found_in, strict=True)
+        compare_scores(group, baseline=against, seed=drawn) for group, against in zip(groups, found_in, strict=True)
     ], said
 
 
@@ -233,7 +242,46 @@ def compare_parallel(
         shared = SharedText(
             pcfg=text.pcfg, sentences=text.sentences, lengths=lengths, frame=frame, seed=seed, exact=exact
         )
-        labels = [name] if len(text.models) == 1 else [f"{name} {number}" for number in range(1, len(text.models) + 1)]
-        found = [shared.score(model, label) for model, label in zip(text.models, labels, strict=True)]
-        scored.append(ModelScores(name=name, seeds=found))
+        scored.append(shared.score_seeds(name, text.models))
     return compare_scores(scored, baseline=baseline, seed=seed, parallel=True)
+
+
+def compare_models(
+    models: Mapping[str, LanguageModel | Sequence[LanguageModel]],
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    frame: str = "default",
+    baseline: str | None = None,
+    seed: int = DEFAULT_SEED,
+    exact: int | None = None,
+) -> list[ModelComparison]:
+    """Compare several models with the truth and with each other, as `truesource compare` does.
+
+    `truesource.comparing.tables.comparison_table` makes the table of a comparison,
+    its method ``records`` gives its numbers for JSON, ``to_pandas`` the same as a data frame.
+
+    Args:
+        models: by name; several of one name are its training seeds.
+        pcfg: the grammar that the corpus was drawn from.
+        sentences: evaluation sentences, in the grammar's words.
+        lengths: the length condition that the corpus was drawn under.
+        frame: positions that count: ``default`` or ``paper``.
+        baseline: name of the model that the others are compared with; None: the first.
+        seed: of the resampling.
+        exact: number of sentences whose full distributions are compared too; None: of none.
+
+    Returns:
+        A comparison for each objective, causal models first.
+
+    Raises:
+        InputError: there are fewer than two models, or none is called ``baseline``.
+        NothingToCompareError: a model, or all models together, can make no sentence.
+    """
+    text = SharedText(pcfg=pcfg, sentences=sentences, lengths=lengths, frame=frame, seed=seed, exact=exact)
+    scored = [
+        text.score_seeds(name, list(given) if isinstance(given, Sequence) else [given])
+        for name, given in models.items()
+    ]
+    return comparisons(scored, baseline=baseline, seed=seed)[0]

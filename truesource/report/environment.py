@@ -42,7 +42,6 @@ def render(
     """
     import yaml
     from jinja2 import Environment, FunctionLoader, StrictUndefined, UndefinedError
-    from markupsafe import Markup
 
     files = {page.name: page, TABLE.name: TABLE, **(templates or {})}
     environment = Environment(

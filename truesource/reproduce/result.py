@@ -6,7 +6,7 @@ import os
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,6 @@ def _claim(claim: Tested) -> ClaimResult:
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError
 
     found = {}
     for name in PACKAGES:

@@ -20,7 +20,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder, digest_json
 from truesource.grammar.support.records import explain, read_yaml
 from truesource.grammar.support.settings import Settings, did_you_mean
-from truesource.run.config import RunConfig, config_class
+from truesource.run.config import RunConfig, checked_config
 from truesource.run.reading import read_settings
 from truesource.sweep.config import SweepConfig, load_sweep
 
@@ -422,17 +422,7 @@ def _config(row: Row, name: str, overrides: list[str] | None) -> RunConfig | Swe
 
     values["models"] = _models(row, values.get("models") or [], path)
     values["evaluation"] = _evaluation(row, values.get("evaluation") or {}, path)
-    try:
-        config = config_class(EVALUATORS)(**values)
-    except ValidationError as error:
-        raise InputError(explain(error, model=config_class(EVALUATORS)), path) from error
-    for each in EVALUATORS:
-        if config.evaluation.find(each.settings) is not None:
-            try:
-                each.check(config)
-            except ValueError as error:
-                raise InputError(str(error), path) from error
-    return config
+    return checked_config(values, path, EVALUATORS)
 
 
 def _models(row: Row, models: list[Any], path: Path) -> list[Any]:

@@ -218,7 +218,20 @@ def load_config(
     Raises:
         InputError: the file cannot be read, or a key or value is wrong; the message names the key.
     """
-    values = read_settings(Path(path), overrides)
+    return checked_config(read_settings(Path(path), overrides), path, evaluators)
+
+
+def checked_config(values: dict[str, Any], path: str | Path, evaluators: Iterable[Measure]) -> RunConfig:
+    """The configuration of these values.
+
+    Args:
+        values: by key.
+        path: of the file that they are from, for messages.
+        evaluators: that it may ask for.
+
+    Raises:
+        InputError: a key or value is wrong; the message names the key.
+    """
     known = tuple(evaluators)
     try:
         config = config_class(known)(**values)

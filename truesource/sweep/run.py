@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
-from truesource.grammar.support.parallel import Share
+from truesource.grammar.support.parallel import Share, Workers
 from truesource.run.named_grammar import grammar_at
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
 from truesource.sweep.plan import Data, Failure, strangers, train_cells, with_code
@@ -99,7 +99,6 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
     from truesource.generator.corpus_builder import make_corpus
     from truesource.generator.plan import Columns, Plan
     from truesource.grammar.diagnostics import require_consistent
-    from truesource.grammar.support.parallel import Workers
 
     require_consistent(pcfg)
     asked = config.corpus

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.inputs import show_reading
+from truesource.cli.inputs import read_sentences, show_reading
 from truesource.cli.options import Convention, Force, Json, Overrides, Seed
 from truesource.cli.output import OutputFiles, json_of
 from truesource.grammar.support.errors import InputError
@@ -299,13 +299,11 @@ def reestimate(
 
 
 def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:
-    from truesource.cli.inputs import read_sentences
 
     return read_sentences(path, "train")[0], None if held_out is None else read_sentences(Path(held_out), "dev")[0]
 
 
 def _read_brackets(path: str, convention: Name, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
-    from truesource.cli.inputs import show_reading
     from truesource.grammar.estimate.inside_outside import tree_brackets
     from truesource.grammar.treebank import Normalisation, Treebank
 

@@ -13,7 +13,7 @@ from truesource.chain.grammar.induce import Trace, induce
 from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.formats import source_files
 from truesource.grammar.languages import is_reference, parse, reference
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.treebank import Treebank
@@ -118,8 +118,6 @@ def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, A
     tokens = sum(len(s) + 1 for s, ok in zip(sentences, possible, strict=True) if ok)
     truth = None
     if run.config.treebank is not None and run.config.treebank.embedded and possible.any():
-        from truesource.grammar.pcfg import language
-
         kept = [s for s, ok in zip(sentences, possible, strict=True) if ok]
         truth = float(language(run.config.treebank.embedded).exact.string_log_probs(kept).sum() / tokens)
     return {

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.inputs import oracle_option
+from truesource.cli.inputs import explain_truth, oracle_option
 from truesource.cli.options import Force, Json, License, Overrides, Seed
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.settings import DEFAULT, names
-from truesource.lmtrain.model_registry import masked_names
+from truesource.lmtrain.model_registry import completed, masked_names
 
 if TYPE_CHECKING:
     from truesource.chain.models import ModelEntry
@@ -71,7 +71,6 @@ def command(
 
     from truesource.cli.output import OutputFiles, claim_folder, hold, json_of
     from truesource.grammar.support.errors import require_extras
-    from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.training_record import remove_used_up
 
@@ -145,7 +144,6 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
 
 def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: int) -> OracleMonitor:
     """The monitor that compares the model with a grammar during training."""
-    from truesource.cli.inputs import explain_truth
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
     from truesource.grammar.pcfg import PCFG

@@ -65,7 +65,6 @@ def command(
     Example: truesource evaluate tendencies samples/ --oracle grammar.npz --vocabulary model/ --json tendencies.json
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of
-    from truesource.grammar.conditioning import LengthRange
 
     _check(settings, oracle=oracle, reference=reference, vocabulary=vocabulary)
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -91,8 +90,6 @@ def _check(
     Raises:
         InputError: which.
     """
-    from truesource.grammar.support.errors import InputError
-
     if (oracle is None) == (reference is None):
         raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
     if settings.definitions == "paper" and oracle is not None:
@@ -128,7 +125,6 @@ def _against_truth(
     from truesource.evaluation.tendencies.against_truth import against_truth
     from truesource.evaluation.tendencies.truth import Truth
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.support.errors import InputError
 
     words = set.intersection(*map(set, known)) if known else None
     if words is None:
@@ -148,7 +144,6 @@ def _against_truth(
 def _against_text(
     texts: Texts, given: str, lengths: LengthRange | None, split: str, settings: TendenciesSettings, seed: int
 ) -> Tendencies:
-    from truesource.cli.sources import read_source
     from truesource.evaluation.tendencies.against_sample import against_sample
     from truesource.evaluation.tendencies.truth import differing_habits
 

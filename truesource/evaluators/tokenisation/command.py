@@ -10,7 +10,7 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.inputs import oracle_option
+from truesource.cli.inputs import grammar_of_text, oracle_option, read_documents, truth_of
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation import TokenisationSettings
@@ -51,7 +51,6 @@ def command(
 
     Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
     """
-    from truesource.cli.inputs import grammar_of_text, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
     from truesource.evaluators.tokenisation.stage import load, measure
     from truesource.grammar.support.errors import InputError
@@ -111,7 +110,6 @@ def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
 
 def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], LengthRange | None]:
     """The text, and those of --also; and the length condition of the first."""
-    from truesource.cli.inputs import read_documents
     from truesource.cli.sources import named
     from truesource.evaluation.tokenisation.measure_sets import check_set_names
     from truesource.evaluators.tokenisation.texts import TextSet, is_treebank, sentences_of_trees

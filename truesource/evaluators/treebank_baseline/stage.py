@@ -21,7 +21,7 @@ from truesource.grammar.support.files import digest_file, digest_json, write_jso
 from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.training_record import MetricsRow
+from truesource.lmtrain.training_record import MetricsRow, read_finished
 from truesource.run.stage import Stage, of_model, of_settings
 
 if TYPE_CHECKING:
@@ -285,7 +285,6 @@ def _train(run: RunFolder, entry: ModelEntry, source: TextInMemory, out: Path, s
     from truesource.lmtrain.snapshots import FOLDER
     from truesource.lmtrain.subwords import encoder_of
     from truesource.lmtrain.training import train
-    from truesource.lmtrain.training_record import read_finished
 
     settings = run.settings(TreebankBaselineSettings)
     shape, training = resolved(run, entry)
