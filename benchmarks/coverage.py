@@ -27,6 +27,7 @@ from scipy.stats import binomtest
 from truesource.embedded import english
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.measures.bootstrap import perplexities, resampled_ratio
 from truesource.evaluation.measures.correlation import correlations
 from truesource.evaluation.measures.integer_corpus import Encoded
@@ -150,7 +151,7 @@ def scored(name: str, pcfg: PCFG, lengths: LengthRange, noise: float, seed: int)
     (text,) = truth.samples(SOURCE, 1, seed=seed)
     ends = np.cumsum(text.lengths)
     sentences = [[truth.words[i] for i in text.tokens[a:b]] for a, b in zip(ends - text.lengths, ends, strict=True)]
-    both = score_both(Oracle(perturbed(pcfg, noise, seed), lengths=lengths), pcfg, sentences, lengths=lengths)
+    both = score_both(Oracle(perturbed(pcfg, noise, seed), lengths=lengths), Setting(pcfg, sentences, lengths=lengths))
     u, paired = oracle_unigram(both.oracle, ScoringFrame()), both.paired
     places = zip(paired.sentence.tolist(), paired.position.tolist(), strict=True)
     unigram = u.of([[*sentences[i], END][k] for i, k in places])

@@ -16,24 +16,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.evaluation.core.comparison import (
-    alone_parts,
-    nothing_scored,
-    oracle_for,
-    score_by_model,
-    vocabulary_part,
-)
-from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.comparison import alone_parts, nothing_scored, score_by_model, vocabulary_part
+from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
 from truesource.evaluation.measures.paired import at_positions_of
-from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores
-from truesource.grammar.conditioning import LengthRange
+from truesource.generator.language_model import LanguageModel, TokenScores
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 GRAMMAR = "grammar"  #: in place of the name of a model
 REFERENCE, BOUND = "reference_ppl", "bound"  #: perplexity of the grammar on real and on sampled text
@@ -95,28 +88,16 @@ def require_comparable(models: Mapping[str, LanguageModel]) -> None:
 
 def score_on_text(
     models: Mapping[str, LanguageModel],
-    pcfg: PCFG | None,
-    sentences: Sentences,
+    setting: Setting,
     *,
     kind: Kind,
-    lengths: LengthRange | None,
-    frame: ScoringFrame | None = None,
-    seed: int = DEFAULT_SEED,
-    excluded: Exclusion | None = None,
-    left_out: Mapping[str, int] | None = None,
 ) -> TextScores:
     """Score models of one objective and one vocabulary, and the grammar, on the same positions of a text.
 
     Args:
         models: by the name of what they were trained on.
-        pcfg: the grammar; None: the models alone.
-        sentences: to score.
+        setting: the text; the grammar, or none: the models alone; under which lengths the sentences are.
         kind: whether the sentences are real, or sampled from the grammar.
-        lengths: condition of the grammar: the range that the sentences are of.
-        frame: which positions count; everything by default.
-        seed: of the bootstrap.
-        excluded: what sampled sentences leave out, as `truesource.evaluation.core.comparison.compare` has it.
-        left_out: entries of the signature that say which sentences of the text are not given, and how many.
 
     Returns:
         ``ppl`` of each model on all sentences that it can make and on the common ones; of all words and of those in
@@ -129,19 +110,20 @@ def score_on_text(
         NothingToMeasureError: no model can make any sentence.
     """
     require_comparable(models)
-    frame = frame or ScoringFrame()
+    pcfg, sentences, seed = setting.pcfg, setting.sentences, setting.seed
+    frame = setting.frame_of(next(iter(models.values())).objective)
     scored = {name: score_by_model(model, sentences, frame) for name, model in models.items()}
     some = next(iter(models.values()))
     if not any(len(scores.log_prob) for scores in scored.values()):
         raise nothing_scored(next(iter(scored.values())))
-    parts = {**alone_parts(some, sentences, next(iter(scored.values())), seed), **(left_out or {})}
+    parts = {**alone_parts(some, sentences, next(iter(scored.values())), seed), **setting.left_out}
     sides = dict(scored)
     if pcfg is not None:
-        oracle = oracle_for(some, pcfg, lengths, frame, excluded)
+        oracle = setting.oracle(some)
         exact = oracle.score(sentences, frame)
         open_skips = some.vocabulary is None and frame.unk == "skip"  # only the model knows what it cannot read
         sides[GRAMMAR] = at_positions_of(exact, next(iter(scored.values()))) if open_skips else exact
-        parts |= {"given": oracle.condition, "vocab": vocabulary_part(oracle), **disjoint_part(excluded)}
+        parts |= {"given": oracle.condition, "vocab": vocabulary_part(oracle), **disjoint_part(setting.excluded)}
     made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if pcfg is None else pcfg.identity)
     impossible = {name: len(side.impossible) for name, side in sides.items()}
     lacking = 0 if pcfg is None else _lacking(pcfg, sentences, sides[GRAMMAR])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ class SeedScores:
     parts: Mapping[str, object]  #: of the signature of its scores
     resampling: int = DEFAULT_SEED  #: seed of the intervals of these scores
     seed: int | None = None  #: that it was trained with, where that is known
+    also: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: records of further evaluators, by name
     exact: Score | None = None  #: from full distributions: ``kl``, nats a token, or ``kl_infinite``, a share
 
     @cached_property

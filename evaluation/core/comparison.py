@@ -15,6 +15,7 @@ import numpy as np
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, no_interval_entry
+from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
@@ -248,30 +249,6 @@ class Comparison(ResultRecords):
         return {**record, **missing, **self._counts(), **signed}
 
 
-def oracle_for(
-    model: LanguageModel,
-    pcfg: PCFG,
-    lengths: LengthRange | None,
-    frame: ScoringFrame | None = None,
-    excluded: Exclusion | None = None,
-    transform: Transform | None = None,
-) -> Oracle:
-    """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
-
-    A frame that skips unknown words is the published one, whose oracle keeps them in its contexts.
-    """
-    collapse = frame is None or frame.unk == "token"
-    return Oracle(
-        pcfg,
-        model.objective,
-        lengths=lengths,
-        vocabulary=model.vocabulary,
-        collapse=collapse,
-        excluded=excluded,
-        transform=transform,
-    )
-
-
 def compare(
     model: LanguageModel,
     pcfg: PCFG,
@@ -304,21 +281,18 @@ def compare(
             the frame leaves out positions.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    both = score_both(
-        model,
-        pcfg,
-        sentences,
-        lengths=lengths,
-        frame=frame,
-        seed=seed,
-        excluded=excluded,
-        left_out=left_out,
-        transform=transform,
-    )
+    given = Setting(pcfg, sentences, lengths, frame or ScoringFrame(), seed, excluded, left_out or {}, transform)
+    return compare_in(model, given)
+
+
+def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
+    """Score a model and the truth of a setting, and compare them, as `compare`."""
+    both, seed = score_both(model, setting), setting.seed
     paired = both.paired
     unconditioned = None
-    if model.objective == "causal" and (lengths is None or has_endings(pcfg)):
-        unconditioned = perplexities(paired if lengths is None else both.without_condition(model), seed)["bound"]
+    if model.objective == "causal" and (setting.lengths is None or has_endings(setting.grammar)):
+        free = paired if setting.lengths is None else both.without_condition(model)
+        unconditioned = perplexities(free, seed)["bound"]
     return Comparison(
         model.name,
         model.objective,
@@ -350,35 +324,19 @@ class BothScored:
         return _within(at_positions_of(free, self.scores) if self.open_skips else free, self.paired)
 
 
-def score_both(
-    model: LanguageModel,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
-    *,
-    lengths: LengthRange | None,
-    frame: ScoringFrame | None = None,
-    seed: int = DEFAULT_SEED,
-    excluded: Exclusion | None = None,
-    truth: TokenScores | None = None,
-    left_out: Mapping[str, int] | None = None,
-    transform: Transform | None = None,
-) -> BothScored:
-    """Score a model and the truth on the same positions; the arguments are those of `compare`.
-
-    ``truth`` is what `oracle_for` such a model scores, where it is known already: models of one objective and one
-    vocabulary share it.
+def score_both(model: LanguageModel, setting: Setting) -> BothScored:
+    """Score a model and the truth on the same positions.
 
     Raises:
         InputError: as `compare`.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    frame = frame or ScoringFrame()
-    require_whole(transform, model.objective, frame)
-    oracle = oracle_for(model, pcfg, lengths, frame, excluded, transform)
+    pcfg, sentences, frame = setting.grammar, setting.sentences, setting.frame_of(model.objective)
+    require_whole(setting.transform, model.objective, frame)
+    oracle = setting.oracle(model)
     scores = score_by_model(model, sentences, frame)
-    if truth is None:
-        is_truth = isinstance(model, Oracle) and vars(model) == vars(oracle)  # which is not computed twice
-        truth = scores if is_truth else oracle.score(sentences, frame)
+    is_truth = isinstance(model, Oracle) and vars(model) == vars(oracle)  # which is not computed twice
+    truth = scores if is_truth else setting.truth(model)
     open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
     if open_skips:
         truth = at_positions_of(truth, scores)
@@ -386,16 +344,16 @@ def score_both(
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
-        **transform_parts(pcfg, transform, model.objective),
-        **disjoint_part(excluded),
+        **transform_parts(pcfg, setting.transform, model.objective),
+        **disjoint_part(setting.excluded),
         **frame_parts(frame, model.objective),
         "unit": "nats/token",
         "vocab": vocabulary_part(oracle),
-        "ci": ci_part(paired.n_sentences - len(paired.excluded), seed),
+        "ci": ci_part(paired.n_sentences - len(paired.excluded), setting.seed),
         "sentences": paired.n_sentences - len(paired.excluded),
         "excluded": len(paired.excluded),
         "tokens": paired.tokens,
-        **(left_out or {}),
+        **setting.left_out,
         "data": digest_sentences(sentences),
         "grammar": pcfg.identity,
         **reading_part(model),

@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle, frequency_band, frequency_powers
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_tokens
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import END as SENTENCE_END
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
 from truesource.generator.model_checks import checked_distributions
-from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
@@ -318,12 +316,9 @@ def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> PreterminalClass
 
 def next_words(
     model: LanguageModel,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
+    setting: Setting,
     *,
-    lengths: LengthRange | None,
     top: int = TOP,
-    transform: Transform | None = None,
 ) -> list[dict[str, Any]]:
     """The most likely words of truth and model at every position, most likely first.
 
@@ -331,11 +326,8 @@ def next_words(
 
     Args:
         model: any.
-        pcfg: the grammar that the corpus was drawn from.
-        sentences: drawn from the grammar; those that it cannot make have no rows.
-        lengths: the length condition that they were drawn under.
+        setting: text and truth; sentences that the grammar cannot make have no rows.
         top: how many words of each side.
-        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`; for masked models.
 
     Returns:
         A row a word with the columns `COLUMNS`, in the order of sentences, positions, sides and ranks; the truth is the
@@ -343,14 +335,14 @@ def next_words(
         of Penn tags one of seven, else the label itself; empty at the end of a sentence.
 
     Raises:
-        InputError: a sentence is empty or too long for the model, or causal tokens have no truth (``transform``).
+        InputError: a sentence is empty or too long for the model, or causal tokens have no truth (a transform).
     """
-    require_tokens(transform, model.objective, "a distribution over the next word")
-    oracle = oracle_for(model, pcfg, lengths, transform=transform)
+    require_tokens(setting.transform, model.objective, "a distribution over the next word")
+    oracle = setting.full_oracle(model)
     events = events_of(model, oracle)
     names = np.array([*events.words, UNKNOWN, *([SENTENCE_END] if events.causal else [])], dtype=object)
     rows: list[dict[str, Any]] = []
-    for block, of_model in _blocks(model, oracle, sentences, events):
+    for block, of_model in _blocks(model, oracle, setting.sentences, events):
         kept = np.flatnonzero(block.whole)
         classes = _classes(oracle, events, block)
         sides: dict[str, Any] = {"truth": block.log_prob} | ({} if of_model is None else {"model": of_model})

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
-from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.comparison import vocabulary_part
+from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.divergence import BY, By
@@ -36,7 +37,6 @@ from truesource.evaluation.measures.bootstrap import (
     resampled_ratios,
 )
 from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
-from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -234,18 +234,13 @@ class ModelDivergence(ResultRecords):
 
 def compare_distributions(
     model: DistributionModel,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
+    setting: Setting,
     *,
-    lengths: LengthRange | None,
     top: int = 10,
     by: Sequence[By] = (),
     classes: TagClasses = PENN,
-    seed: int = DEFAULT_SEED,
     truth: CachedTruth | None = None,
     signed: Mapping[str, object] | None = None,
-    excluded: Exclusion | None = None,
-    transform: Transform | None = None,
 ) -> ModelDivergence:
     """Compare what a model expects with what the truth expects, in every context of some sentences.
 
@@ -255,61 +250,56 @@ def compare_distributions(
 
     Args:
         model: a model of whole words with full distributions; the oracle itself is one.
-        pcfg: the grammar that the corpus was drawn from.
-        sentences: drawn from the grammar, in its words.
-        lengths: the length condition that they were drawn under.
+        setting: text and truth. Every position counts, whatever the frame. Full distributions stay those of the grammar
+            where the text leaves sentences out, and every signature says ``disjoint:uncorrected``. Of transformed text
+            only masked models have any.
         top: k of ``top_k_overlap``.
         by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``.
         classes: of the table by ``class``.
-        seed: of the bootstrap.
         truth: kept for such a model, with its states for the table by ``class``, about these very sentences
             (``truth.inputs``); None: computed here.
         signed: further parts of every signature.
-        excluded: what the sentences leave out, where their corpus has disjoint splits. Full distributions stay those
-            of the grammar, and every signature says ``disjoint:uncorrected``.
-        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`; for masked models.
 
     Raises:
         InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, or as
             `truesource.evaluation.divergence.contexts.measure_contexts`.
     """
+    sentences = setting.sentences
     check_sentences(sentences)
     unknown = [name for name in by if name not in BY]
     if unknown or top < 1:
         raise InputError(f"tables are by {', '.join(BY)}, and top is at least 1; got {', '.join(unknown) or top}")
     if truth is not None and tuple(map(tuple, sentences)) != truth.inputs:
         raise InputError("the truth was kept about other sentences; compare on those")
-    require_tokens(transform, model.objective, "a divergence from the truth")
-    oracle = oracle_for(model, pcfg, lengths, transform=transform) if truth is None else truth.oracle
+    require_tokens(setting.transform, model.objective, "a divergence from the truth")
+    oracle = setting.full_oracle(model) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
     measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
-    shared = {**_signed_parts(measured, oracle, sentences, excluded, seed), **(signed or {})}
+    shared = {**_signed_parts(measured, oracle, setting), **(signed or {})}
     return ModelDivergence(
         model=model.name,
         objective=model.objective,
-        scores=_scores(measured, shared, top, seed),
-        tables={name: _table(measured, name, classes, shared, seed) for name in by},
+        scores=_scores(measured, shared, top, setting.seed),
+        tables={name: _table(measured, name, classes, shared, setting.seed) for name in by},
         reliability=measured.reliability,
         contexts=len(measured.values),
         impossible=measured.excluded,
     )
 
 
-def _signed_parts(
-    measured: Contexts, oracle: Oracle, sentences: Sequence[Sequence[str]], excluded: Exclusion | None, seed: int
-) -> dict[str, object]:
+def _signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[str, object]:
     return {
         "objective": oracle.objective,
         "given": oracle.condition,
         **transform_parts(oracle.pcfg, oracle.transform, oracle.objective),
-        **disjoint_part(excluded, corrected=False),
+        **disjoint_part(setting.excluded, corrected=False),
         **frame_parts(ScoringFrame(), oracle.objective),
         "vocab": vocabulary_part(oracle),
-        "ci": ci_part(measured.n_sentences - len(measured.excluded), seed),
+        "ci": ci_part(measured.n_sentences - len(measured.excluded), setting.seed),
         "sentences": measured.n_sentences - len(measured.excluded),
         "excluded": len(measured.excluded),
         "contexts": len(measured.values),
-        "data": digest_sentences(sentences),
+        "data": digest_sentences(setting.sentences),
         "grammar": oracle.pcfg.identity,
     }
 

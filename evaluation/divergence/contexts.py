@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import (
     PENN,
     Events,
@@ -31,9 +31,6 @@ from truesource.evaluation.divergence.blocks import (
 )
 from truesource.generator.language_model import DistributionModel
 from truesource.generator.model_checks import checked_distributions
-from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import meter
@@ -218,7 +215,7 @@ def measure_contexts(
 
     Args:
         model: its distributions have the oracle's words.
-        oracle: as `truesource.evaluation.core.comparison.oracle_for` makes it.
+        oracle: as `truesource.evaluation.core.setting.oracle_for` makes it.
         sentences: at least one token each.
         top: size of the sets of most probable events.
         by: ``class`` and ``frequency`` divide the divergence among groups of words.
@@ -383,14 +380,11 @@ class CachedTruth:
 
 def cache_truth(
     model: DistributionModel,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
+    setting: Setting,
     *,
-    lengths: LengthRange | None,
     contexts: int = CONTEXTS,
     dtype: DTypeLike = np.float32,
     states: bool = False,
-    transform: Transform | None = None,
 ) -> CachedTruth:
     """Compute and keep the exact distributions of the first sentences.
 
@@ -399,23 +393,21 @@ def cache_truth(
 
     Args:
         model: one with the objective and the words that later ones will have.
-        pcfg: the grammar that the corpus was drawn from.
-        sentences: of which as many are kept, in order, as have ``contexts`` positions together, and at least one.
-        lengths: the length condition of the corpus.
+        setting: truth and text, of which as many sentences are kept, in order, as have ``contexts`` positions
+            together, and at least one.
         contexts: at most so many positions, but for the first sentence.
         dtype: float32 or float64.
         states: keep what the symbols of the next word weigh too, which classes of words need.
-        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`; for masked models.
 
     Raises:
         InputError: the truth can make none of these sentences, or one is empty.
     """
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"the truth is kept in float32 or float64, not {np.dtype(dtype)}")
-    oracle = oracle_for(model, pcfg, lengths, transform=transform)
+    oracle = setting.full_oracle(model)
     events = events_of(model, oracle)
-    ends = np.cumsum([len(sentence) + events.causal for sentence in sentences])
-    some = list(sentences[: max(1, int(np.searchsorted(ends, contexts, side="right")))])
+    ends = np.cumsum([len(sentence) + events.causal for sentence in setting.sentences])
+    some = list(setting.sentences[: max(1, int(np.searchsorted(ends, contexts, side="right")))])
     groups = []
     kept = positions = 0
     with meter("exact distributions of sentences, to compare with", len(some)) as progress:

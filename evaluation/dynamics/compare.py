@@ -19,10 +19,10 @@ from typing import cast, get_args
 
 import numpy as np
 
-from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
-from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.comparison import BothScored, score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import By as ExactBy
 from truesource.evaluation.divergence.blocks import PENN, Events, TagClasses, events_of, frequency_bands, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
@@ -45,19 +45,10 @@ from truesource.evaluation.dynamics.groupings import (
 from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, Milestone, crossings, milestones
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import offers
-from truesource.generator.language_model import (
-    DistributionModel,
-    LanguageModel,
-    ScoringFrame,
-    TokenScores,
-    preset_frame,
-)
-from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, meter
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tree import Tree
 
 
@@ -74,19 +65,16 @@ class ExactTable:
 class OracleScores:
     """Scores of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
 
-    pcfg: PCFG
-    sentences: Sequence[Sequence[str]]
-    lengths: LengthRange | None
-    frame: ScoringFrame
+    setting: Setting
     objective: str
     vocabulary: tuple[str, ...] | None
     oracle: Oracle
     events: Events
-    scores: TokenScores
-    cached: CachedTruth | None  #: None: the models have no full distributions, or they are not wanted
-    excluded: Exclusion | None  #: what the sentences leave out; ``scores`` leave it out too, ``cached`` does not
+    scores: TokenScores  #: of the truth
+    #: full distributions, which leave nothing out; None: models have none, or they are not wanted
+    cached: CachedTruth | None
 
-    def score(self, step: int, model: LanguageModel, seed: int) -> BothScored:
+    def score(self, step: int, model: LanguageModel) -> BothScored:
         """A checkpoint and the truth on the same positions.
 
         Raises:
@@ -94,16 +82,7 @@ class OracleScores:
         """
         if (model.objective, model.vocabulary) != (self.objective, self.vocabulary):
             raise InputError(f"the checkpoint of step {step} has another objective or vocabulary than the first one")
-        return score_both(
-            model,
-            self.pcfg,
-            self.sentences,
-            lengths=self.lengths,
-            frame=self.frame,
-            seed=seed,
-            truth=self.scores,
-            excluded=self.excluded,
-        )
+        return score_both(model, self.setting)
 
     def exact(
         self,
@@ -111,7 +90,6 @@ class OracleScores:
         by: Sequence[ExactBy],
         *,
         classes: TagClasses,
-        seed: int,
         signed: Mapping[str, object],
     ) -> dict[str, ExactTable]:
         """The exact divergence of a checkpoint, of all tokens and by what is asked for; nothing without a cache.
@@ -122,15 +100,11 @@ class OracleScores:
             return {}
         divergence = compare_distributions(
             cast("DistributionModel", model),  # a truth is kept only for such models
-            self.pcfg,
-            self.cached.inputs,
-            lengths=self.lengths,
+            replace(self.setting, sentences=self.cached.inputs),
             by=by,
             classes=classes,
-            seed=seed,
             truth=self.cached,
             signed=signed,
-            excluded=self.excluded,
         )
         whole = divergence.scores.get("kl") or divergence.scores.get("kl_where_finite")
         infinite = round(divergence.scores["kl_infinite"].value * divergence.contexts)
@@ -176,47 +150,26 @@ class OracleScores:
         return score.without_interval(few_code())
 
 
-def oracle_scores(
-    model: LanguageModel,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
-    *,
-    lengths: LengthRange | None,
-    frame: ScoringFrame,
-    contexts: int,
-    states: bool,
-    excluded: Exclusion | None = None,
-) -> OracleScores:
+def oracle_scores(model: LanguageModel, setting: Setting, *, contexts: int, states: bool) -> OracleScores:
     """Score the truth for models like this one, and keep its distributions in about so many contexts.
 
     Raises:
         InputError: the truth can make none of the sentences.
     """
-    oracle = oracle_for(model, pcfg, lengths)
-    scores = oracle_for(model, pcfg, lengths, frame, excluded).score(sentences, frame)
+    oracle = setting.full_oracle(model)
+    scores = setting.truth(model)
     cached = None
     if contexts and offers(model, "distributions"):
-        cached = cache_truth(
-            cast("DistributionModel", model),
-            pcfg,
-            sentences,
-            lengths=lengths,
-            contexts=contexts,
-            dtype=np.float64,
-            states=states,
-        )
+        some = cast("DistributionModel", model)
+        cached = cache_truth(some, setting, contexts=contexts, dtype=np.float64, states=states)
     return OracleScores(
-        pcfg=pcfg,
-        sentences=sentences,
-        lengths=lengths,
-        frame=frame,
+        setting=setting,
         objective=model.objective,
         vocabulary=model.vocabulary,
         oracle=oracle,
         events=events_of(model, oracle),
         scores=scores,
         cached=cached,
-        excluded=excluded,
     )
 
 
@@ -233,74 +186,62 @@ class _Scored:
 
 def learning_dynamics(
     checkpoints: Iterable[tuple[int, LanguageModel]],
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
+    setting: Setting,
     *,
     name: str,
-    lengths: LengthRange | None,
     settings: CurveSettings | None = None,
     classes: TagClasses = PENN,
     trees: Sequence[Tree] | None = None,
-    frame: str = "default",
-    seed: int = DEFAULT_SEED,
-    excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure every checkpoint of one model against the exact truth, which is computed once; one model is in memory.
 
     Args:
         checkpoints: steps, rising, with models of one objective and one vocabulary.
-        pcfg: the grammar that the sentences were sampled from.
-        sentences: to measure on.
+        setting: text and truth; its seed is also that of the derivations for the tags ``drawn``. What the sentences
+            leave out, the truth leaves out too, except for ``kl`` (``disjoint:uncorrected``).
         name: of the model.
-        lengths: the length condition of the sentences.
         settings: None: the default ones.
         classes: of tags.
         trees: derivation of each sentence with treebank labels, for the tags ``paper``.
-        frame: which positions count, see `truesource.generator.language_model.preset_frame`.
-        seed: of the bootstrap, and of the derivations for the tags ``drawn``.
-        excluded: what the sentences leave out; so does the truth then, except for ``kl`` (``disjoint:uncorrected``).
 
     Raises:
         InputError: derivations are missing, the classes miss a tag; there are no checkpoints, their steps do not rise,
             they differ in objective or vocabulary; no sentence is possible for all of them and the truth.
     """
     settings = settings or CurveSettings()
-    if settings.tags == "paper" and (trees is None or len(trees) != len(sentences)):
+    if settings.tags == "paper" and (trees is None or len(trees) != len(setting.sentences)):
         raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
     if "class" in settings.by:
-        classes.table(tags_of(pcfg))
+        classes.table(tags_of(setting.grammar))
     scored = None
     for step, model in checkpoints:
         if scored is None:
             truth = oracle_scores(
                 model,
-                pcfg,
-                sentences,
-                lengths=lengths,
-                frame=preset_frame(frame, model.objective),
-                contexts=settings.contexts if frame == "default" else 0,
+                setting,
+                contexts=settings.contexts if setting.frame == "default" else 0,
                 states="class" in settings.by,
-                excluded=excluded,
             )
-            scored = _Scored(truth, _Groups.of(truth, settings, classes, trees, seed))
+            scored = _Scored(truth, _Groups.of(truth, settings, classes, trees))
         elif step <= scored.steps[-1]:
             raise InputError(f"the steps of checkpoints rise, but {step} comes after {scored.steps[-1]}")
         scored.steps.append(step)
-        scored.both.append(scored.truth.score(step, model, seed))
+        scored.both.append(scored.truth.score(step, model))
         by = [name for name in get_args(ExactBy) if name in settings.by]
         signed = {"model": name, "step": step}
-        scored.exact.append(scored.truth.exact(model, by, classes=classes, seed=seed, signed=signed))
+        scored.exact.append(scored.truth.exact(model, by, classes=classes, signed=signed))
     if scored is None:
         raise InputError("there are no checkpoints to compare")
-    return _dynamics(scored, name, settings, frame, seed)
+    return _dynamics(scored, name, settings)
 
 
-def _dynamics(scored: _Scored, name: str, settings: CurveSettings, frame: str, seed: int) -> Dynamics:
-    truth = scored.truth
-    places, gaps = _together([both.paired for both in scored.both], truth.sentences)
+def _dynamics(scored: _Scored, name: str, settings: CurveSettings) -> Dynamics:
+    truth, seed = scored.truth, scored.truth.setting.seed
+    sentences = truth.setting.sentences
+    places, gaps = _together([both.paired for both in scored.both], sentences)
     left_out = len(places.paired.excluded)
     own = {
-        "sentences": len(truth.sentences) - left_out,
+        "sentences": len(sentences) - left_out,
         "excluded": left_out,
         "tokens": places.paired.tokens,
         "tags": settings.tags,
@@ -317,10 +258,10 @@ def _dynamics(scored: _Scored, name: str, settings: CurveSettings, frame: str, s
         },
         level=settings.threshold,
         contexts=0 if truth.cached is None else truth.cached.contexts,
-        frame=frame,
+        frame=str(truth.setting.frame),
         tags=settings.tags,
         tokens=places.paired.tokens,
-        sentences=len(truth.sentences) - left_out,
+        sentences=len(sentences) - left_out,
         impossible_model=places.paired.impossible_model,
         impossible_truth=places.paired.impossible_oracle,
         seed=seed,
@@ -372,20 +313,20 @@ class _Groups:
         settings: CurveSettings,
         classes: TagClasses,
         trees: Sequence[Tree] | None,
-        seed: int,
     ) -> _Groups:
         """Find those that the settings ask for."""
-        possible = np.ones(len(truth.sentences), dtype=bool)
+        sentences = truth.setting.sentences
+        possible = np.ones(len(sentences), dtype=bool)
         possible[truth.scores.impossible] = False
-        sizes = np.array([len(sentence) for sentence in truth.sentences]) * possible
+        sizes = np.array([len(sentence) for sentence in sentences]) * possible
         structure = None
         if {"class", "depth"} & set(settings.by) and possible.any():
             numbers = np.flatnonzero(possible).tolist()
-            own = [truth.sentences[i] for i in numbers]
+            own = [sentences[i] for i in numbers]
             if settings.tags == "paper" and trees is not None:
                 structure = tree_structure(trees[i] for i in numbers)
             elif settings.tags == "drawn":
-                structure = drawn_structure(truth.oracle, own, seed)
+                structure = drawn_structure(truth.oracle, own, truth.setting.seed)
             else:
                 structure = expected_structure(truth.oracle, own)
             if "class" in settings.by:

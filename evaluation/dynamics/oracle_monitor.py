@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
-from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame, TokenScores
-from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
+from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
@@ -36,29 +35,15 @@ class OracleMonitor:
     ``relative_ppl`` is that to the truth without them; the divergences stay those from the grammar.
 
     Args:
-        pcfg: the grammar that the corpus was drawn from.
-        sentences: to measure on.
-        lengths: the length condition of the corpus.
-        excluded: what the sentences leave out, where their corpus has disjoint splits.
-        transform: of the sentences.
+        setting: text and truth.
     """
 
-    def __init__(
-        self,
-        pcfg: PCFG,
-        sentences: Sequence[Sequence[str]],
-        *,
-        lengths: LengthRange | None,
-        excluded: Exclusion | None = None,
-        transform: Transform | None = None,
-    ) -> None:
-        if not sentences:
+    def __init__(self, setting: Setting) -> None:
+        if not setting.sentences:
             raise InputError("there are no sentences to compare the model with the truth on")
-        self._pcfg, self._sentences, self._lengths = pcfg, sentences, lengths
-        self.excluded, self._transform = excluded, transform
+        self.setting = setting
         self._correction = 1.0  #: of ``relative_ppl``
         self._truth: CachedTruth | None = None
-        self._scores: TokenScores | None = None
 
     @classmethod
     def on_corpus(cls, pcfg: PCFG, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES) -> OracleMonitor:
@@ -75,7 +60,7 @@ class OracleMonitor:
         pcfg, transform = text_grammar(pcfg, corpus.transform)
         excluded = Exclusion.of(corpus, split, pcfg, corpus.lengths)
         some = corpus.coded(split)[:sentences]
-        return cls(pcfg, some, lengths=corpus.lengths, excluded=excluded, transform=transform)
+        return cls(Setting(pcfg, some, corpus.lengths, excluded=excluded, transform=transform))
 
     def __call__(self, model: DistributionModel) -> dict[str, float]:
         """Measure where the model stands now; always a model of one kind with one vocabulary.
@@ -83,17 +68,12 @@ class OracleMonitor:
         Raises:
             InputError: the grammar can make none of the sentences, or they are too long for the model.
         """
-        if model.vocabulary is None or of_sentences(self._transform, model.objective):  # no distributions
+        if model.vocabulary is None or of_sentences(self.setting.transform, model.objective):  # no distributions
             return self._score(model)
         if self._truth is None:
             sentences = self._corrected(model)
             contexts = sum(len(sentence) + 1 for sentence in sentences)
-            self._truth = cache_truth(
-                *(model, self._pcfg, sentences),
-                lengths=self._lengths,
-                contexts=contexts,
-                transform=self._transform,
-            )
+            self._truth = cache_truth(model, replace(self.setting, sentences=sentences), contexts=contexts)
         values = self._truth.compare(model)
         if "relative_ppl" in values:
             values["relative_ppl"] *= self._correction
@@ -101,22 +81,16 @@ class OracleMonitor:
 
     def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
         """The sentences that the truth can make, once its perplexity of them is known without what they leave out."""
-        if self.excluded is None or not self.excluded.exact:
-            return self._sentences
-        frame = ScoringFrame()
-        free, kept = (
-            oracle_for(model, self._pcfg, self._lengths, frame, excluded, self._transform).score(self._sentences, frame)
-            for excluded in (None, self.excluded)
-        )
+        setting = self.setting
+        if setting.excluded is None or not setting.excluded.exact:
+            return setting.sentences
+        free = setting.full_oracle(model).score(setting.sentences, ScoringFrame())
+        kept = setting.truth(model)
         if kept.log_prob.size:
             self._correction = math.exp(float((kept.log_prob - at_positions_of(free, kept).log_prob).mean()))
         impossible = set(kept.impossible.tolist())
-        return [sentence for i, sentence in enumerate(self._sentences) if i not in impossible]
+        return [sentence for i, sentence in enumerate(setting.sentences) if i not in impossible]
 
     def _score(self, model: LanguageModel) -> dict[str, float]:
-        frame = ScoringFrame()
-        if self._scores is None:
-            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self.excluded, self._transform)
-            self._scores = oracle.score(self._sentences, frame)
-        paired = pair(model.score(self._sentences, frame), self._scores)
+        paired = pair(model.score(self.setting.sentences, ScoringFrame()), self.setting.truth(model))
         return {"relative_ppl": math.exp(float((paired.oracle - paired.model).mean()))}

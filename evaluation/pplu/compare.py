@@ -19,21 +19,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from truesource.evaluation.core.comparison import BothScored, alone_parts, nothing_scored, score_both, score_by_model
-from truesource.evaluation.core.exclusion import ROUNDING, Exclusion
+from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.generator.language_model import END, LanguageModel, ScoringFrame
-from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
-from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
-from truesource.grammar.support.settings import DEFAULT_SEED
 
 SMOOTHING = 0.5  #: added to every count, where that is asked for
 Read = Callable[[Sequence[str]], list[str]]
@@ -196,26 +193,18 @@ class _Sides:
 
 def compare_pplu(
     model: LanguageModel,
-    pcfg: PCFG | None,
-    sentences: Sequence[Sequence[str]],
+    setting: Setting,
     *,
-    lengths: LengthRange | None = None,
-    frame: ScoringFrame | None = None,
     unigram: UnigramSource = "oracle",
     text: Iterable[Sequence[str]] = (),
     smoothing: float | None = None,
-    seed: int = DEFAULT_SEED,
-    excluded: Exclusion | None = None,
-    transform: Transform | None = None,
 ) -> UnigramPerplexity:
     """Score a model, and the truth where it is known, and normalise both by one unigram distribution.
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
-        pcfg: the grammar that the sentences were drawn from; None: nobody knows the truth.
-        sentences: to score, in the grammar's words.
-        lengths: the condition that they were drawn under.
-        frame: which positions count; everything by default.
+        setting: text and truth; without a grammar nobody knows the truth. The word frequencies of the truth leave out
+            what the text leaves out, too.
         unigram: ``oracle``: exact. ``train``: counts of ``text``. ``test``: counts of the scored tokens, of all
             distributions the one with the smallest perplexity, so that PPLu is largest. ``model``: counts of ``text``,
             samples of the model.
@@ -223,10 +212,6 @@ def compare_pplu(
         smoothing: added to every count, of all words that the grammar or else the model has, or, where neither has a
             list of them (models of pieces), of the words of both texts and ``<unk>``; default .5 for ``train`` and
             ``model``, 0 for ``test``.
-        seed: of the bootstrap.
-        excluded: what the sentences leave out, as `evaluation.core.comparison.compare` has it; the truth, and its word
-            frequencies, then leave it out too.
-        transform: of the text, as there.
 
     Raises:
         InputError: no sentence is possible for both sides, a token has no unigram probability, or the exact unigram
@@ -234,16 +219,14 @@ def compare_pplu(
     """
     if unigram not in SOURCES:
         raise InputError(f"unigram is one of {', '.join(SOURCES)}, got {unigram!r}")
-    frame = frame or ScoringFrame()
-    if pcfg is None:
+    frame, sentences, seed = setting.frame_of(model.objective), setting.sentences, setting.seed
+    if setting.pcfg is None:
         if unigram == "oracle":
             raise InputError("the exact unigram distribution needs the grammar; without one take train or test counts")
         sides = _model_alone(model, sentences, frame, seed)
         u = None
     else:
-        both = score_both(
-            model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded, transform=transform
-        )
+        both = score_both(model, setting)
         sides = _with_truth(both)
         u = oracle_unigram(both.oracle, frame) if unigram == "oracle" else None
     tokens = _tokens(sides, sentences)

@@ -25,6 +25,7 @@ from scipy import stats
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.pplu.compare import UnigramModel, UnigramPerplexity, compare_pplu
 from truesource.generator.language_model import END, DistributionModel, LogDistributions
 from truesource.generator.model_checks import checked_distributions
@@ -223,7 +224,7 @@ def sense_split(pcfg: PCFG, n: int, *, lengths: LengthRange | None, seed: int = 
     marked = sampler.sentences(sampler.draw(n, random_state(seed)))
     plain = [[spelling[word] for word in sentence] for sentence in marked]
     scores = [
-        compare_pplu(Oracle(grammar, lengths=lengths), grammar, text, lengths=lengths, seed=seed).scores
+        compare_pplu(Oracle(grammar, lengths=lengths), Setting(grammar, text, lengths=lengths, seed=seed)).scores
         for grammar, text in ((pcfg, plain), (fine, marked))
     ]
     gained = scores[1]["mutual_information"].value - scores[0]["mutual_information"].value

@@ -72,7 +72,7 @@ def word_targets(
     Sentences are read as the oracle reads them, so words that the model does not tell apart are ``<unk>`` here too.
 
     Args:
-        oracle: with the vocabulary of the model, see `truesource.evaluation.core.comparison.oracle_for`.
+        oracle: with the vocabulary of the model, see `truesource.evaluation.core.setting.oracle_for`.
         sentences: at least one word each.
         kind: ``tag`` or ``state``.
         given: the whole ``sentence``, or its words up to this one (``left``), under the oracle's length condition.

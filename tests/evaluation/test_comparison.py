@@ -17,8 +17,9 @@ from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
 from truesource import FunctionModel
-from truesource.evaluation.core.comparison import Comparison, compare, oracle_for
+from truesource.evaluation.core.comparison import Comparison, compare
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import oracle_for
 from truesource.evaluation.core.token_table import read_token_table, write_token_table
 from truesource.generator.language_model import (
     Objective,

@@ -20,6 +20,7 @@ from whole_language import whole_language
 
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import BY, blocks
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions, variance_ratio
 from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame
@@ -123,7 +124,7 @@ CASES = [
 @pytest.mark.parametrize(("pcfg", "model"), CASES)
 def test_means_over_contexts_are_those_of_plain_loops(pcfg: PCFG, model: Table) -> None:
     sentences = corpus(pcfg)
-    found = compare_distributions(model, pcfg, sentences, lengths=SHORT, top=2).scores
+    found = compare_distributions(model, Setting(pcfg, sentences, lengths=SHORT), top=2).scores
     every = contexts(pcfg, model, sentences)
     columns = model.columns
 
@@ -155,7 +156,7 @@ def test_means_over_contexts_are_those_of_plain_loops(pcfg: PCFG, model: Table) 
 @pytest.mark.parametrize(("pcfg", "model"), CASES)
 def test_position_and_length_tables_are_those_of_plain_loops(pcfg: PCFG, model: Table) -> None:
     sentences = corpus(pcfg)
-    tables = compare_distributions(model, pcfg, sentences, lengths=SHORT, by=["position", "length"]).tables
+    tables = compare_distributions(model, Setting(pcfg, sentences, lengths=SHORT), by=["position", "length"]).tables
     every = contexts(pcfg, model, sentences)
     for by, key in (("position", lambda s, i: i + 1), ("length", lambda s, i: len(sentences[s]))):
         wanted: dict[str, list[float]] = defaultdict(list)
@@ -170,7 +171,7 @@ def test_position_and_length_tables_are_those_of_plain_loops(pcfg: PCFG, model: 
 
 def test_the_frequency_table_is_that_of_plain_loops() -> None:
     sentences = corpus(TAGGED)
-    rows = compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT, by=["frequency"]).tables["frequency"]
+    rows = compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT), by=["frequency"]).tables["frequency"]
     strings = strings_of(TAGGED, SHORT)
     tokens = math.fsum(p * (len(s) + 1) for s, p in strings.items())
     unigram = {w: math.fsum(p * s.count(w) for s, p in strings.items()) / tokens for w in "abcd"}
@@ -217,7 +218,7 @@ def test_the_class_table_is_that_of_all_derivations(model: Table) -> None:
         for w, name, weight in fits:
             share[name].append(weight / total)
             part[name].append(weight / total * math.log(p[w] / q[w]))
-    rows = compare_distributions(model, TAGGED, sentences, lengths=SHORT, by=["class"]).tables["class"]
+    rows = compare_distributions(model, Setting(TAGGED, sentences, lengths=SHORT), by=["class"]).tables["class"]
     assert {row.group for row in rows} == set(share)
     for row in rows:
         assert row.tokens == pytest.approx(math.fsum(share[row.group]), rel=1e-10)
@@ -226,7 +227,7 @@ def test_the_class_table_is_that_of_all_derivations(model: Table) -> None:
 
 @pytest.mark.parametrize(("pcfg", "model"), CASES)
 def test_tables_add_up_to_the_whole(pcfg: PCFG, model: Table) -> None:
-    found = compare_distributions(model, pcfg, corpus(pcfg), lengths=SHORT, by=BY)
+    found = compare_distributions(model, Setting(pcfg, corpus(pcfg), lengths=SHORT), by=BY)
     for by, rows in found.tables.items():
         assert sum(row.tokens for row in rows) == pytest.approx(found.contexts, rel=1e-10), by
         total = sum(row.tokens * row.scores["kl"].value for row in rows if "kl" in row.scores)
@@ -239,7 +240,7 @@ def test_tables_add_up_to_the_whole(pcfg: PCFG, model: Table) -> None:
 @pytest.mark.parametrize("model", [replace(MODEL, vocabulary=("b", "a")), replace(MODEL, vocabulary=("a",))])
 def test_over_the_whole_language_both_estimates_are_the_divergence_itself(model: Table) -> None:
     sentences = whole_language(TOY, 1, 3, 512)
-    found = compare_distributions(model, TOY, sentences, lengths=SHORT).scores
+    found = compare_distributions(model, Setting(TOY, sentences, lengths=SHORT)).scores
     strings = collapsed(strings_of(TOY, SHORT), model)
     frame = ScoringFrame()
     divergence = math.fsum(p * (math.log(p) - model.score([s], frame).log_prob.sum()) for s, p in strings.items())
@@ -252,20 +253,22 @@ def test_over_the_whole_language_both_estimates_are_the_divergence_itself(model:
 def test_the_same_holds_for_a_masked_model() -> None:
     """Every word is independent given the length: 2/3 a, 1/3 b."""
     model = replace(MASKED, vocabulary=("b", "a"))
-    found = compare_distributions(model, TOY, whole_language(TOY, 1, 3, 512), lengths=SHORT).scores
+    found = compare_distributions(model, Setting(TOY, whole_language(TOY, 1, 3, 512), lengths=SHORT)).scores
     assert found["kl"].value == pytest.approx(found["kl_paired"].value, abs=1e-10)
 
 
 def test_the_paired_estimate_and_its_interval_are_those_of_score() -> None:
     sentences = corpus(TAGGED)
     plain = compare(MODEL, TAGGED, sentences, lengths=SHORT, seed=4).measures["kl"]
-    found = compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT, seed=4).scores["kl_paired"]
+    found = compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT, seed=4)).scores["kl_paired"]
     assert (found.value, found.low, found.high) == pytest.approx(tuple(plain), rel=1e-10)
 
 
 def test_the_exact_estimate_varies_less_over_samples_and_as_much_as_it_says() -> None:
     """120 corpora: the ratio of the variances of the two estimates is the reported one, within chance."""
-    runs = [compare_distributions(MODEL, TAGGED, corpus(TAGGED, 60, s), lengths=SHORT).scores for s in range(120)]
+    runs = [
+        compare_distributions(MODEL, Setting(TAGGED, corpus(TAGGED, 60, s), lengths=SHORT)).scores for s in range(120)
+    ]
     spread = {name: float(np.var([run[name].value for run in runs])) for name in ("kl", "kl_paired")}
     reported = float(np.median([run["variance_ratio"].value for run in runs]))
     assert reported > 1.2
@@ -299,7 +302,7 @@ def test_the_oracle_differs_from_itself_in_nothing(
     assume(pcfg.exact.length_pmf(lengths.high)[lengths.low :].sum() > 1e-9)
     oracle = Oracle(pcfg, objective, lengths=lengths, vocabulary=vocabulary)
     sentences = Oracle(pcfg, lengths=lengths).sample(8, seed)
-    found = compare_distributions(oracle, pcfg, sentences, lengths=lengths, by=BY)
+    found = compare_distributions(oracle, Setting(pcfg, sentences, lengths=lengths), by=BY)
     nothing = ("kl", "kl_paired", "reverse_kl", "reverse_kl_possible", "js", "tv", "impossible_mass")
     for name in (*nothing, "kl_infinite", "reverse_kl_infinite", "calibration_error", "calibration_error_top"):
         assert found.scores[name].value == 0.0, name
@@ -319,7 +322,7 @@ def test_infinite_divergences_are_counted_and_never_averaged_in() -> None:
     """After a the model never expects d, which the truth does not forbid there."""
     model = replace(MODEL, table={**MODEL.table, "a": {**ROW, "d": 0.0}})
     sentences = corpus(TAGGED, 60)
-    found = compare_distributions(model, TAGGED, sentences, lengths=SHORT, by=BY)
+    found = compare_distributions(model, Setting(TAGGED, sentences, lengths=SHORT), by=BY)
     values = [kl(p, q) for *_, p, q, _ in contexts(TAGGED, model, sentences)]
     finite = [v for v in values if v < math.inf]
     assert 0 < len(finite) < len(values)
@@ -339,15 +342,15 @@ def test_infinite_divergences_are_counted_and_never_averaged_in() -> None:
 
 def test_sentences_that_the_truth_cannot_make_are_left_out_and_counted() -> None:
     sentences = [["a"], ["d", "d"], ["c", "a", "b"], ["zebra"], ["b"] * 5]
-    found = compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT)
-    alone = compare_distributions(MODEL, TAGGED, [["c", "a", "b"], ["a"]], lengths=SHORT)
+    found = compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT))
+    alone = compare_distributions(MODEL, Setting(TAGGED, [["c", "a", "b"], ["a"]], lengths=SHORT))
     assert (found.excluded, alone.excluded) == (3, 0)
     assert found.contexts == alone.contexts == 6
     assert "excluded:3" in found.scores["kl"].signature
     assert found.scores["kl"].value == pytest.approx(alone.scores["kl"].value, rel=1e-12)
     assert found.scores["calibration_error"].value == pytest.approx(alone.scores["calibration_error"].value, rel=1e-12)
     with pytest.raises(InputError, match="can make none of the 1 sentences"):
-        compare_distributions(MODEL, TAGGED, [["zebra"]], lengths=SHORT)
+        compare_distributions(MODEL, Setting(TAGGED, [["zebra"]], lengths=SHORT))
 
 
 class Odd(Table):
@@ -361,19 +364,19 @@ class Odd(Table):
 @pytest.mark.parametrize(("name", "code"), [("short", "not-distributions"), ("high", "not-log-probabilities")])
 def test_distributions_that_are_none_are_refused(name: str, code: str) -> None:
     with pytest.raises(InputError) as caught:
-        compare_distributions(Odd(MODEL.table, MODEL.vocabulary, name=name), TAGGED, [["a"]], lengths=SHORT)
+        compare_distributions(Odd(MODEL.table, MODEL.vocabulary, name=name), Setting(TAGGED, [["a"]], lengths=SHORT))
     assert caught.value.code == code
 
 
 def test_bad_calls_are_refused() -> None:
     with pytest.raises(InputError, match="tables are by position, length, class, frequency"):
-        compare_distributions(MODEL, TAGGED, [["a"]], lengths=SHORT, by=["colour"])  # type: ignore[list-item]
+        compare_distributions(MODEL, Setting(TAGGED, [["a"]], lengths=SHORT), by=["colour"])  # type: ignore[list-item]
     with pytest.raises(InputError, match="top is at least 1"):
-        compare_distributions(MODEL, TAGGED, [["a"]], lengths=SHORT, top=0)
+        compare_distributions(MODEL, Setting(TAGGED, [["a"]], lengths=SHORT), top=0)
     with pytest.raises(InputError, match="sentence 2 is the string 'ab', not a list of words"):
-        compare_distributions(MODEL, TAGGED, [["a"], "ab"], lengths=SHORT)
+        compare_distributions(MODEL, Setting(TAGGED, [["a"], "ab"], lengths=SHORT))
     with pytest.raises(InputError, match="got one string"):
-        compare_distributions(MODEL, TAGGED, "ab", lengths=SHORT)
+        compare_distributions(MODEL, Setting(TAGGED, "ab", lengths=SHORT))
 
 
 # -- batches, signatures, records -------------------------------------------------------------------
@@ -385,24 +388,28 @@ def values_of(found: ModelDivergence) -> dict[str, float]:
 
 def test_results_depend_on_neither_batches_nor_the_order_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = corpus(TAGGED, 80)
-    whole = values_of(compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT))
+    whole = values_of(compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT)))
     shuffled = [sentences[i] for i in np.random.default_rng(0).permutation(80)]
-    assert values_of(compare_distributions(MODEL, TAGGED, shuffled, lengths=SHORT)) == pytest.approx(whole, rel=1e-12)
+    assert values_of(compare_distributions(MODEL, Setting(TAGGED, shuffled, lengths=SHORT))) == pytest.approx(
+        whole, rel=1e-12
+    )
     monkeypatch.setattr(blocks, "CELLS", 13)
-    assert values_of(compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT)) == pytest.approx(whole, rel=1e-12)
+    assert values_of(compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT))) == pytest.approx(
+        whole, rel=1e-12
+    )
 
 
 def test_signatures_differ_with_every_choice() -> None:
     sentences = corpus(TAGGED)
     other = PCFG.from_text(TAGGED.to_text().replace("VP 0.25", "VP 0.2").replace("NP VP 0.75", "NP VP 0.8"))
     variants = [
-        compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT),
-        compare_distributions(MODEL, other, sentences, lengths=SHORT),
-        compare_distributions(MODEL, TAGGED, sentences, lengths=None),
-        compare_distributions(MODEL, TAGGED, sentences[1:], lengths=SHORT),
-        compare_distributions(MODEL, TAGGED, sentences, lengths=SHORT, seed=2),
-        compare_distributions(replace(MODEL, vocabulary=("a",)), TAGGED, sentences, lengths=SHORT),
-        compare_distributions(MASKED, TAGGED, sentences, lengths=SHORT),
+        compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT)),
+        compare_distributions(MODEL, Setting(other, sentences, lengths=SHORT)),
+        compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=None)),
+        compare_distributions(MODEL, Setting(TAGGED, sentences[1:], lengths=SHORT)),
+        compare_distributions(MODEL, Setting(TAGGED, sentences, lengths=SHORT, seed=2)),
+        compare_distributions(replace(MODEL, vocabulary=("a",)), Setting(TAGGED, sentences, lengths=SHORT)),
+        compare_distributions(MASKED, Setting(TAGGED, sentences, lengths=SHORT)),
     ]
     assert len({found.scores["kl"].signature for found in variants}) == len(variants)
     scores = variants[0].scores
@@ -415,7 +422,7 @@ def test_signatures_differ_with_every_choice() -> None:
 
 
 def test_records_say_what_was_measured() -> None:
-    found = compare_distributions(MODEL, TAGGED, corpus(TAGGED), lengths=SHORT, by=["position"])
+    found = compare_distributions(MODEL, Setting(TAGGED, corpus(TAGGED), lengths=SHORT), by=["position"])
     records = json.loads(json.dumps(found.records(), allow_nan=False))
     plain = [record for record in records if "by" not in record]
     assert [record["name"] for record in plain] == list(found.scores)

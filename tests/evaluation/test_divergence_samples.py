@@ -12,6 +12,7 @@ from toy_models import END, Table
 from whole_language import whole_language
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
 from truesource.evaluation.divergence.contexts import cache_truth
 from truesource.grammar.conditioning import LengthRange
@@ -131,8 +132,8 @@ SENTENCES = [*Oracle(TRUTH, lengths=SHORT).sample(30, 3), ["zebra"], ["a"] * 7]
 @pytest.mark.parametrize("model", [MODEL, replace(MODEL, objective="masked")], ids=["causal", "masked"])
 @pytest.mark.parametrize(("dtype", "near"), [("float64", 1e-10), ("float32", 1e-6)])
 def test_the_kept_truth_gives_the_numbers_of_a_comparison(model: Table, dtype: str, near: float) -> None:
-    kept = cache_truth(model, TRUTH, SENTENCES, lengths=SHORT, contexts=10_000, dtype=dtype)
-    whole = compare_distributions(model, TRUTH, SENTENCES, lengths=SHORT)
+    kept = cache_truth(model, Setting(TRUTH, SENTENCES, lengths=SHORT), contexts=10_000, dtype=dtype)
+    whole = compare_distributions(model, Setting(TRUTH, SENTENCES, lengths=SHORT))
     assert (kept.sentences, kept.contexts) == (30, whole.contexts) or model.objective == "masked"
     found = kept.compare(model)
     assert found.keys() == {"kl", "js", "tv", "relative_ppl"}
@@ -143,31 +144,31 @@ def test_the_kept_truth_gives_the_numbers_of_a_comparison(model: Table, dtype: s
 
 def test_the_kept_truth_against_itself() -> None:
     oracle = Oracle(TRUTH, lengths=SHORT, vocabulary=["a"])
-    found = cache_truth(oracle, TRUTH, SENTENCES, lengths=SHORT, dtype="float64").compare(oracle)
+    found = cache_truth(oracle, Setting(TRUTH, SENTENCES, lengths=SHORT), dtype="float64").compare(oracle)
     assert found == {"kl": 0.0, "js": 0.0, "tv": 0.0, "relative_ppl": 1.0}
 
 
 def test_memory_is_bounded_and_stated() -> None:
-    kept = cache_truth(MODEL, TRUTH, SENTENCES, lengths=SHORT, contexts=12)
+    kept = cache_truth(MODEL, Setting(TRUTH, SENTENCES, lengths=SHORT), contexts=12)
     assert sum(len(s) + 1 for s in SENTENCES[: kept.sentences]) == kept.contexts <= 12
     distinct = {tuple(s) for s in SENTENCES[: kept.sentences]}
     assert kept.memory == sum(len(s) + 1 for s in distinct) * 4 * 4  # contexts, events, bytes
-    assert cache_truth(MODEL, TRUTH, SENTENCES, lengths=SHORT, contexts=1).sentences == 1
+    assert cache_truth(MODEL, Setting(TRUTH, SENTENCES, lengths=SHORT), contexts=1).sentences == 1
 
 
 def test_what_is_infinite_is_left_out_of_the_kept_comparison() -> None:
     broken = replace(MODEL, table={**MODEL.table, "a": {**ROW, "b": 0.0}})
-    found = cache_truth(MODEL, TRUTH, [["a", "a"], ["a", "b"]], lengths=SHORT).compare(broken)
+    found = cache_truth(MODEL, Setting(TRUTH, [["a", "a"], ["a", "b"]], lengths=SHORT)).compare(broken)
     assert found.keys() == {"js", "tv", "infinite"}
     assert found["infinite"] == 3.0  # after a, and after a a
 
 
 def test_the_kept_truth_is_for_one_vocabulary_and_objective() -> None:
-    kept = cache_truth(MODEL, TRUTH, SENTENCES, lengths=SHORT)
+    kept = cache_truth(MODEL, Setting(TRUTH, SENTENCES, lengths=SHORT))
     for other in (replace(MODEL, vocabulary=("a", "b")), replace(MODEL, objective="masked")):
         with pytest.raises(InputError, match="another objective or other words"):
             kept.compare(other)
     with pytest.raises(InputError, match="can make none of the 1 sentences"):
-        cache_truth(MODEL, TRUTH, [["zebra"]], lengths=SHORT)
+        cache_truth(MODEL, Setting(TRUTH, [["zebra"]], lengths=SHORT))
     with pytest.raises(InputError, match="float32 or float64"):
-        cache_truth(MODEL, TRUTH, SENTENCES, lengths=SHORT, dtype="float16")
+        cache_truth(MODEL, Setting(TRUTH, SENTENCES, lengths=SHORT), dtype="float16")

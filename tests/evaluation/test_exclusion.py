@@ -18,6 +18,7 @@ from truesource.evaluation.core.exact_bound import bound_records, sentence_recor
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.scores_on_disk import score_in_parts
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
 from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
@@ -260,7 +261,8 @@ def test_information_is_that_of_the_language_of_the_split(disjoint: Corpus, obje
     law = {s: p for s, p in language(LAW, LENGTHS).items() if s not in set(excluded.sentences)}
     sentences = sorted(law)
     found = compare_pplu(
-        Oracle(LAW, objective, lengths=LENGTHS, excluded=excluded), LAW, sentences, lengths=LENGTHS, excluded=excluded
+        Oracle(LAW, objective, lengths=LENGTHS, excluded=excluded),
+        Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded),
     )
     assert found.scores["share_learned"].value == pytest.approx(1.0, abs=1e-12)
     assert all(f"|disjoint:{excluded.part}|" in score.signature for score in found.scores.values())
@@ -284,12 +286,12 @@ def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_
     perfect, ignorant = (Oracle(LAW, lengths=LENGTHS, vocabulary="abcd", excluded=e) for e in (excluded, None))
     settings = CurveSettings(by=("position",), contexts=0)
     found = learning_dynamics(
-        [(1, perfect)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
+        [(1, perfect)], Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded), name="m", settings=settings
     )
     assert found.curves["position"].mean == pytest.approx(0.0, abs=1e-12)
     settings = CurveSettings(by=("position",))
     found = learning_dynamics(
-        [(1, ignorant)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
+        [(1, ignorant)], Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded), name="m", settings=settings
     )
     compared = compare(ignorant, LAW, sentences, lengths=LENGTHS, excluded=excluded)
     ratio, divergence = (found.score("all", 0, 0, name) for name in ("log_ratio", "kl"))
@@ -308,10 +310,12 @@ def test_full_distributions_stay_those_of_the_grammar(disjoint: Corpus) -> None:
         Exclusion.of(disjoint, "eval", LAW, LENGTHS),
         Exclusion.of(disjoint, "eval", LAW, LENGTHS, scored=False),
     ):
-        found = compare_distributions(model, LAW, sentences, lengths=LENGTHS, by=["position"], excluded=excluded)
+        found = compare_distributions(
+            model, Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded), by=["position"]
+        )
         assert found.scores["kl"].value == pytest.approx(0.0, abs=1e-12)
         assert all("|disjoint:uncorrected|" in str(record["signature"]) for record in found.records())
-    plain = compare_distributions(model, LAW, sentences, lengths=LENGTHS)
+    plain = compare_distributions(model, Setting(LAW, sentences, lengths=LENGTHS))
     assert "disjoint" not in plain.scores["kl"].signature
 
 
@@ -323,7 +327,9 @@ def test_signatures_say_it_in_one_place(disjoint: Corpus) -> None:
     given_first = [
         *(score.signature for score in bound_records(LAW, records, lengths=LENGTHS, excluded=excluded)),
         compare(model, LAW, sentences, lengths=LENGTHS, excluded=excluded).signature,
-        compare_distributions(model, LAW, sentences, lengths=LENGTHS, excluded=excluded).scores["kl"].signature,
+        compare_distributions(model, Setting(LAW, sentences, lengths=LENGTHS, excluded=excluded))
+        .scores["kl"]
+        .signature,
     ]
     for signed in given_first:
         names = [part.split(":")[0] for part in signed.split("|")]

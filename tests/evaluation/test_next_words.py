@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import next_words, read_next_words, write_next_words
 from truesource.generator.language_model import END
 from truesource.grammar.conditioning import LengthRange
@@ -47,7 +48,7 @@ def by_place(rows: list[dict[str, Any]], side: str) -> dict[tuple[int, int], dic
 def test_causal_words_are_those_of_next_token(vocabulary: tuple[str, ...] | None) -> None:
     pcfg = PCFG.from_text(GRAMMAR)
     oracle = Oracle(pcfg, "causal", lengths=LENGTHS, vocabulary=vocabulary)
-    rows = next_words(oracle, pcfg, SENTENCES, lengths=LENGTHS, top=4)
+    rows = next_words(oracle, Setting(pcfg, SENTENCES, lengths=LENGTHS), top=4)
     assert by_place(rows, "truth") == by_place(rows, "model")
     found = by_place(rows, "truth")
     assert {sentence for sentence, _ in found} == {0, 1, 3}  # the grammar cannot make the other
@@ -63,7 +64,7 @@ def test_causal_words_are_those_of_next_token(vocabulary: tuple[str, ...] | None
 
 def test_masked_words_are_proportional_to_whole_sentences() -> None:
     pcfg = PCFG.from_text(GRAMMAR)
-    rows = next_words(Oracle(pcfg, "masked"), pcfg, SENTENCES, lengths=None)
+    rows = next_words(Oracle(pcfg, "masked"), Setting(pcfg, SENTENCES, lengths=None))
     for (sentence, position), words in by_place(rows, "truth").items():
         given = SENTENCES[sentence]
         filled = {w: pcfg.log_prob([*given[:position], w, *given[position + 1 :]]) for w in pcfg.terminals}
@@ -73,7 +74,7 @@ def test_masked_words_are_proportional_to_whole_sentences() -> None:
 
 def test_classes_are_those_of_the_words_and_rows_are_in_order() -> None:
     pcfg = PCFG.from_text(GRAMMAR)
-    rows = next_words(Oracle(pcfg, "causal", lengths=LENGTHS), pcfg, SENTENCES, lengths=LENGTHS)
+    rows = next_words(Oracle(pcfg, "causal", lengths=LENGTHS), Setting(pcfg, SENTENCES, lengths=LENGTHS))
     classes = {(row["sentence"], row["position"]): row["class"] for row in rows}
     assert [classes[1, at] for at in range(5)] == ["N", "V", "D", "N", ""]
     keys = [(row["sentence"], row["position"], row["side"] == "model", row["rank"]) for row in rows]
@@ -83,8 +84,10 @@ def test_classes_are_those_of_the_words_and_rows_are_in_order() -> None:
 def test_a_model_without_distributions_has_the_truth_beside_it(tmp_path: Path) -> None:
     pcfg = PCFG.from_text(GRAMMAR)
     oracle = Oracle(pcfg, "causal", lengths=LENGTHS)
-    rows = next_words(OnlyScores(oracle), pcfg, SENTENCES, lengths=LENGTHS)
-    assert rows == [row for row in next_words(oracle, pcfg, SENTENCES, lengths=LENGTHS) if row["side"] == "truth"]
+    rows = next_words(OnlyScores(oracle), Setting(pcfg, SENTENCES, lengths=LENGTHS))
+    assert rows == [
+        row for row in next_words(oracle, Setting(pcfg, SENTENCES, lengths=LENGTHS)) if row["side"] == "truth"
+    ]
     write_next_words(tmp_path / "x.parquet", rows)
     assert read_next_words(tmp_path / "x.parquet") == rows
     (tmp_path / "x.parquet").write_bytes(b"PAR1")

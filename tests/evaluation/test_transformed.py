@@ -19,6 +19,7 @@ from truesource.evaluation.core.exact_bound import bound_records, sentence_recor
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.scores_on_disk import score_in_parts
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.transformed import original_digest, text_grammar
 from truesource.evaluation.divergence.compare import compare_distributions
@@ -199,10 +200,10 @@ def test_relative_perplexity_is_exact_in_the_mean() -> None:
     assert found.measures["relative_ppl"].value == pytest.approx(math.exp(kl / mean), rel=1e-10)
     assert found.as_record()["rho"] is None and "rho" not in found.measures
     assert {"transform": str(SHUFFLE), "truth": "sentence"}.items() <= parts_of(found.signature).items()
-    monitor = OracleMonitor(law, text, lengths=lengths, transform=SHUFFLE)
+    monitor = OracleMonitor(Setting(law, text, lengths, transform=SHUFFLE))
     assert monitor(MODEL) == {"relative_ppl": pytest.approx(math.exp(kl / mean), rel=1e-10)}
-    pplu = compare_pplu(MODEL, law, text, lengths=lengths, transform=SHUFFLE).scores
-    plain = compare_pplu(MODEL, law, [SHUFFLE.undo(s) for s in text], lengths=lengths).scores
+    pplu = compare_pplu(MODEL, Setting(law, text, lengths=lengths, transform=SHUFFLE)).scores
+    plain = compare_pplu(MODEL, Setting(law, [SHUFFLE.undo(s) for s in text], lengths=lengths)).scores
     for name in ("bound", "pplu", "mutual_information", "share_learned"):
         assert pplu[name].value == pytest.approx(plain[name].value, rel=1e-10)
 
@@ -219,7 +220,7 @@ def test_the_oracle_against_itself_and_without_its_condition() -> None:
 def test_divergence_of_a_masked_model_is_exact() -> None:
     law = transformed(LAW, LENGTHS, SHUFFLE)
     text = Oracle(LAW, lengths=LENGTHS, transform=SHUFFLE).sample(40, seed=5)
-    found = compare_distributions(MASKED, LAW, text, lengths=LENGTHS, transform=SHUFFLE)
+    found = compare_distributions(MASKED, Setting(LAW, text, lengths=LENGTHS, transform=SHUFFLE))
     wanted = []
     for sentence in map(tuple, text):
         for i in range(len(sentence)):
@@ -228,7 +229,7 @@ def test_divergence_of_a_masked_model_is_exact() -> None:
             wanted.append(math.fsum(p[w] * math.log(p[w] / q[w]) for w in WORDS if p[w] > 0.0))
     assert found.scores["kl"].value == pytest.approx(np.mean(wanted), rel=1e-9)
     assert {"transform": str(SHUFFLE), "truth": "token"}.items() <= parts_of(found.scores["kl"].signature).items()
-    monitor = OracleMonitor(LAW, text, lengths=LENGTHS, transform=SHUFFLE)
+    monitor = OracleMonitor(Setting(LAW, text, LENGTHS, transform=SHUFFLE))
     assert monitor(MASKED)["kl"] == pytest.approx(np.mean(wanted), rel=1e-4)  # kept in single precision
 
 
@@ -240,7 +241,7 @@ def test_what_needs_tokens_is_refused_in_one_sentence() -> None:
         lambda: next(oracle.distributions(text)),
         lambda: oracle.next_token(["a"]),
         lambda: compare(MODEL, LAW, text, lengths=LENGTHS, frame=paper, transform=SHUFFLE),
-        lambda: compare_distributions(MODEL, LAW, text, lengths=LENGTHS, transform=SHUFFLE),
+        lambda: compare_distributions(MODEL, Setting(LAW, text, lengths=LENGTHS, transform=SHUFFLE)),
         lambda: sentence_records(LAW, text, lengths=LENGTHS, distributions=True, transform=SHUFFLE),
         lambda: bound_records(
             LAW,

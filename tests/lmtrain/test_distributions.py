@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import cache_truth
 from truesource.generator.language_model import DistributionModel, ScoringFrame
@@ -116,9 +117,9 @@ def test_a_network_is_compared_with_the_truth(model: CausalModel | MaskedModel) 
     pcfg = PCFG.from_text("S -> A S 0.5 | A 0.5\nA -> w0 0.25 | w1 0.25 | w2 0.25 | zebra 0.25")
     lengths, sentences = LengthRange(1, 3), [["w0"], ["w1", "zebra"], ["w2", "w2", "w0"], ["w0"]]
     taken: DistributionModel = model
-    found = compare_distributions(taken, pcfg, sentences, lengths=lengths)
+    found = compare_distributions(taken, Setting(pcfg, sentences, lengths=lengths))
     plain = compare(model, pcfg, sentences, lengths=lengths).measures["kl"]
     assert found.scores["kl_paired"].value == pytest.approx(plain.value, abs=1e-5)
     assert found.scores["kl"].value > 0.0
-    kept = cache_truth(taken, pcfg, sentences, lengths=lengths)
+    kept = cache_truth(taken, Setting(pcfg, sentences, lengths=lengths))
     assert kept.compare(taken)["kl"] == pytest.approx(found.scores["kl"].value, abs=1e-5)

@@ -13,6 +13,7 @@ import pytest
 
 from truesource import FunctionModel
 from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import ScoringFrame
@@ -85,7 +86,7 @@ def test_the_divergence_of_a_unigram_model_has_a_closed_form() -> None:
 
     contexts = [before for sentence in SENTENCES for before in (None, *sentence)]
     expected = sum(map(kl, contexts)) / len(contexts)
-    found = compare_distributions(model, pcfg, SENTENCES, lengths=None, seed=1)
+    found = compare_distributions(model, Setting(pcfg, SENTENCES, lengths=None, seed=1))
     assert found.scores["kl"].value == pytest.approx(expected, abs=1e-10)
 
 

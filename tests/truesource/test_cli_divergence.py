@@ -11,7 +11,7 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluators.divergence.section import measures_table
+from truesource.evaluators.divergence.results import measures_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -245,9 +245,9 @@ def test_a_share_below_one_is_never_shown_as_all() -> None:
         {**record, "name": "kl_infinite", "value": 0.99999},
         {**record, "name": "kl_where_finite", "value": 0.8182},
     ]
-    cell = measures_table({"net": rows}).rows[0].cells[1]
+    cell = measures_table({"net": {"records": rows}}).rows[0].cells[1]
     assert isinstance(cell, Cell)
     assert (cell.text, cell.small) == ("infinite in over 99.99% of contexts", "0.8182 in the other contexts")
     assert "infinite in 3.00% of contexts" in str(
-        measures_table({"net": [{**rows[0], "value": 0.03}]}).rows[0].cells[1]
+        measures_table({"net": {"records": [{**rows[0], "value": 0.03}]}}).rows[0].cells[1]
     )

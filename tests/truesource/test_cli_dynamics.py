@@ -14,7 +14,7 @@ from command_line import Command
 from tiny_run import prepare, run
 
 from truesource.evaluators.dynamics import DYNAMICS
-from truesource.evaluators.dynamics.section import curves_figure, dynamics_figure, places_figure
+from truesource.evaluators.dynamics.results import curves_figure, figure, places_figure
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -354,17 +354,17 @@ def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
 def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
     record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
     for measure in ("mean", "median", "kl"):
-        drawn = ElementTree.fromstring(dynamics_figure({**record, "measure": measure}))
+        drawn = ElementTree.fromstring(figure({**record, "measure": measure}, "dynamics"))
         assert "nouns" in "".join(drawn.itertext())
     some = {**record, "curves": {"all": record["curves"]["all"]}}
     assert "all tokens" in "".join(ElementTree.fromstring(curves_figure(0, some)).itertext())
     with pytest.raises(InputError, match=r"there is no exact KL.* of network to draw"):
-        dynamics_figure({**record, "measure": "kl", "curves": {"class": without_kl(record["curves"]["class"])}})
+        figure({**record, "measure": "kl", "curves": {"class": without_kl(record["curves"]["class"])}}, "dynamics")
     assert "constituents above the word (expected)" in (places_figure(0, record) or "")
     drawn_tags = places_figure(0, {**record, "tags": "drawn"}) or ""
     assert "constituents above the word" in drawn_tags
     assert "(expected)" not in drawn_tags
-    only = "".join(ElementTree.fromstring(dynamics_figure({**record, "only": ["verbs"]})).itertext())
+    only = "".join(ElementTree.fromstring(figure({**record, "only": ["verbs"]}, "dynamics")).itertext())
     assert "verbs" in only
     assert "nouns" not in only
 

@@ -1,4 +1,4 @@
-"""What holds for every evaluator: its verb and its stage are one, and a new one is a folder and a line."""
+"""What holds for every evaluator: its verb and its stage are one, and a new one is a file and a line."""
 
 from __future__ import annotations
 
@@ -14,71 +14,35 @@ from tiny_run import BANK, prepare, run
 
 import truesource.evaluators
 from truesource.evaluators import EVALUATORS
-from truesource.experiment import build_report, execute, load_config, plan
+from truesource.experiment import execute, load_config, plan
+from truesource.generator.corpus import Corpus
 from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator
 
-TOY = {
-    "settings.py": """
+#: all that a new evaluator takes: one file of eleven lines, and its name in `truesource.evaluators.EVALUATORS`
+ELEVEN = """
 from pydantic import Field
 from truesource.grammar.support.settings import Settings
+from truesource.run.evaluator import Evaluator, Measure, Result
 
 class CountSettings(Settings):
     sentences: int = Field(5, ge=1, description="Number of sentences to count.")
-""",
-    "__init__.py": """
-from toy_evaluator.settings import CountSettings
-from truesource.run.evaluator import Evaluator
+
+def measure(model, setting, settings):
+    tokens = sum(map(len, setting.sentences))
+    return Result(records=[setting.record(model, "count", tokens)])
 
 COUNT = Evaluator(
-    name="count", title="Number of tokens", summary="Count tokens.", package=__name__, settings=CountSettings
-)
-""",
-    "stage.py": """
-from toy_evaluator.settings import CountSettings
-from truesource.grammar.support.files import digest_json, write_json
-from truesource.run.stage import of_settings
-from truesource.run.stage import Stage
-
-def stages(config):
-    return [Stage("count", ("count/count.json",), inputs, make)]
-
-def inputs(run):
-    return {**of_settings(run, CountSettings), "corpus": run.outputs["corpus"]}
-
-def make(run):
-    settings = run.settings(CountSettings)
-    tokens = sum(map(len, run.corpus.sentences(run.config.evaluation.split)[: settings.sentences]))
-    write_json(run.folder / "count" / "count.json", {"tokens": tokens})
-    return digest_json(tokens)
-""",
-    "section.py": """
-from typing import Any
-
-
-
-def section(run):
-    return run.record("count/count.json", dict[str, Any])
-""",
-    "section.html.j2": "<p>number of tokens: {{ section.tokens }}</p>",
-    "command.py": """
-from pathlib import Path
-from truesource.cli.console import echo
-from truesource.cli.settings import with_options
-from toy_evaluator.settings import CountSettings
-
-@with_options(CountSettings)
-def command(corpus: Path, settings: CountSettings) -> None:
-    '''Count the tokens of a corpus.'''
-    from truesource.generator.corpus import Corpus
-
-    echo(sum(map(len, Corpus.load(corpus).sentences("eval")[: settings.sentences])))
-""",
-}
+    name="count", title="Number of tokens", summary="Count tokens.", settings=CountSettings,
+    measures=(Measure("count", "tokens", ",", "of the text"),))
+"""
 CONFIG = """\
 name: toy
 grammar: {method: file, file: toy.txt}
-corpus: {lengths: 2..8, splits: {eval: 20}}
+corpus: {lengths: 2..8, splits: {train: 30, eval: 20}}
+models:
+  - {name: bigram, model: {architecture: ngram, order: 2}}
+  - {name: trigram, model: {architecture: ngram}}
 evaluation: {count: {sentences: 7}}
 """
 
@@ -86,43 +50,54 @@ evaluation: {count: {sentences: 7}}
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a grammar, a configuration and an evaluator of its own, which is registered."""
-    package = tmp_path / "toy_evaluator"
-    package.mkdir()
-    for name, text in TOY.items():
-        (package / name).write_text(text.lstrip("\n"), encoding="utf-8")
+    (tmp_path / "count_evaluator.py").write_text(ELEVEN.lstrip("\n"), encoding="utf-8")
     (tmp_path / "toy.txt").write_text("S -> S S 0.3 | 'a' 0.7\n", encoding="utf-8")
     (tmp_path / "toy.yaml").write_text(CONFIG, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    from toy_evaluator import COUNT  # type: ignore[import-not-found]
+    from count_evaluator import COUNT  # type: ignore[import-not-found]
 
     monkeypatch.setattr(truesource.evaluators, "EVALUATORS", (*EVALUATORS, COUNT))
     yield tmp_path
-    for name in [name for name in sys.modules if name.startswith("toy_evaluator")]:
-        del sys.modules[name]
+    del sys.modules["count_evaluator"]
 
 
-def test_a_new_evaluator_is_a_folder_and_a_line(toy: Path) -> None:
-    from typer.testing import CliRunner
-
-    from truesource.cli import evaluate
-
+def test_a_new_evaluator_is_one_file(toy: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a verb, a key, a stage, JSON, a section of the report, tables, and a column of `compare`."""
+    assert sum(bool(line) for line in ELEVEN.splitlines()) == 11
+    monkeypatch.chdir(toy)
     config = load_config(toy / "toy.yaml")
-    assert [stage.name for stage in plan(config)][-2:] == ["count", "report"]
+    assert [stage.name for stage in plan(config)][-3:] == ["count:bigram", "count:trigram", "report"]
     report = execute(config, base=toy, runs=toy / "runs")
-    tokens = json.loads((report.parent / "count" / "count.json").read_text("utf-8"))["tokens"]
-    assert f"</span>Number of tokens</h2>\n<p>number of tokens: {tokens}</p>" in report.read_text("utf-8")
+    kept = json.loads((report.parent / "count" / "bigram.json").read_text("utf-8"))
+    corpus = Corpus.load(report.parent / "corpus")
+    tokens = sum(map(len, corpus.sentences("eval")[:7]))
+    (record,) = kept["records"]
+    assert (record["value"], kept["objective"]) == (tokens, "causal") and "sentences:7" in record["signature"]
+    page = report.read_text("utf-8")
+    assert "</span>Number of tokens</h2>" in page and f">{tokens}<" in page and "of the text" in page
     with pytest.raises(ValueError, match=r"evaluation\.count\.sentences"):
         load_config(toy / "toy.yaml", ["evaluation.count.sentences=0"])
-    verbs = CliRunner()
-    told = verbs.invoke(evaluate.verbs(), ["count", str(report.parent / "corpus"), "--sentences", "7"])
-    assert told.exit_code == 0 and told.stdout.strip() == str(tokens)
-    assert "Number of sentences to count" in verbs.invoke(evaluate.verbs(), ["count", "--help"]).stdout
-    assert build_report(report.parent) == report
+    grammar = ("--oracle", "runs/toy/grammar/grammar.npz")
+    call = ("evaluate", "count", "runs/toy/models/bigram", "runs/toy/corpus", *grammar, "--sentences", "7")
+    told = command(*call, "--json", "verb.json", "--table", "verb.csv")
+    assert told.code == 0, told.err
+    assert json.loads(Path("verb.json").read_text("utf-8")) == kept["records"]
+    assert f",tokens,{tokens},of the text" in Path("verb.csv").read_text("utf-8")
+    assert "Number of sentences to count" in command("evaluate", "count", "--help").out
+    models = ("runs/toy/models/bigram", "runs/toy/models/trigram", "runs/toy/corpus")
+    compared = command("compare", *models, *grammar, "--also", "count", "--sentences", "7", "--json", "compared.json")
+    assert compared.code == 0, compared.err
+    assert "tokens" in compared.out
+    counts = [r for r in json.loads(Path("compared.json").read_text("utf-8")) if r["name"] == "count"]
+    of_five = sum(map(len, corpus.sentences("eval")[:5]))  # as many as its settings count by default
+    assert [(r["model"], r["value"]) for r in counts] == [(name, of_five) for name in models[:2]]
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda each: each.name)
-def test_an_evaluator_has_its_modules(evaluator: Evaluator) -> None:
+def test_an_evaluator_has_what_its_kind_needs(evaluator: Evaluator) -> None:
     assert callable(evaluator.command)
+    assert evaluator.package or (callable(evaluator.function("measure")) and evaluator.help)
+    assert evaluator.draws == (evaluator.function("figure") is not None)
     assert evaluator.template.is_file()
     assert issubclass(evaluator.settings, Settings)
     for name, field in evaluator.settings.model_fields.items():
@@ -212,8 +187,7 @@ def test_verb_and_stage_write_the_same_records(
     called = command("evaluate", name, *shlex.split(line), "--json", tmp_path / "verb.json")
     assert called.code == 0, called.err
     record = json.loads((finished / "runs" / "toy" / left).read_text("utf-8"))
-    by_stage = record["records"] if "records" in record else [r for rows in record["targets"].values() for r in rows]
-    assert by_stage and json.loads((tmp_path / "verb.json").read_text("utf-8")) == by_stage
+    assert record["records"] and json.loads((tmp_path / "verb.json").read_text("utf-8")) == record["records"]
 
 
 SAMPLED = """\

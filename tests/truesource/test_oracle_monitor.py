@@ -10,6 +10,7 @@ import pytest
 
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
@@ -82,7 +83,7 @@ def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out
     model: Any = Oracle(law, objective, lengths=lengths, vocabulary=vocabulary)
     monitor = OracleMonitor.on_corpus(law, corpus)
     found = monitor(model)
-    wanted = compare(model, law, corpus.sentences("dev"), lengths=lengths, excluded=monitor.excluded)
+    wanted = compare(model, law, corpus.sentences("dev"), lengths=lengths, excluded=monitor.setting.excluded)
     assert "|disjoint:" in wanted.signature
     relative = wanted.measures["relative_ppl"].value
     assert relative > 1.001
@@ -113,7 +114,7 @@ def test_where_there_is_nothing_to_compare_on(
 
 def test_a_corpus_without_sentences_to_compare_on(folder: Path) -> None:
     with pytest.raises(InputError, match="no sentences to compare"):
-        OracleMonitor(PCFG.load(folder / "toy.npz"), [], lengths=None)
+        OracleMonitor(Setting(PCFG.load(folder / "toy.npz"), []))
 
 
 def test_a_run_needs_dev_sentences_to_compare_on() -> None:

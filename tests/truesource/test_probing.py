@@ -14,9 +14,11 @@ import pytest
 from command_line import Command
 from tiny_run import prepare
 
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.probing import Kind
 from truesource.evaluators.probing import ProbingSettings
-from truesource.evaluators.probing.stage import probe_model
+from truesource.evaluators.probing.probe import probe_model
+from truesource.evaluators.probing.results import by_target
 from truesource.experiment import build_report, execute, load_config, plan
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -80,12 +82,13 @@ def test_networks_have_a_stage_of_their_own_where_it_is_asked_for(finished: Path
 
 def test_the_stage_leaves_records_of_every_snapshot_and_target(finished: Path) -> None:
     found = json.loads((finished / "probing" / "kept.json").read_text(encoding="utf-8"))
-    assert set(found["targets"]) == {"tag", "span"}
-    for records in found["targets"].values():
+    targets = by_target(found)
+    assert set(targets) == {"tag", "span"}
+    for records in targets.values():
         layers = {(r["step"], r["layer"]) for r in records if r["name"] == "accuracy"}
         assert layers == {(step, layer) for step in (0, 1, 2) for layer in (0, 1)}
         assert {(r["step"], r["layer"]) for r in records if r["name"] == "mdl"} == {(2, 0), (2, 1)}
-    tags = {r["name"] for r in found["targets"]["tag"]}
+    tags = {r["name"] for r in targets["tag"]}
     assert {"rho_truth", "rho_model", "rho_difference"} <= tags
     assert "rho_truth" not in {r["name"] for r in found["targets"]["span"]}
     plain = json.loads((finished / "probing" / "plain.json").read_text(encoding="utf-8"))
@@ -110,7 +113,7 @@ def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
 
 
 def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    from truesource.evaluators.probing import section as figures_probing
+    from truesource.evaluators.probing import results as figures_probing
 
     monkeypatch.setattr(figures_probing, "SHOWN", 2)
     head = {"name": "confusion", "layer": 1, "model": "m"}
@@ -224,7 +227,9 @@ def test_lengths_that_no_sentence_has_leave_out_correlations_alone(
     options = ("--lengths", "30..40", "--no-mdl", "--json", tmp_path / "p.json")
     found = command(*call("kept", *options))
     assert found.code == 0
-    assert found.err == "Note: no correlations with word probabilities, because no sentence has 30..40 words\n"
+    warned, note = found.err.splitlines()
+    assert warned.startswith("Warning: corpus was sampled with lengths 2..8, but the oracle has lengths 30..40")
+    assert note == "Note: no correlations with word probabilities, because no sentence has 30..40 words"
     names = {r["name"] for r in json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))}
     assert "selectivity" in names
     assert not [name for name in names if name.startswith("rho")]
@@ -304,13 +309,6 @@ def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.M
     for target in targets:
         made.clear()
         settings = ProbingSettings(mdl=False, control="none", correlations=False, checkpoints="last")
-        probe_model(
-            here / "models" / "kept",
-            pcfg,
-            corpus.sentences("eval"),
-            settings,
-            target=target,
-            lengths=corpus.lengths,
-            seed=1,
-        )
+        text = Setting(pcfg, corpus.sentences("eval"), corpus.lengths)
+        probe_model(here / "models" / "kept", text, settings, target)
         assert len(made) == 3  # two layers, and the best one again

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from tiny_run import BANK, run
 
+from truesource.evaluation.core.setting import Setting
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.support.errors import InputError
 
@@ -77,12 +78,11 @@ def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
     corpus = Corpus.load(folder / "corpus")
     again = compare_distributions(
         load_model(folder / "models" / "net"),
-        PCFG.load(folder / "grammar" / "grammar.npz"),
-        corpus.sentences("eval")[:30],
-        lengths=corpus.lengths,
+        Setting(
+            PCFG.load(folder / "grammar" / "grammar.npz"), corpus.sentences("eval")[:30], lengths=corpus.lengths, seed=3
+        ),
         top=3,
         by=BY,
-        seed=3,
     )
     found = record(finished, "divergence/net.json")
     assert found["contexts"] == again.contexts

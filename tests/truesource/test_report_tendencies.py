@@ -14,14 +14,14 @@ from tiny_run import prepare, run
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
-from truesource.evaluation.pplu.experiments import PROTOCOLS, ReducedVocabulary
+from truesource.evaluation.pplu.experiments import PROTOCOLS
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ModelSample, same_size
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
 from truesource.evaluation.tendencies.truth import Truth, symbols
-from truesource.evaluators.pplu.section import reduction_figure
+from truesource.evaluators.pplu.results import figure as reduction_figure
 from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.evaluators.tendencies.figures import tendencies_figure
 from truesource.evaluators.tendencies.section import MEASURES, _most, _reading, starred
@@ -295,7 +295,15 @@ def test_figures_of_odd_samples() -> None:
 
 
 def test_the_figure_of_reduction() -> None:
-    rows = [ReducedVocabulary(n, p, 9, 5.0, 9.0, 0.5, 0.1, 0.2) for n in (10, 100) for p in PROTOCOLS]
-    text = words(reduction_figure({"m": rows, "the truth": rows}))
+    rows = [
+        {"table": "reduction", "side": side, "protocol": protocol, "words": n, "name": name, "value": 0.1}
+        for side in ("model", "truth")
+        for n in (10, 100)
+        for protocol in PROTOCOLS
+        for name in ("change_ppl", "change_pplu")
+    ]
+    text = words(reduction_figure({"model": "m", "records": rows}, "x") or "")
     assert all(part in text for part in ("PPL, m", "PPLu, the truth", "merge", "skip", "renormalise", "100"))
-    assert "PPL, m" in words(reduction_figure({"m": rows[:3]}))
+    alone = [row for row in rows if row["side"] == "model"]
+    assert "PPL, m" in words(reduction_figure({"model": "m", "records": alone}, "x") or "")
+    assert reduction_figure({"model": "m", "records": []}, "x") is None

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from truesource import PCFG, Comparison, Corpus, LengthRange, Oracle, ScoringFrame, compare, compare_models
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.grammar.support.printable import ResultRecords, line_of
 
@@ -40,7 +41,7 @@ def test_tokens_of_a_comparison_are_a_data_frame(comparison: Comparison) -> None
 def test_scores_and_divergences(tmp_path: Path) -> None:
     scores = Oracle(GRAMMAR, "causal").score(SENTENCES, ScoringFrame())
     assert repr(scores).startswith("TokenScores(180 tokens of 60 sentences; ") and len(scores.to_pandas()) == 180
-    found = compare_distributions(Oracle(GRAMMAR, "causal"), GRAMMAR, SENTENCES, lengths=None)
+    found = compare_distributions(Oracle(GRAMMAR, "causal"), Setting(GRAMMAR, SENTENCES, lengths=None))
     assert len(repr(found)) < 300 and {"kl", "js"} <= set(found.to_pandas()["name"])
 
 

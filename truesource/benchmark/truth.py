@@ -10,8 +10,8 @@ import numpy as np
 
 from truesource.benchmark.results import TruthContexts, TruthRecord
 from truesource.benchmark.suite import Suite, SuiteLanguage
-from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import ConstantModel, Oracle, equal_frequencies, true_frequencies
+from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
@@ -173,7 +173,7 @@ class LanguageTruth:
         key = model.objective, model.vocabulary, part
         if key not in self._kept:
             self._kept[key] = cache_truth(
-                *(model, self.pcfg, strings), lengths=self._lengths(part), contexts=contexts, dtype=np.float64
+                model, Setting(self.pcfg, strings, self._lengths(part)), contexts=contexts, dtype=np.float64
             )
         return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
 

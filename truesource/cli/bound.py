@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import typer
 from pydantic import Field, model_validator
 
-from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import (
     Condition,
@@ -144,36 +143,33 @@ def _bounds(
     seed: int,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.cli.inputs import announce_long, at_most, grammar_of_text, read_sentences, truth_of
+    from truesource.cli.inputs import announce_long, read_setting
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
-    from truesource.generator.language_model import preset_frame
     from truesource.grammar.support.printable import no_interval_text
 
-    pcfg, transform = grammar_of_text(corpus, grammar)
+    setting = read_setting(
+        corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
+    )
+    pcfg, condition, transform = setting.grammar, setting.lengths, setting.transform
     if settings.causal:
-        require_whole(transform, "causal", preset_frame(settings.frame, "causal"))
+        require_whole(transform, "causal", setting.frame_of("causal"))
     if settings.next:
         require_tokens(transform, "causal", "--next")
-    sentences, sampled = read_sentences(corpus, split)
-    condition = length_condition(lengths, sampled)
-    excluded = truth_of(corpus, split, pcfg, sampled, condition)
-    sentences, longer = at_most(sentences[: settings.sentences], longest)
-    announce_long(pcfg, sentences, condition, masked=settings.masked, dtype=settings.precision)
-    records = score(pcfg, sentences, lengths=condition, excluded=excluded, transform=transform)
+    announce_long(setting, masked=settings.masked, dtype=settings.precision)
+    truth: dict[str, Any] = {"lengths": condition, "excluded": setting.excluded, "transform": transform}
+    records = score(pcfg, setting.sentences, **truth)
     if records is None:
         return None
     summary = bound_records(
         pcfg,
         records,
-        lengths=condition,
+        **truth,
         seed=seed,
-        excluded=excluded,
         frame=settings.frame,
         vocabulary=vocabulary,
         variant=settings.definitions,
-        left_out=longer,
-        transform=transform,
+        left_out=setting.left_out,
     )
     _say_impossible(pcfg, records, condition)
     show_bounds(summary)

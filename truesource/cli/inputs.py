@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truesource.chain.lengths import condition_text
+from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.cli.output import opened
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.evaluation.core.setting import Setting
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
@@ -79,6 +81,51 @@ def _read_samples(path: Path) -> list[list[str]]:
         if number:
             echo(f"{number:,} of {samples.n_sentences:,} sentences of {path} {what} and are left out", err=True)
     return kept
+
+
+def read_setting(
+    corpus: Path,
+    split: str,
+    oracle: Path | None,
+    lengths: str | None,
+    *,
+    frame: str = "default",
+    seed: int = DEFAULT_SEED,
+    first: int | None = None,
+    longest: int | None = None,
+    drawn: LengthRange | None = None,
+    scores: bool = True,
+    uncorrected: str = "",
+) -> Setting:
+    """The text that models are measured on, and its truth; says on stderr in what the two differ, see `explain_truth`.
+
+    Args:
+        corpus: corpus folder, or text with one tokenised sentence a line.
+        split: of a corpus folder.
+        oracle: the grammar that the text was sampled from; None: nobody knows the truth.
+        lengths: the condition of the truth, such as ``6..25``; None: that of the corpus.
+        frame: name of the preset of positions that count.
+        seed: of all that is random.
+        first: number of sentences; None: all.
+        longest: most words of a sentence; None: any number.
+        drawn: the condition that a text without a record of it was drawn under.
+        scores: as for `truth_of`, and
+        uncorrected: as there.
+
+    Raises:
+        InputError: text or grammar cannot be read, or all sentences are too long.
+    """
+    from truesource.evaluation.core.setting import Setting
+
+    text, recorded = read_sentences(corpus, split)
+    drawn = recorded if drawn is None else drawn
+    condition = length_condition(lengths, drawn)
+    pcfg = excluded = transform = None
+    if oracle is not None:
+        pcfg, transform = grammar_of_text(corpus, oracle)
+        excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=scores, uncorrected=uncorrected)
+    kept, longer = at_most(text[:first], longest)
+    return Setting(pcfg, kept, condition, frame, seed, excluded, longer, transform, (corpus, split))
 
 
 def grammar_of_text(corpus: Path, oracle: Path) -> tuple[PCFG, Transform | None]:
@@ -255,27 +302,21 @@ def _trained_on(model: Path) -> str | None:
     return read_training(trained).corpus_digest if (trained / FILE).is_file() else None
 
 
-def say_left_out(
-    sentences: Sequence[Sequence[str]],
-    pcfg: PCFG | None,
-    impossible_model: Collection[int],
-    impossible_oracle: Collection[int],
-) -> None:
+def say_left_out(setting: Setting, impossible_model: Collection[int], impossible_oracle: Collection[int]) -> None:
     """Say on stderr how many sentences a comparison leaves out, which side cannot make them, and words that it lacks.
 
     Args:
-        sentences: that were to be compared.
-        pcfg: the grammar of the oracle; None where there is none.
-        impossible_model: numbers of those that the model gives probability 0.
+        setting: text and truth.
+        impossible_model: numbers of the sentences that the model gives probability 0.
         impossible_oracle: numbers of those that the oracle gives probability 0.
     """
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.report.words import impossible
 
-    left_out = {*impossible_model, *impossible_oracle}
+    left_out, sentences = {*impossible_model, *impossible_oracle}, setting.sentences
     if not left_out:
         return
-    unknown = [] if pcfg is None else unknown_words(pcfg, (sentences[i] for i in impossible_oracle))
+    unknown = [] if setting.pcfg is None else unknown_words(setting.pcfg, (sentences[i] for i in impossible_oracle))
     why = f"; {words_missing(unknown)}" if unknown else ""
     sides = impossible({"impossible_oracle": len(impossible_oracle), "impossible_model": len(impossible_model)})
     echo(f"{len(left_out)} of {len(sentences)} sentences are impossible and left out: {sides}{why}", err=True)
@@ -323,18 +364,11 @@ def at_most(sentences: list[list[str]], longest: int | None) -> tuple[list[list[
     return kept, {"longest": longest, "longer": longer}
 
 
-def announce_long(
-    pcfg: PCFG,
-    sentences: list[list[str]],
-    condition: LengthRange | None,
-    *,
-    masked: bool,
-    dtype: DTypeLike = "float64",
-) -> None:
+def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
     from truesource.evaluation.core.oracle import LONG, long_sentences
 
-    cost = long_sentences(pcfg, sentences, condition, masked=masked, dtype=dtype)
+    cost = long_sentences(setting.grammar, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:
         echo(f"{cost}; --longest {LONG} leaves them out", err=True)
 

@@ -34,6 +34,10 @@ Exact = Annotated[
     int | None,
     typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
 ]
+Also = Annotated[
+    str | None,
+    typer.Option("--also", metavar="A,B", help="Evaluators that measure each model too, such as divergence,pplu."),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -55,6 +59,7 @@ OPTIONS = {
     "longest": "--longest",
     "first": "--sentences",
     "exact": "--exact-kl",
+    "also": "--also",
 }
 
 
@@ -68,6 +73,7 @@ def command(
     longest: Longest = None,
     sentences: FirstSentences = None,
     exact: Exact = None,
+    also: Also = None,
     seed: Seed = None,
     columns: Columns = None,
     json: Json = None,
@@ -88,12 +94,15 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.comparing.given import Scored, scores_of_models, scores_of_runs, scores_of_variants
     from truesource.comparing.tables import check_columns, comparison_table, warning_of
+    from truesource.evaluators.declared import measures_table, require_comparable
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
     given: dict[str, Any] = {key: value for key, value in [*options.items(), ("exact", exact)] if value is not None}
+    if also is not None:
+        given["also"] = require_comparable([name.strip() for name in also.split(",")])
     asked = Scored(seed=DEFAULT_SEED if seed is None else seed, **given)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
@@ -119,6 +128,10 @@ def command(
         if warning := warning_of(comparison):
             echo(warning)
     records = [record for comparison in found for record in comparison.records()]
+    for evaluator in asked.also:
+        seeds = {seed.label: seed.also[evaluator.name] for model in scored for seed in model.seeds}
+        show(measures_table(evaluator, seeds, evaluator.title), evaluator.width)
+        records += [record for seed in seeds.values() for record in seed["records"]]
     files.finish(
         "truesource cite",
         json=json_of(records),

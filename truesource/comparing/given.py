@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import did_you_mean, kind_of
 from truesource.report.words import listed
+from truesource.run.evaluator import Evaluator
 
 if TYPE_CHECKING:
-    from truesource.comparing.scoring import SharedText
     from truesource.evaluation.comparing import ModelScores
+    from truesource.evaluation.core.setting import Setting
 
 
 def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> list[ModelScores]:
@@ -58,6 +58,7 @@ class Scored:
     longest: int | None = None  #: most words of a sentence
     first: int | None = None  #: number of sentences; None: all
     exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
+    also: Sequence[Evaluator] = ()  #: that measure each model too
     seed: int  #: of intervals
 
 
@@ -80,9 +81,9 @@ def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baselin
             corpus,
             code="real-text",
         )
-    shared = _text(corpus, oracle, models, scored)
-    found = score_models(models, shared)
-    _say_left_out(found, shared)
+    setting = _setting(corpus, oracle, models, scored)
+    found = score_models(models, setting, scored.exact, scored.also)
+    _say_left_out(found, setting)
     return found
 
 
@@ -115,9 +116,9 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
 
     found = []
     for model in models:
-        shared = _text(folder / model.name, folder / model.name / "grammar.npz", [model], scored)
-        found += score_models([model], shared)
-        _say_left_out(found[-1:], shared)
+        setting = _setting(folder / model.name, folder / model.name / "grammar.npz", [model], scored)
+        found += score_models([model], setting, scored.exact, scored.also)
+        _say_left_out(found[-1:], setting)
     return found
 
 
@@ -134,37 +135,24 @@ def _corpus(texts: Sequence[str]) -> Path:
     return corpus
 
 
-def _text(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scored) -> SharedText:
+def _setting(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scored) -> Setting:
     """The text that models are scored on; what is odd about it or about the models is said."""
-    from truesource.cli.inputs import (
-        announce_long,
-        at_most,
-        grammar_of_text,
-        read_sentences,
-        truth_of,
-        warn_of_other_corpus,
-    )
-    from truesource.comparing.scoring import SharedText
+    from truesource.cli.inputs import announce_long, read_setting, warn_of_other_corpus
 
-    sentences, drawn = read_sentences(corpus, scored.split)
-    condition = length_condition(scored.lengths, drawn)
-    pcfg, transform = grammar_of_text(corpus, oracle)
-    excluded = truth_of(corpus, scored.split, pcfg, drawn, condition)
-    for reference in (seed.text for model in models for seed in model.seeds):
-        warn_of_other_corpus(reference, corpus)
-    sentences, longer = at_most(sentences[: scored.first], scored.longest)
-    announce_long(pcfg, sentences, condition, masked=False)
-    return SharedText(
-        pcfg=pcfg,
-        sentences=sentences,
-        lengths=condition,
+    setting = read_setting(
+        corpus,
+        scored.split,
+        oracle,
+        scored.lengths,
         frame=scored.frame,
         seed=scored.seed,
-        excluded=excluded,
-        left_out=longer,
-        transform=transform,
-        exact=scored.exact,
+        first=scored.first,
+        longest=scored.longest,
     )
+    for reference in (seed.text for model in models for seed in model.seeds):
+        warn_of_other_corpus(reference, corpus)
+    announce_long(setting, masked=False)
+    return setting
 
 
 def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
@@ -182,7 +170,7 @@ def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
         )
 
 
-def _say_left_out(models: Sequence[ModelScores], text: SharedText) -> None:
+def _say_left_out(models: Sequence[ModelScores], setting: Setting) -> None:
     from truesource.cli.inputs import say_left_out
 
     for model in models:
@@ -190,4 +178,4 @@ def _say_left_out(models: Sequence[ModelScores], text: SharedText) -> None:
             if len(seed.paired.impossible_model):
                 n = seed.paired.n_sentences
                 echo(f"{seed.label} can make {n - len(seed.paired.impossible_model):,} of {n:,} sentences", err=True)
-    say_left_out(text.sentences, text.pcfg, [], models[0].seeds[0].paired.impossible_oracle.tolist())
+    say_left_out(setting, [], models[0].seeds[0].paired.impossible_oracle.tolist())

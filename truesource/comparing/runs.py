@@ -16,7 +16,7 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.evaluation.measures.paired import Paired
-from truesource.evaluators.divergence.section import DivergenceRecord
+from truesource.evaluators.divergence.results import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
 from truesource.grammar.support.settings import DEFAULT_SEED

@@ -4,122 +4,109 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from truesource.comparing.named import NamedModel, NamedReference
 from truesource.evaluation.comparing import SAME, ModelComparison, ModelScores, SeedScores, grouped
 from truesource.evaluation.comparing import compare_models as compare_scores
-from truesource.evaluation.core.comparison import oracle_for, score_both
-from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluators.declared import measured
 from truesource.generator.abilities import offers
-from truesource.generator.language_model import LanguageModel, TokenScores, preset_frame
-from truesource.generator.plan import Transform
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.words import listed
+from truesource.run.evaluator import Evaluator
 
 log = logging.getLogger("truesource")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedText:
-    """A text and its truth, which all models are scored on."""
+def score_seed(
+    model: LanguageModel,
+    setting: Setting,
+    label: str,
+    *,
+    training_seed: int | None = None,
+    exact: int | None = None,
+    also: Sequence[Evaluator] = (),
+) -> SeedScores:
+    """One model beside the truth.
 
-    pcfg: PCFG
-    sentences: Sequence[Sequence[str]]
-    lengths: LengthRange | None
-    frame: str = "default"  #: name of a preset
-    seed: int = DEFAULT_SEED  #: of intervals
-    excluded: Exclusion | None = None
-    left_out: Mapping[str, int] = field(default_factory=dict)  #: parts of signatures
-    transform: Transform | None = None
-    exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
-    truths: dict[Any, TokenScores] = field(default_factory=dict)  #: by objective and vocabulary
+    Args:
+        model: to score.
+        setting: text and truth.
+        label: of the model.
+        training_seed: that it was trained with, where that is known.
+        exact: number of sentences whose full distributions are compared; None: of none.
+        also: evaluators that measure it too, with their default settings.
 
-    def score(self, model: LanguageModel, label: str, training_seed: int | None = None) -> SeedScores:
-        """One model beside the truth.
-
-        Raises:
-            NothingToCompareError: no sentence is possible for both; the message names the model.
-            InputError: as `truesource.evaluation.core.comparison.score_both`.
-        """
-        frame = preset_frame(self.frame, model.objective)
-        key = model.objective, None if model.vocabulary is None else tuple(model.vocabulary)
-        if key not in self.truths:
-            oracle = oracle_for(model, self.pcfg, self.lengths, frame, self.excluded, self.transform)
-            self.truths[key] = oracle.score(self.sentences, frame)
-        try:
-            both = score_both(
-                model,
-                self.pcfg,
-                self.sentences,
-                lengths=self.lengths,
-                frame=frame,
-                seed=self.seed,
-                truth=self.truths[key],
-                excluded=self.excluded,
-                left_out=self.left_out,
-                transform=self.transform,
-            )
-        except NothingToCompareError as error:
-            counts = error.n_sentences, error.impossible_model, error.impossible_oracle
-            raise NothingToCompareError(f"{label}: {error}", *counts) from error
-        return SeedScores(
-            label=label,
-            paired=both.paired,
-            parts=both.parts,
-            resampling=self.seed,
-            seed=training_seed,
-            exact=self._exact(model),
-        )
-
-    def score_seeds(self, name: str, models: Sequence[LanguageModel]) -> ModelScores:
-        """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
-
-        Raises:
-            NothingToCompareError: as `score`.
-        """
-        labels = [name] if len(models) == 1 else [f"{name} {number}" for number in range(1, len(models) + 1)]
-        return ModelScores(name=name, seeds=[self.score(*each) for each in zip(models, labels, strict=True)])
-
-    def _exact(self, model: Any) -> Score | None:
-        """The exact KL of the first sentences, where the model has full distributions and tokens have a truth."""
-        if self.exact is None or not offers(model, "distributions") or of_sentences(self.transform, model.objective):
-            return None
-        found = compare_distributions(
-            model,
-            self.pcfg,
-            self.sentences[: self.exact],
-            lengths=self.lengths,
-            seed=self.seed,
-            excluded=self.excluded,
-            transform=self.transform,
-        )
-        return found.scores.get("kl") or found.scores["kl_infinite"]
+    Raises:
+        NothingToCompareError: no sentence is possible for both; the message names the model.
+        InputError: as `truesource.evaluation.core.comparison.score_both`.
+    """
+    try:
+        both = score_both(model, setting)
+    except NothingToCompareError as error:
+        counts = error.n_sentences, error.impossible_model, error.impossible_oracle
+        raise NothingToCompareError(f"{label}: {error}", *counts) from error
+    return SeedScores(
+        label=label,
+        paired=both.paired,
+        parts=both.parts,
+        resampling=setting.seed,
+        seed=training_seed,
+        exact=None if exact is None else _exact(model, setting.first(exact)),
+        also={each.name: measured(each, model, setting, label) for each in also},
+    )
 
 
-def score_models(models: Sequence[NamedModel], text: SharedText) -> list[ModelScores]:
-    """Load and score the models, one after the other.
+def _exact(model: Any, setting: Setting) -> Score | None:
+    """The exact KL, where the model has full distributions and tokens have a truth."""
+    if not offers(model, "distributions") or of_sentences(setting.transform, model.objective):
+        return None
+    scores = compare_distributions(model, setting).scores
+    return scores.get("kl") or scores["kl_infinite"]
+
+
+def score_seeds(name: str, models: Sequence[LanguageModel], setting: Setting, exact: int | None) -> ModelScores:
+    """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
+
+    Raises:
+        NothingToCompareError: as `score_seed`.
+    """
+    labels = [name] if len(models) == 1 else [f"{name} {number}" for number in range(1, len(models) + 1)]
+    seeds = [score_seed(model, setting, label, exact=exact) for model, label in zip(models, labels, strict=True)]
+    return ModelScores(name=name, seeds=seeds)
+
+
+def score_models(
+    models: Sequence[NamedModel], setting: Setting, exact: int | None = None, also: Sequence[Evaluator] = ()
+) -> list[ModelScores]:
+    """Load and score the models, one after the other; arguments as of `score_seed`.
 
     Raises:
         InputError: a model cannot be loaded or scored.
     """
-    return [ModelScores(name=model.name, seeds=[_scored(seed, text) for seed in model.seeds]) for model in models]
+    return [
+        ModelScores(name=model.name, seeds=[_scored(seed, setting, exact, also) for seed in model.seeds])
+        for model in models
+    ]
 
 
-def _scored(seed: NamedReference, text: SharedText) -> SeedScores:
+def _scored(seed: NamedReference, setting: Setting, exact: int | None, also: Sequence[Evaluator]) -> SeedScores:
     from truesource.lmtrain.models import load_model  # torch
 
     log.info("scoring %s", seed.text)
-    model = load_model(seed.text)
-    return text.score(model, seed.text, None if seed.training is None else seed.training.seed)
+    trained = None if seed.training is None else seed.training.seed
+    return score_seed(load_model(seed.text), setting, seed.text, training_seed=trained, exact=exact, also=also)
 
 
 #: why models are set apart, by the first part of their signatures that differs
@@ -239,10 +226,8 @@ def compare_parallel(
     for name, text in texts.items():
         if not text.models:
             raise InputError(f"the text {name} has no model; give one or more", code="too-few-models")
-        shared = SharedText(
-            pcfg=text.pcfg, sentences=text.sentences, lengths=lengths, frame=frame, seed=seed, exact=exact
-        )
-        scored.append(shared.score_seeds(name, text.models))
+        setting = Setting(text.pcfg, text.sentences, lengths, frame, seed)
+        scored.append(score_seeds(name, text.models, setting, exact))
     return compare_scores(scored, baseline=baseline, seed=seed, parallel=True)
 
 
@@ -279,9 +264,9 @@ def compare_models(
         InputError: there are fewer than two models, or none is called ``baseline``.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
-    text = SharedText(pcfg=pcfg, sentences=sentences, lengths=lengths, frame=frame, seed=seed, exact=exact)
+    setting = Setting(pcfg, sentences, lengths, frame, seed)
     scored = [
-        text.score_seeds(name, list(given) if isinstance(given, Sequence) else [given])
+        score_seeds(name, list(given) if isinstance(given, Sequence) else [given], setting, exact)
         for name, given in models.items()
     ]
     return comparisons(scored, baseline=baseline, seed=seed)[0]

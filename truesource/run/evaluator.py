@@ -1,9 +1,14 @@
-"""An evaluator: something that a run can measure, with its settings, its verb and its section of the report."""
+"""An evaluator: something that a run can measure, with its settings, its verb and its section of the report.
+
+Most measure a model on a text, and are declared: see `Evaluator`. From the declaration come the verb, the stage of a
+run, the JSON, the tables and the section (`truesource.evaluators.declared`). An evaluator that measures something else,
+such as pairs, samples or treebanks, has modules of its own for these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,14 +17,57 @@ from typing import TYPE_CHECKING, Any
 from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
+    from truesource.chain.models import ModelEntry
+    from truesource.evaluation.core.setting import Setting
     from truesource.report.finished_run import FinishedRun
     from truesource.run.config import RunConfig
     from truesource.run.stage import Stage
 
+DECLARED = "truesource.evaluators.declared"  #: verb, stage and section of what is only declared
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of an evaluator, as terminal, report and comparisons show it."""
+
+    name: str  #: in records
+    label: str
+    format: str = ".4f"
+    meaning: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The measurement of one model."""
+
+    records: Sequence[Mapping[str, Any]]  #: one a number, for JSON: ``name``, ``value`` and more
+    entries: Mapping[str, Any] = field(default_factory=dict)  #: what a run keeps beside them, JSON values
+    impossible: tuple[Collection[int], Collection[int]] = ((), ())  #: sentences that model, and truth, cannot make
+    notes: Sequence[str] = ()  #: sentences about it
+    title: str = ""  #: of what the verb prints; empty: model and objective
+    line: str = ""  #: what the verb prints last, such as the signature of the main number
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """One evaluator: a package whose ``__init__`` makes this, with these modules, imported when they are needed.
+    """One evaluator.
+
+    What it computes are functions in the module ``code``, which is imported when it is needed:
+
+    ============================================ ==================================================================
+    ``measure(model, setting, settings)``        a `Result`: the model on the text of a `Setting`
+    ``tables(record, title)``                    tables for the terminal; without it, one of ``measures``
+    ``figure(record, salt)``                     an ``<svg>``, or None where there is nothing to draw
+    ``section(run)``                             what the template shows; without it, ``measures`` and figures
+    ============================================ ==================================================================
+
+    A record is what a run keeps as ``<name>/<model>.json``: ``model``, ``objective``, entries and records of a result.
+    Beside the settings may stand ``check(config)``, which refuses a configuration; ``check_call(settings, model,
+    oracle, frame, figure)``, which refuses options of the verb; ``needed(settings)``, abilities that such options need
+    of a model, with the names of the options; and ``uncorrected(settings, frame)``, the numbers whose truth does not
+    leave out what the text leaves out.
+
+    An evaluator that is no measure of a model on a text names its ``package`` instead, with these modules:
 
     ========================= =====================================================================================
     ``command.py``            ``command``: the verb `truesource evaluate <name>`
@@ -32,18 +80,36 @@ class Evaluator:
     name: str  #: of the verb, the key under ``evaluation``, the first or only kind of stage, and the section
     title: str  #: of the section
     summary: str  #: one line for the help of `truesource evaluate`
-    package: str  #: where the modules are: ``__name__``
     settings: type[Settings]  #: keys of the configuration, and options of the verb
     kinds: tuple[str, ...] = ()  #: of its stages, where they are others than the name
+    package: str = ""  #: of an evaluator with modules of its own: ``__name__``
+
+    code: str = ""  #: module of the functions; empty: that of the settings
+    help: str = ""  #: of the verb, with an example; empty: the summary
+    prose: str = ""  #: a paragraph at the head of the section
+    measures: tuple[Measure, ...] = ()  #: in the order of tables
+    needs: tuple[str, ...] = ()  #: abilities of a model, see `truesource.generator.abilities`
+    oracle: bool = True  #: it needs the grammar of the text
+    frame: bool = False  #: it scores tokens, of which a frame may leave some out, in as many sentences as the scores
+    corrected: bool = True  #: its truth leaves out what the text leaves out (disjoint splits)
+    draws: bool = False  #: it has figures
+    whole_models: bool = True  #: it measures a model, not the reference that snapshots are found by
+    applies: Callable[[ModelEntry], bool] = lambda _: True  #: which models of a run it measures
+    then: str = ""  #: evaluator that the verb names as the next one
+    width: int = 120  #: characters of its tables, where there is no terminal
 
     @property
     def command(self) -> Callable[..., None]:
         """The verb."""
-        return self._module("command").command  # type: ignore[no-any-return]
+        if self.package:
+            return self._module("command").command  # type: ignore[no-any-return]
+        return import_module(DECLARED).command_of(self)  # type: ignore[no-any-return]
 
     def stages(self, config: RunConfig) -> list[Stage]:
         """The steps of a run that asks for it."""
-        return self._module("stage").stages(config)  # type: ignore[no-any-return]
+        if self.package:
+            return self._module("stage").stages(config)  # type: ignore[no-any-return]
+        return import_module(DECLARED).stages_of(self, config)  # type: ignore[no-any-return]
 
     def check(self, config: RunConfig) -> None:
         """Refuse a configuration that asks for what cannot be measured, by the ``check(config)`` beside the settings.
@@ -51,18 +117,45 @@ class Evaluator:
         Raises:
             InputError: what is missing, and what to do.
         """
-        check = getattr(import_module(self.settings.__module__), "check", None)
+        check = self.beside_settings("check")
         if check is not None:
             check(config)
 
     def section(self, run: FinishedRun) -> Any:
         """The content that the template shows."""
-        return self._module("section").section(run)
+        if self.package:
+            return self._module("section").section(run)
+        own = self.function("section")
+        return import_module(DECLARED).section_of(self, run) if own is None else own(run)
 
     @property
     def template(self) -> Path:
         """The template of the section."""
-        return Path(str(self._module("section").__file__)).with_name("section.html.j2")
+        module = self._module("section") if self.package else self._code
+        own = Path(str(module.__file__)).with_name("section.html.j2")
+        shared = Path(str(import_module(DECLARED).__file__)).with_suffix(".html.j2")
+        return own if self.package or own.is_file() else shared
+
+    def measure(self, model: Any, setting: Setting, settings: Settings) -> Result:
+        """The measurement of a model, or of the snapshots that a reference leads to, on a text.
+
+        Raises:
+            InputError: it cannot be measured.
+            NothingToMeasureError: there is nothing to measure.
+        """
+        return self._code.measure(model, setting, settings)  # type: ignore[no-any-return]
+
+    def beside_settings(self, name: str) -> Callable[..., Any] | None:
+        """A function that stands beside the settings; None where there is no such."""
+        return getattr(import_module(self.settings.__module__), name, None)
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """A function of the declared evaluator; None where it has no such."""
+        return getattr(self._code, name, None)
+
+    @property
+    def _code(self) -> ModuleType:
+        return import_module(self.code or self.settings.__module__)
 
     def _module(self, name: str) -> ModuleType:
         return import_module(f"{self.package}.{name}")

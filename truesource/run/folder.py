@@ -17,6 +17,7 @@ from truesource.grammar.support.settings import Settings
 from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
+    from truesource.evaluation.core.setting import Setting
     from truesource.generator.corpus import Corpus
     from truesource.generator.language_model import LanguageModel
     from truesource.generator.plan import Transform
@@ -63,6 +64,26 @@ class RunFolder:
         from truesource.generator.corpus import Corpus
 
         return Corpus.load(self.folder / "corpus")
+
+    def setting(self, first: int | None = None, *, scores: bool = True) -> Setting:
+        """The text that models are measured on, and its truth; only after the stage of the corpus.
+
+        Args:
+            first: number of sentences; None: as many as are scored, or all.
+            scores: in the frame of scores, and in as many sentences; False: all positions of all sentences.
+        """
+        from truesource.evaluation.core.setting import Setting
+
+        evaluation, (pcfg, transform) = self.config.evaluation, self.text_grammar
+        return Setting(
+            pcfg,
+            self.corpus.sentences(evaluation.split)[: first or (evaluation.sentences if scores else None)],
+            self.corpus.lengths,
+            evaluation.frame if scores else "default",
+            self.config.seed,
+            transform=transform,
+            source=(self.folder / "corpus", evaluation.split),
+        )
 
     def model(self, entry: ModelEntry) -> LanguageModel:
         """The model of an entry; only after its stage.

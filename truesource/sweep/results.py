@@ -11,16 +11,16 @@ import numpy as np
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
+from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import SignatureKey, digest_sentences, signature
 from truesource.evaluation.core.transformed import require_whole, text_grammar, transform_parts
 from truesource.evaluation.measures.bootstrap import Interval, perplexities
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
-from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
@@ -30,7 +30,6 @@ from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.generator.language_model import TokenScores
     from truesource.grammar.pcfg import PCFG
     from truesource.sweep.config import SweepConfig
 
@@ -126,22 +125,28 @@ class Scoring:
                 corpus.path,
             )
         self._config, self._data = config, data
-        self._pcfg, self._transform = text_grammar(pcfg, corpus.transform)
+        truth, transform = text_grammar(pcfg, corpus.transform)
+        excluded = Exclusion.of(corpus, config.evaluation.split, truth, corpus.lengths)
+        self._setting = Setting(
+            truth,
+            sentences[:wanted],
+            corpus.lengths,
+            config.evaluation.frame,
+            config.seed,
+            excluded=excluded,
+            transform=transform,
+        )
         objective = config.base.resolve({})[0].objective
-        require_whole(self._transform, objective, preset_frame(config.evaluation.frame, objective))
-        self._sentences = sentences[:wanted]
-        self._lengths = corpus.lengths
-        self._excluded = Exclusion.of(corpus, config.evaluation.split, self._pcfg, corpus.lengths)
-        self._truth: TokenScores | None = None
+        require_whole(transform, objective, self._setting.frame_of(objective))
         #: of all that decides the numbers besides the weights
         self.digest = digest_json(
             {
                 "version": version("truesource"),
-                "sentences": digest_sentences(self._sentences),
+                "sentences": digest_sentences(self._setting.sentences),
                 "grammar": pcfg.digest,
-                "lengths": None if self._lengths is None else str(self._lengths),
-                **disjoint_part(self._excluded),
-                **transform_parts(self._pcfg, self._transform, objective),
+                "lengths": None if corpus.lengths is None else str(corpus.lengths),
+                **disjoint_part(excluded),
+                **transform_parts(truth, transform, objective),
                 "frame": config.evaluation.frame,
                 "seed": config.seed,
                 "tokenizer": data.tokenizer_digest,
@@ -165,8 +170,8 @@ class Scoring:
         train = self._data.of(cell).train
         cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
         steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]
-        found = self._score(load_trained(model_folder, cell.model))
-        earlier = [(step, self._score(load_trained(path, cell.model))) for step, path in steps]
+        found = score_both(load_trained(model_folder, cell.model), self._setting)
+        earlier = [(step, score_both(load_trained(path, cell.model), self._setting)) for step, path in steps]
         measured = perplexities(found.paired, self._config.seed)
         record = {
             "cell": cell.id,
@@ -184,23 +189,6 @@ class Scoring:
         with atomic_path(target.with_suffix(".npz")) as temporary, temporary.open("wb") as stream:
             np.savez_compressed(stream, sums=found.paired.table())
         write_json(target, record)  # last: where it is, the rest is
-
-    def _score(self, model: Any) -> BothScored:
-        frame = preset_frame(self._config.evaluation.frame, model.objective)
-        if self._truth is None:
-            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self._excluded, self._transform)
-            self._truth = oracle.score(self._sentences, frame)
-        return score_both(
-            model,
-            self._pcfg,
-            self._sentences,
-            lengths=self._lengths,
-            frame=frame,
-            seed=self._config.seed,
-            truth=self._truth,
-            excluded=self._excluded,
-            transform=self._transform,
-        )
 
 
 def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:

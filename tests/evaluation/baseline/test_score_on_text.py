@@ -13,6 +13,7 @@ import pytest
 from truesource.evaluation.baseline import GRAMMAR, score_on_text
 from truesource.evaluation.core.comparison import score_alone
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.generator.language_model import (
     Objective,
     ScoringFrame,
@@ -64,7 +65,7 @@ def ppl(*probabilities: float) -> float:
 
 
 def test_common_and_all_sentences() -> None:
-    found = score_on_text({"one": MODEL, "two": OTHER}, GRAMMAR_OF_TEXT, TEXT, kind="real", lengths=None)
+    found = score_on_text({"one": MODEL, "two": OTHER}, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None), kind="real")
     assert found.impossible == {"one": 0, "two": 1, GRAMMAR: 0} and found.common == 4 and found.lacking == 1
     one = [0.2, 0.3, 0.2, 0.1, 0.3, 0.1, 0.2, 0.3, 0.2, 0.2, 0.3]
     two = [0.5, 0.3, 0.5, 0.2, 0.3, 0.2, 0.5, 0.3, 0.5, 0.5, 0.3]
@@ -86,19 +87,19 @@ def _truth(sentence: list[str]) -> float:
 
 
 def test_known_words_alone() -> None:
-    found = score_on_text({"one": MODEL}, GRAMMAR_OF_TEXT, TEXT, kind="real", lengths=None)
+    found = score_on_text({"one": MODEL}, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None), kind="real")
     expected = ppl(0.4, 0.2, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2, 0.2, 0.3)
     assert value(found.records, "one", "ppl", words="known") == pytest.approx(expected, rel=1e-12)
     signatures = {r["words"]: r["signature"] for r in found.records}
     assert "|unk:token|" in signatures["all"] and "|unk:skip|" in signatures["known"]
-    without = score_on_text({"one": MODEL}, GRAMMAR_OF_TEXT, TEXT[:2], kind="real", lengths=None)
+    without = score_on_text({"one": MODEL}, Setting(GRAMMAR_OF_TEXT, TEXT[:2], lengths=None), kind="real")
     assert {record["words"] for record in without.records} == {"all"}
 
 
 def test_the_truth_is_on_its_bound_and_sampled_text_has_one() -> None:
     truth = Oracle(GRAMMAR_OF_TEXT)
     text = truth.sample(50, 1)
-    found = score_on_text({"truth": truth}, GRAMMAR_OF_TEXT, text, kind="sampled", lengths=None)
+    found = score_on_text({"truth": truth}, Setting(GRAMMAR_OF_TEXT, text, lengths=None), kind="sampled")
     assert value(found.records, "truth", "relative_ppl") == 1.0
     assert value(found.records, GRAMMAR, "bound") == value(found.records, "truth", "ppl")
     assert not {"reference_ppl", "ratio_to_reference"} & {record["name"] for record in found.records}
@@ -106,7 +107,7 @@ def test_the_truth_is_on_its_bound_and_sampled_text_has_one() -> None:
 
 def test_what_the_grammar_cannot_make_is_in_all_sentences_only() -> None:
     spelled = PCFG.from_text("S -> 'a' 0.5 | 'b' 'b' 0.5")
-    found = score_on_text({"one": MODEL}, spelled, TEXT, kind="real", lengths=None)
+    found = score_on_text({"one": MODEL}, Setting(spelled, TEXT, lengths=None), kind="real")
     assert found.counts() == {"given": 5, "impossible": {"one": 0, GRAMMAR: 4}, "common": 1, "lacking": 0}
     assert value(found.records, "one", "ppl") == pytest.approx(ppl(0.2, 0.2, 0.3), rel=1e-12)
     assert value(found.records, GRAMMAR, "reference_ppl") == pytest.approx(2.0 ** (1 / 3), rel=1e-12)
@@ -114,13 +115,13 @@ def test_what_the_grammar_cannot_make_is_in_all_sentences_only() -> None:
 
 def test_where_nothing_is_common_there_is_no_reference() -> None:
     other = PCFG.from_text("S -> 'x' 'x' 'x' 1.0")
-    found = score_on_text({"one": MODEL}, other, TEXT, kind="real", lengths=None)
+    found = score_on_text({"one": MODEL}, Setting(other, TEXT, lengths=None), kind="real")
     assert found.common == 0 and {(r["model"], r["sentences"]) for r in found.records} == {("one", "all")}
 
 
 def test_the_published_frame_skips_what_is_unknown_and_keeps_it_in_contexts() -> None:
     found = score_on_text(
-        {"one": MODEL}, GRAMMAR_OF_TEXT, TEXT, kind="real", lengths=None, frame=preset_frame("paper", "causal")
+        {"one": MODEL}, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None, frame=preset_frame("paper", "causal")), kind="real"
     )
     assert found.impossible == {"one": 0, GRAMMAR: 1} and {record["words"] for record in found.records} == {"all"}
     assert value(found.records, "one", "ppl") == pytest.approx(ppl(0.2, 0.2), rel=1e-12)
@@ -137,9 +138,9 @@ def test_models_that_do_not_compare_are_refused() -> None:
         ({"one": MODEL, "two": wider}, "different vocabularies"),
     ):
         with pytest.raises(InputError, match=message):
-            score_on_text(models, GRAMMAR_OF_TEXT, TEXT, kind="real", lengths=None)  # type: ignore[arg-type]
+            score_on_text(models, Setting(GRAMMAR_OF_TEXT, TEXT, lengths=None), kind="real")  # type: ignore[arg-type]
     with pytest.raises(NothingToMeasureError, match="impossible for the model"):
-        score_on_text({"two": OTHER}, None, [["a"]], kind="real", lengths=None)
+        score_on_text({"two": OTHER}, Setting(None, [["a"]], lengths=None), kind="real")
 
 
 def test_a_model_alone() -> None:

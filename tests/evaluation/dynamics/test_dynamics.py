@@ -22,6 +22,7 @@ from toy_models import END, Table
 
 import truesource.evaluation.dynamics.table as dynamics_findings
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics import CurveSettings
@@ -102,18 +103,19 @@ def shares_of(sentence: tuple[str, ...]) -> tuple[list[dict[str, float]], list[f
     return tags, depth
 
 
-def measured(objective: Objective = "causal", contexts: int = 2000, **options: Any) -> Dynamics:
+def measured(objective: Objective = "causal", contexts: int = 2000, frame: str = "default", **options: Any) -> Dynamics:
     """Three checkpoints."""
     made = ((step, checkpoint(x, objective)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
     given = CurveSettings(contexts=contexts)
-    return learning_dynamics(made, TAGGED, SENTENCES, name="toy", lengths=LENGTHS, settings=given, seed=3, **options)
+    setting = Setting(TAGGED, SENTENCES, LENGTHS, frame, seed=3)
+    return learning_dynamics(made, setting, name="toy", settings=given, **options)
 
 
 def measured_on(sentences: Sequence[list[str]], **options: object) -> Dynamics:
     """The same of some sentences, without the exact divergence."""
     made = ((step, checkpoint(x)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
     given = CurveSettings(contexts=0, **options)  # type: ignore[arg-type]
-    return learning_dynamics(made, TAGGED, sentences, name="toy", lengths=LENGTHS, settings=given, seed=3)
+    return learning_dynamics(made, Setting(TAGGED, sentences, lengths=LENGTHS, seed=3), name="toy", settings=given)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +162,9 @@ def test_a_sentence_that_is_possible_only_with_rare_words_collapsed_is_read_as_t
             expected_structure(oracle, given_)
     row = {"a": 0.3, "b": 0.3, "<unk>": 0.2, END: 0.2}
     small = Table(dict.fromkeys(("<s>", "a", "b", "<unk>"), row), ("a", "b"))
-    found = learning_dynamics([(0, small)], grammar, [["y", "x"], ["a", "b"], ["b", "a"]], name="m", lengths=None)
+    found = learning_dynamics(
+        [(0, small)], Setting(grammar, [["y", "x"], ["a", "b"], ["b", "a"]], lengths=None), name="m"
+    )
     assert (found.sentences, found.excluded) == (2, 1)
     assert dict(zip(found.curves["class"].names, found.curves["class"].tokens, strict=True)) == {
         "A": 2.0, "B": 2.0, "(end)": 2.0
@@ -181,7 +185,12 @@ def test_what_is_wrong_with_the_groups_is_said_before_a_model_is_scored(by: By) 
     message = "miss the tag 'ODD'" if by == "class" else "infinite"
     with pytest.raises(InputError, match=message):
         learning_dynamics(
-            [(0, never)], critical, [["a"]], name="m", lengths=None, settings=odd, classes=labelled, trees=trees
+            [(0, never)],
+            Setting(critical, [["a"]], lengths=None),
+            name="m",
+            settings=odd,
+            classes=labelled,
+            trees=trees,
         )
 
 
@@ -208,7 +217,9 @@ def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
     assert found.depth.tolist() == [above for _, above in plain]
     models = [(0, checkpoint(0.5))]
     given = CurveSettings(tags="paper", by=("class",), contexts=0)
-    found = learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given, trees=trees)
+    found = learning_dynamics(
+        models, Setting(TAGGED, sentences, lengths=LENGTHS), name="m", settings=given, trees=trees
+    )
     curves = found.curves["class"]
     for name, tokens in zip(curves.names, curves.tokens, strict=True):
         assert tokens == (len(sentences) if name == "(end)" else sum(CLASSES[tag] == name for tag, _ in plain))
@@ -273,7 +284,7 @@ def test_frequency_bands_are_of_exact_probabilities(causal: Dynamics) -> None:
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_the_oracles_own_curve_is_zero(objective: Objective) -> None:
     truth = Oracle(TAGGED, objective, lengths=LENGTHS)
-    found = learning_dynamics([(0, truth), (8, truth)], TAGGED, SENTENCES, name="oracle", lengths=LENGTHS)
+    found = learning_dynamics([(0, truth), (8, truth)], Setting(TAGGED, SENTENCES, lengths=LENGTHS), name="oracle")
     for record in found.records():
         if "step" in record:
             assert (record["value"], record["low"] or 0.0, record["high"] or 0.0) == (0.0, 0.0, 0.0)
@@ -286,7 +297,7 @@ def test_the_oracles_own_curve_is_zero(objective: Objective) -> None:
 
 def test_the_exact_divergence_is_that_of_a_comparison_of_its_own(causal: Dynamics) -> None:
     by = ("class", "length", "position", "frequency")
-    alone = compare_distributions(checkpoint(0.1), TAGGED, SENTENCES, lengths=LENGTHS, by=by, seed=3)
+    alone = compare_distributions(checkpoint(0.1), Setting(TAGGED, SENTENCES, lengths=LENGTHS, seed=3), by=by)
     assert causal.contexts == sum(len(s) + 1 for s in SENTENCES)
     exact = [r for r in causal.records() if r["name"] == "kl" and r["step"] == 16]
 
@@ -311,7 +322,7 @@ def test_the_exact_divergence_is_that_of_a_comparison_of_its_own(causal: Dynamic
 def test_a_smaller_vocabulary_is_collapsed_on_both_sides() -> None:
     small = Table(dict.fromkeys(("<s>", "a", "b", "<unk>"), ROW), ("a", "b"))
     small = replace(small, table={w: {**ROW, "<unk>": 0.2, "c": 0.0, "d": 0.0} for w in small.table})
-    found = learning_dynamics([(1, small)], TAGGED, SENTENCES, name="small", lengths=LENGTHS)
+    found = learning_dynamics([(1, small)], Setting(TAGGED, SENTENCES, lengths=LENGTHS), name="small")
     assert "<unk>" in found.curves["frequency"].names
     words = [w for s in SENTENCES for w in s]
     unknown = found.curves["frequency"].names.index("<unk>")
@@ -337,7 +348,7 @@ class Pieces:
 
 def test_a_model_without_full_distributions_has_no_exact_divergence() -> None:
     models = [(0, Pieces(1.0)), (1, Pieces(0.75)), (3, Pieces(0.25))]
-    found = learning_dynamics(models, TAGGED, SENTENCES, name="pieces", lengths=LENGTHS)  # type: ignore[arg-type]
+    found = learning_dynamics(models, Setting(TAGGED, SENTENCES, lengths=LENGTHS), name="pieces")  # type: ignore[arg-type]
     assert found.contexts == 0
     assert not any(r["name"] == "kl" for r in found.records())
     assert "reading:sum" in found.records()[0]["signature"]
@@ -363,7 +374,7 @@ def test_the_published_frame_counts_fewer_positions() -> None:
 def test_a_probability_of_zero_counts_as_infinite_where_it_is_exact_and_leaves_the_sentence_out_elsewhere() -> None:
     broken = replace(checkpoint(0.1), table={w: {**r, "d": 0.0} for w, r in checkpoint(0.1).table.items()})
     made = [(0, checkpoint(1.0)), (4, broken)]
-    found = learning_dynamics(made, TAGGED, SENTENCES, name="broken", lengths=LENGTHS)
+    found = learning_dynamics(made, Setting(TAGGED, SENTENCES, lengths=LENGTHS), name="broken")
     assert found.excluded == sum("d" in s for s in SENTENCES) > 0
     assert found.curves["class"].infinite[1]["verbs"] > 0
     assert any("infinite" in record for record in found.records())
@@ -423,15 +434,12 @@ def shifted(loss: dict[str, list[float]], sentences: Sequence[list[str]], frame:
     given_ = CurveSettings(tags="paper", by=("class", "length"))
     models = [(step, Shifted(c)) for c, step in enumerate((0, 8))]
     return learning_dynamics(
-        models,  # type: ignore[arg-type]
-        TAGGED,
-        sentences,
+        models,
+        Setting(TAGGED, sentences, lengths=LENGTHS, frame=frame),
         name="m",
-        lengths=LENGTHS,
         settings=given_,
         classes=OWN,
         trees=trees,
-        frame=frame,
     )
 
 
@@ -596,10 +604,8 @@ def test_what_cannot_be_measured_is_refused(steps: list[int], options: dict[str,
     with pytest.raises(InputError, match=message):
         learning_dynamics(
             [(step, checkpoint(0.1)) for step in steps],
-            TAGGED,
-            SENTENCES,
+            Setting(TAGGED, SENTENCES, LENGTHS),
             name="m",
-            lengths=LENGTHS,
             **options,  # type: ignore[arg-type]
         )
 
@@ -607,7 +613,7 @@ def test_what_cannot_be_measured_is_refused(steps: list[int], options: dict[str,
 def test_checkpoints_of_other_models_are_refused() -> None:
     made = [(0, checkpoint(0.1)), (1, checkpoint(0.1, words=("a", "b", "c")))]
     with pytest.raises(InputError, match="step 1 has another objective or vocabulary"):
-        learning_dynamics(made, TAGGED, SENTENCES, name="m", lengths=LENGTHS)
+        learning_dynamics(made, Setting(TAGGED, SENTENCES, lengths=LENGTHS), name="m")
 
 
 # -- files of classes -------------------------------------------------------------------------------
@@ -671,8 +677,10 @@ def test_all_tokens_together_have_the_divergence_of_a_plain_comparison(seed: int
     rng = np.random.default_rng(seed)
     model = checkpoint(float(rng.uniform(0, 2)))
     given_ = CurveSettings(by=())
-    found = learning_dynamics([(0, model)], TAGGED, SENTENCES, name="m", lengths=LENGTHS, settings=given_, seed=seed)
-    alone = compare_distributions(model, TAGGED, SENTENCES, lengths=LENGTHS, seed=seed).scores["kl_paired"]
+    found = learning_dynamics(
+        [(0, model)], Setting(TAGGED, SENTENCES, lengths=LENGTHS, seed=seed), name="m", settings=given_
+    )
+    alone = compare_distributions(model, Setting(TAGGED, SENTENCES, lengths=LENGTHS, seed=seed)).scores["kl_paired"]
     score = found.score("all", 0, 0, "log_ratio")
     assert score is not None
     assert (-score.value, -score.high, -score.low) == pytest.approx((alone.value, alone.low, alone.high))  # type: ignore[operator]

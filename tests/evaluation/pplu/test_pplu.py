@@ -14,6 +14,7 @@ from toy_models import Table
 from whole_language import whole_language
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.pplu.compare import END, UnigramModel, UnigramPerplexity, compare_pplu, oracle_unigram
 from truesource.evaluation.pplu.experiments import random_split, rank_sentences, sense_grammar, sense_split
 from truesource.generator.language_model import ScoringFrame
@@ -55,7 +56,7 @@ def test_minus_log_pplu_of_the_truth_is_its_mutual_information(
     """Over the whole language the identity is exact: -ln PPLu = I = H(u) - H(W|C), for any frame."""
     pcfg, lengths, text = language
     oracle = Oracle(pcfg, lengths=lengths)
-    found = compare_pplu(oracle, pcfg, text, lengths=lengths, frame=frame)
+    found = compare_pplu(oracle, Setting(pcfg, text, lengths=lengths, frame=frame))
     counts: Counter[tuple[tuple[str, ...], str]] = Counter()
     for sentence in text:
         tokens = [*sentence, END]
@@ -85,7 +86,7 @@ def test_a_model_learns_information_minus_divergence() -> None:
     strings = all_strings(rules_of(pcfg), RANGE.high)[pcfg.symbols[pcfg.start]]
     law = {s: p for n in range(RANGE.low, RANGE.high + 1) for s, p in strings[n].items()}
     text = [list(s) for s in law]
-    found = compare_pplu(LEARNER, pcfg, text, lengths=RANGE)
+    found = compare_pplu(LEARNER, Setting(pcfg, text, lengths=RANGE))
     scores = {name: score.value for name, score in found.scores.items()}
     kl = float(np.mean(found.log_truth - found.log_model))
     assert scores["information_learned"] == pytest.approx(scores["mutual_information"] - kl, abs=1e-12)
@@ -101,7 +102,9 @@ def test_the_counts_of_the_text_itself_make_pplu_largest() -> None:
     oracle = Oracle(pcfg, lengths=RANGE)
     text = oracle.sample(300, seed=1)
     found = {
-        source: compare_pplu(LEARNER, pcfg, text, lengths=RANGE, unigram=source, text=oracle.sample(500, seed=2))
+        source: compare_pplu(
+            LEARNER, Setting(pcfg, text, lengths=RANGE), unigram=source, text=oracle.sample(500, seed=2)
+        )
         for source in ("oracle", "train", "test", "model")
     }
     assert found["test"].scores["ppl_unigram"].value == pytest.approx(math.exp(found["test"].unigram.entropy))
@@ -116,7 +119,7 @@ def test_other_word_frequencies_give_no_mutual_information(source: str) -> None:
     """-ln PPLu of the truth is I only with exact u: counts leave PPLu of both sides, named as that."""
     pcfg = PCFG.from_text(SMALL)
     text = Oracle(pcfg, lengths=RANGE).sample(50, seed=1)
-    found = compare_pplu(LEARNER, pcfg, text, lengths=RANGE, unigram=source, text=text).scores  # type: ignore[arg-type]
+    found = compare_pplu(LEARNER, Setting(pcfg, text, lengths=RANGE), unigram=source, text=text).scores  # type: ignore[arg-type]
     assert set(found) == {"ppl", "bound", "ppl_unigram", "pplu", "pplu_bound", "information_learned"}
     assert found["information_learned"].value == pytest.approx(-math.log(found["pplu"].value))
 
@@ -124,7 +127,7 @@ def test_other_word_frequencies_give_no_mutual_information(source: str) -> None:
 def test_frames_without_unknown_words_give_no_mutual_information() -> None:
     pcfg = PCFG.from_text(SMALL)
     text = Oracle(pcfg, lengths=RANGE).sample(50, seed=1)
-    found = compare_pplu(LEARNER, pcfg, text, lengths=RANGE, frame=ScoringFrame(unk="skip")).scores
+    found = compare_pplu(LEARNER, Setting(pcfg, text, lengths=RANGE, frame=ScoringFrame(unk="skip"))).scores
     assert {"mutual_information", "share_learned"}.isdisjoint(found)
     assert {"pplu_bound", "information_learned"} <= set(found)
 
@@ -139,27 +142,29 @@ class Pieces(Table):
 def test_models_without_a_list_of_words_are_smoothed_over_both_texts() -> None:
     """u is a distribution over the words of both texts and one <unk>, (c + d) / (N + d V)."""
     pieces = Pieces(LEARNER.table, None)  # type: ignore[arg-type]
-    found = compare_pplu(pieces, None, [["a", "c"]], unigram="train", text=[["a", "a"], ["b"]], smoothing=0.25)
+    found = compare_pplu(pieces, Setting(None, [["a", "c"]]), unigram="train", text=[["a", "a"], ["b"]], smoothing=0.25)
     law = {w: math.exp(p) for w, p in found.unigram.log_prob.items()}
     assert law == pytest.approx(
         {"a": 2.25 / 6.25, "b": 1.25 / 6.25, "c": 0.25 / 6.25, "<unk>": 0.25 / 6.25, END: 2.25 / 6.25}, abs=1e-12
     )
     assert "u-words:both-texts/4" in found.scores["pplu"].signature
     with pytest.raises(InputError, match="no probability to 'c'"):
-        compare_pplu(pieces, None, [["a", "c"]], unigram="train", text=[["a", "a"]], smoothing=0.0)
+        compare_pplu(pieces, Setting(None, [["a", "c"]]), unigram="train", text=[["a", "a"]], smoothing=0.0)
 
 
 def test_counts_of_a_training_text_are_smoothed() -> None:
     pcfg = PCFG.from_text(SMALL)
     found = compare_pplu(
-        LEARNER, pcfg, [["a", "b"]], lengths=RANGE, unigram="train", text=[["a", "a"], ["b", "a", "a"]]
+        LEARNER, Setting(pcfg, [["a", "b"]], lengths=RANGE), unigram="train", text=[["a", "a"], ["b", "a", "a"]]
     )
     law = {w: math.exp(p) for w, p in found.unigram.log_prob.items()}
     assert law == pytest.approx({"a": 4.5 / 9.5, "b": 1.5 / 9.5, "c": 0.5 / 9.5, "<unk>": 0.5 / 9.5, END: 2.5 / 9.5})
     with pytest.raises(InputError, match="no probability to 'c'"):
-        compare_pplu(LEARNER, pcfg, [["c", "a"]], lengths=RANGE, unigram="train", text=[["a", "b"]], smoothing=0.0)
+        compare_pplu(
+            LEARNER, Setting(pcfg, [["c", "a"]], lengths=RANGE), unigram="train", text=[["a", "b"]], smoothing=0.0
+        )
     with pytest.raises(InputError, match="0 or more"):
-        compare_pplu(LEARNER, pcfg, [["c", "a"]], lengths=RANGE, unigram="train", text=[["a"]], smoothing=-1.0)
+        compare_pplu(LEARNER, Setting(pcfg, [["c", "a"]], lengths=RANGE), unigram="train", text=[["a"]], smoothing=-1.0)
 
 
 def test_unknown_words_are_one_token_or_none() -> None:
@@ -179,27 +184,29 @@ def test_unknown_words_are_one_token_or_none() -> None:
 def test_masked_models_have_no_end() -> None:
     pcfg = PCFG.from_text(SMALL)
     oracle = Oracle(pcfg, "masked", lengths=RANGE)
-    found = compare_pplu(oracle, pcfg, oracle.sample(50, seed=0), lengths=RANGE)
+    found = compare_pplu(oracle, Setting(pcfg, oracle.sample(50, seed=0), lengths=RANGE))
     assert END not in found.unigram.log_prob
     assert END not in found.tokens
 
 
 def test_without_a_grammar_the_truth_has_no_columns() -> None:
     text = [["a", "b"], ["c", "z"], ["a"]]
-    found = compare_pplu(LEARNER_OPEN, None, text, unigram="test")
+    found = compare_pplu(LEARNER_OPEN, Setting(None, text), unigram="test")
     assert set(found.scores) == {"ppl", "ppl_unigram", "pplu", "information_learned"}
     assert found.tokens == ["a", "b", END, "c", "<unk>", END, "a", END]
     pcfg = PCFG.from_text(SMALL)
-    both = compare_pplu(LEARNER, pcfg, text[:1], lengths=RANGE, unigram="test")
-    alone = compare_pplu(LEARNER, None, text[:1], unigram="test")
+    both = compare_pplu(LEARNER, Setting(pcfg, text[:1], lengths=RANGE), unigram="test")
+    alone = compare_pplu(LEARNER, Setting(None, text[:1]), unigram="test")
     assert alone.scores["pplu"].value == both.scores["pplu"].value
     ranked = rank_sentences(found, text)
     assert ranked.rows[0].rank_truth_ppl is None
     assert set(ranked.tau) == {("ppl", "pplu")}
     with pytest.raises(InputError, match="needs the grammar"):
-        compare_pplu(LEARNER, None, text)
+        compare_pplu(LEARNER, Setting(None, text))
     with pytest.raises(InputError, match="all 1 sentences are impossible"):
-        compare_pplu(Table({**LEARNER.table, "<unk>": {END: 1.0}}, LEARNER.vocabulary), None, [["z"]], unigram="test")
+        compare_pplu(
+            Table({**LEARNER.table, "<unk>": {END: 1.0}}, LEARNER.vocabulary), Setting(None, [["z"]]), unigram="test"
+        )
 
 
 # -- splitting --------------------------------------------------------------------------------------
@@ -321,7 +328,7 @@ def test_a_split_by_meaning_adds_information() -> None:
 def test_rankings_by_hand() -> None:
     text = [["a", "a"], ["b", "c"], ["a", "c"]]
     pcfg = PCFG.from_text(SMALL)
-    found = compare_pplu(LEARNER, pcfg, text, lengths=RANGE)
+    found = compare_pplu(LEARNER, Setting(pcfg, text, lengths=RANGE))
     ranked = rank_sentences(found, text)
     ppl = [(0.6 * 0.3 * 0.3) ** (-1 / 3), (0.2 * 0.1 * 0.2) ** (-1 / 3), (0.6 * 0.1 * 0.2) ** (-1 / 3)]
     assert [row.ppl for row in ranked.rows] == pytest.approx(ppl)
@@ -336,7 +343,7 @@ def test_rankings_by_hand() -> None:
     agree = sum(1 if (ppl[i] - ppl[j]) * (pplu[i] - pplu[j]) > 0 else -1 for i in range(3) for j in range(i))
     assert ranked.tau["ppl", "pplu"] == pytest.approx(agree / 3)
     with pytest.raises(InputError, match="2 sentences"):
-        rank_sentences(compare_pplu(LEARNER, pcfg, text[:1], lengths=RANGE), text[:1])
+        rank_sentences(compare_pplu(LEARNER, Setting(pcfg, text[:1], lengths=RANGE)), text[:1])
 
 
 def test_by_counts_of_the_scored_text_the_interval_is_of_texts_of_its_size() -> None:
@@ -360,7 +367,7 @@ def test_by_counts_of_the_scored_text_the_interval_is_of_texts_of_its_size() -> 
         for trial in range(60):
             classes = rng.integers(0, 2, 30)
             text = [[words[i] for i in rng.choice(40, 2, p=p if c else p[::-1])] for c in classes]
-            found.append(compare_pplu(Oracle(pcfg), pcfg, text, lengths=None, unigram=unigram, seed=trial))
+            found.append(compare_pplu(Oracle(pcfg), Setting(pcfg, text, lengths=None, seed=trial), unigram=unigram))
         scores = [one.scores["pplu"] for one in found]
         return [one.value for one in scores], np.array([(one.low, one.high) for one in scores])
 

@@ -153,5 +153,7 @@ def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: 
         raise InputError("--oracle needs a dev split, which a text file lacks; train on a corpus folder", corpus)
     pcfg = PCFG.load(oracle)
     monitor = OracleMonitor.on_corpus(pcfg, source, split=split, sentences=sentences)
-    explain_truth(corpus, split, pcfg, source.lengths, source.lengths, monitor.excluded, uncorrected="kl, js and tv")
+    explain_truth(
+        corpus, split, pcfg, source.lengths, source.lengths, monitor.setting.excluded, uncorrected="kl, js and tv"
+    )
     return monitor

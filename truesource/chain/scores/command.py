@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import (
     Before,
@@ -27,14 +25,12 @@ from truesource.cli.options import (
     WordTable,
     grammar_there,
 )
+from truesource.evaluation.core.setting import Setting
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.language_model import LanguageModel, ScoringFrame
-    from truesource.generator.plan import Transform
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
+    from truesource.evaluation.core.setting import Setting
+    from truesource.generator.language_model import LanguageModel
 
 
 def command(
@@ -74,113 +70,76 @@ def command(
 
     Example: truesource score model/ corpus/ --oracle grammar.npz --token-table tokens.csv
     """
+    from truesource.cli.inputs import announce_long, warn_of_other_corpus
     from truesource.cli.output import OutputFiles, columns_of, json_of
     from truesource.evaluation.core.token_table import word_columns
     from truesource.generator.language_model import preset_frame
 
     preset_frame(frame, "causal")  # before anything is read
     files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
-    text = _TextToScore.read(corpus, split, oracle, lengths, longest, sentences)
-    truth = None if oracle is None else _TruthOfText.read(text, oracle, model)
+    real, setting = _read(corpus, split, oracle, lengths, frame=frame, seed=seed, first=sentences, longest=longest)
+    if oracle is not None:
+        warn_of_other_corpus(model, corpus)
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = with_marks(load_model(model), before, True)
-    positions = preset_frame(frame, trained.objective)
-    if truth is None:
-        found = _alone(trained, text, positions, seed)
-    elif text.real:
-        found = _with_reference(trained, text, truth, positions, seed)
+    if setting.pcfg is None:
+        output = _alone(trained, setting)
     else:
-        found = _compare(trained, text, truth, positions, seed)
+        announce_long(setting, masked=trained.objective == "masked")
+        output = _with_reference(trained, setting) if real else _compare(trained, setting)
     files.finish(
-        _next(trained, model, text, oracle),
-        json=json_of(found.records),
-        token_table=columns_of(found.tokens),
-        word_table=columns_of(lambda: word_columns(found.tokens())),
+        _next(trained, model, corpus, oracle, real=real),
+        json=json_of(output.records),
+        token_table=columns_of(output.tokens),
+        word_table=columns_of(lambda: word_columns(output.tokens())),
     )
 
 
-def _next(trained: LanguageModel, model: str, text: _TextToScore, oracle: Path | None) -> str:
+def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **how: Any) -> tuple[bool, Setting]:
+    """Whether the text is from a treebank, and the text with its truth.
+
+    Raises:
+        InputError: it cannot be read, all sentences are too long, or there is a condition without an oracle.
+    """
+    from truesource.chain.treebank.text import text_of_file
+    from truesource.cli.inputs import read_setting
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.support.errors import InputError
+
+    if oracle is None and lengths is not None:
+        raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
+    treebank = text_of_file(path)
+    own = None if treebank is None else treebank.about["lengths"]
+    drawn = None if own is None else LengthRange.parse(own)
+    return treebank is not None, read_setting(path, split, oracle, lengths, drawn=drawn, **how)
+
+
+def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None, *, real: bool) -> str:
     """The command that shows more of the same model."""
     from truesource.cli.inputs import oracle_option
     from truesource.generator.abilities import ABILITIES
 
-    own, corpus = shlex.quote(model), shlex.quote(str(text.path))
+    own, text = shlex.quote(model), shlex.quote(str(corpus))
     if oracle is None:
-        return f"truesource score {own} {corpus} {oracle_option(text.path)}"
+        return f"truesource score {own} {text} {oracle_option(corpus)}"
     truth = f"--oracle {shlex.quote(str(oracle))}"
-    if text.real:
-        return f"truesource evaluate treebank_baseline {own} OTHER_MODEL --held-out {corpus} {truth}"
+    if real:
+        return f"truesource evaluate treebank_baseline {own} OTHER_MODEL --held-out {text} {truth}"
     if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
-        return f"truesource compare {own} OTHER_MODEL {corpus} {truth}"
-    return f"truesource evaluate divergence {own} {corpus} {truth}"
+        return f"truesource compare {own} OTHER_MODEL {text} {truth}"
+    return f"truesource evaluate divergence {own} {text} {truth}"
 
 
-class _Told(NamedTuple):
+class _Output(NamedTuple):
     """The output of `truesource score`."""
 
     records: list[dict[str, Any]]
     tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
 
 
-@dataclass(frozen=True)
-class _TextToScore:
-    """The sentences to score."""
-
-    path: Path
-    split: str
-    sentences: list[list[str]]
-    drawn: LengthRange | None  #: condition that they were drawn under, or are of
-    condition: LengthRange | None  #: of the oracle
-    longer: dict[str, int]  #: entries of the signature
-    real: bool  #: they are from a treebank
-
-    @classmethod
-    def read(
-        cls, path: Path, split: str, oracle: Path | None, lengths: str | None, longest: int | None, first: int | None
-    ) -> _TextToScore:
-        """Read them.
-
-        Raises:
-            InputError: they cannot be read, all are too long, or there is a condition without an oracle.
-        """
-        from truesource.chain.treebank.text import text_of_file
-        from truesource.cli.inputs import at_most, read_sentences
-        from truesource.grammar.conditioning import LengthRange
-        from truesource.grammar.support.errors import InputError
-
-        if oracle is None and lengths is not None:
-            raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
-        sentences, drawn = read_sentences(path, split)
-        treebank = text_of_file(path)
-        if treebank is not None and treebank.about["lengths"] is not None:
-            drawn = LengthRange.parse(treebank.about["lengths"])
-        condition = length_condition(lengths, drawn)
-        kept, longer = at_most(sentences[:first], longest)
-        return cls(path, split, kept, drawn, condition, longer, treebank is not None)
-
-
-@dataclass(frozen=True)
-class _TruthOfText:
-    """The grammar to compare with."""
-
-    pcfg: PCFG
-    transform: Transform | None
-    excluded: Exclusion | None
-
-    @classmethod
-    def read(cls, text: _TextToScore, oracle: Path, model: str) -> _TruthOfText:
-        """Read it, and say on stderr in what the text and the model differ from what it is the truth of."""
-        from truesource.cli.inputs import grammar_of_text, truth_of, warn_of_other_corpus
-
-        pcfg, transform = grammar_of_text(text.path, oracle)
-        excluded = truth_of(text.path, text.split, pcfg, text.drawn, text.condition)
-        warn_of_other_corpus(model, text.path)
-        return cls(pcfg, transform, excluded)
-
-
-def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame, seed: int) -> _Told:
+def _alone(trained: LanguageModel, setting: Setting) -> _Output:
     """The perplexity of the model, printed."""
     from truesource.chain.scores.tables import alone_table
     from truesource.cli.inputs import say_left_out
@@ -188,62 +147,38 @@ def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame, seed
     from truesource.evaluation.core.comparison import score_alone
     from truesource.evaluation.core.token_table import token_columns
 
-    found = score_alone(trained, text.sentences, frame, seed=seed, left_out=text.longer)
-    say_left_out(text.sentences, None, found.scores.impossible.tolist(), ())
-    show(alone_table(found))
-    echo(found.signature)
-    return _Told(found.records(), lambda: token_columns(text.sentences, found.scores))
+    frame = setting.frame_of(trained.objective)
+    result = score_alone(trained, setting.sentences, frame, seed=setting.seed, left_out=setting.left_out)
+    say_left_out(setting, result.scores.impossible.tolist(), ())
+    show(alone_table(result))
+    echo(result.signature)
+    return _Output(result.records(), lambda: token_columns(setting.sentences, result.scores))
 
 
-def _with_reference(
-    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int
-) -> _Told:
+def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:
     """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
-    from truesource.cli.inputs import announce_long
     from truesource.cli.output import show
     from truesource.evaluation.baseline import GRAMMAR, score_on_text
     from truesource.evaluation.core.token_table import token_columns
     from truesource.evaluators.treebank_baseline.section import baseline_table, coverage_line
 
-    announce_long(truth.pcfg, text.sentences, text.condition, masked=trained.objective == "masked")
-    found = score_on_text(
-        {trained.name: trained},
-        truth.pcfg,
-        text.sentences,
-        kind="real",
-        lengths=text.condition,
-        frame=frame,
-        seed=seed,
-        left_out=text.longer,
-    )
-    show(baseline_table({"": found.records}, title=f"{trained.name} ({trained.objective})"))
-    echo(coverage_line(found.counts()))
-    echo(found.records[0]["signature"])
-    scores, grammar = found.sides[trained.name], found.sides[GRAMMAR]
-    return _Told(found.records, lambda: token_columns(text.sentences, scores, grammar, other="grammar"))
+    result = score_on_text({trained.name: trained}, setting, kind="real")
+    show(baseline_table({"": result.records}, title=f"{trained.name} ({trained.objective})"))
+    echo(coverage_line(result.counts()))
+    echo(result.records[0]["signature"])
+    scores, grammar = result.sides[trained.name], result.sides[GRAMMAR]
+    return _Output(result.records, lambda: token_columns(setting.sentences, scores, grammar, other="grammar"))
 
 
-def _compare(trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame, seed: int) -> _Told:
+def _compare(trained: LanguageModel, setting: Setting) -> _Output:
     """The model compared with the truth, printed."""
     from truesource.chain.scores.tables import show_results
-    from truesource.cli.inputs import announce_long, say_left_out
-    from truesource.evaluation.core.comparison import compare
+    from truesource.cli.inputs import say_left_out
+    from truesource.evaluation.core.comparison import compare_in
 
-    pcfg = truth.pcfg
-    announce_long(pcfg, text.sentences, text.condition, masked=trained.objective == "masked")
-    found = compare(
-        trained,
-        pcfg,
-        text.sentences,
-        lengths=text.condition,
-        frame=frame,
-        seed=seed,
-        excluded=truth.excluded,
-        left_out=text.longer,
-        transform=truth.transform,
-    )
-    record = found.as_record()
-    say_left_out(text.sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
+    result = compare_in(trained, setting)
+    record = result.as_record()
+    say_left_out(setting, result.paired.impossible_model, result.paired.impossible_oracle)
     show_results([record])
     echo(record["signature"])
-    return _Told(found.records(), found.token_columns)
+    return _Output(result.records(), result.token_columns)

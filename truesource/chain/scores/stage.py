@@ -10,6 +10,7 @@ from truesource.chain.models import ModelEntry, Replicate
 from truesource.chain.scores.section import LIKELY_SENTENCES
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.blocks import next_words, write_next_words
@@ -42,7 +43,7 @@ def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
     some = _first(run.corpus.sentences(config.split)[: config.sentences])
     path.unlink(missing_ok=True)
     try:
-        rows = next_words(model, pcfg, some, lengths=run.corpus.lengths, transform=transform)
+        rows = next_words(model, Setting(pcfg, some, lengths=run.corpus.lengths, transform=transform))
     except InputError as error:
         log.info("%s: no most likely words: %s", name, error.reason)
         return

@@ -45,10 +45,42 @@ def check(config: RunConfig) -> None:
         raise ValueError(f"evaluation.dynamics.measure: there is no exact KL divergence in the frame {frame}")
 
 
+def check_call(settings: DynamicsSettings, *, model: str, **_: object) -> None:
+    """Refuse a model without snapshots before anything is computed.
+
+    Raises:
+        InputError: it has none, or networks cannot be opened here.
+    """
+    from truesource.grammar.support.errors import require_extras
+    from truesource.lmtrain.references import model_reference
+    from truesource.lmtrain.snapshots import checkpoints
+
+    named = model_reference(model)
+    if named.folder is not None:
+        require_extras("`truesource evaluate dynamics`", "lm")
+        checkpoints(named.folder)
+
+
+def uncorrected(settings: DynamicsSettings, frame: str) -> str:
+    """The numbers whose truth does not leave out what the text leaves out."""
+    return "exact divergences (kl)" if settings.contexts and frame == "default" else ""
+
+
 DYNAMICS = Evaluator(
     name="dynamics",
     title="What is learned when",
     summary="Compare the snapshots of a model with the truth.",
-    package=__name__,
     settings=DynamicsSettings,
+    code=f"{__name__}.results",
+    help="""Compare every snapshot of a model with the exact truth: what it learns first, and where it still fails.
+
+    The measure is ln Q - ln P of each token; 0 is perfect. `--set training.snapshots=log` in training keeps snapshots.
+
+    Example: truesource evaluate dynamics model/ corpus/ --oracle grammar.npz --figure dynamics.svg
+    """,
+    frame=True,
+    draws=True,
+    whole_models=False,
+    applies=lambda model: model.keeps_snapshots,
+    then="divergence",
 )

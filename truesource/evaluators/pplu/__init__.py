@@ -1,4 +1,4 @@
-"""The evaluator `pplu`."""
+"""The evaluator `pplu`: perplexity over that of word frequencies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
-from truesource.run.evaluator import Evaluator
+from truesource.run.evaluator import Evaluator, Measure
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig
@@ -50,10 +51,61 @@ def check(config: RunConfig) -> None:
         raise ValueError("evaluation.pplu.unigram: train needs a split train, or counted")
 
 
+def check_call(settings: PpluSettings, *, oracle: bool, frame: str, figure: bool, **_: object) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        InputError: which.
+    """
+    if settings.senses and not oracle:
+        raise InputError("--senses needs the grammar: --oracle GRAMMAR")
+    if settings.reduce and frame == "paper":
+        raise InputError("--reduce counts every position; leave --frame paper out")
+    if figure and not settings.reduce:
+        raise InputError("--figure draws the curves of --reduce; give both")
+
+
+def needed(settings: PpluSettings) -> dict[str, str]:
+    """The abilities that options need of a model; a run leaves smaller vocabularies out where a model lacks them."""
+    return {"words": "--reduce", "distributions": "--reduce"} if settings.reduce else {}
+
+
+def uncorrected(settings: PpluSettings, frame: str) -> str:
+    """The numbers whose truth does not leave out what the text leaves out."""
+    return "smaller vocabularies of the truth" if settings.reduce else ""
+
+
 PPLU = Evaluator(
     name="pplu",
     title="What models know of context (PPLu)",
     summary="Measure what a model knows of context beyond word frequencies (PPLu).",
-    package=__name__,
     settings=PpluSettings,
+    code=f"{__name__}.results",
+    help="""Measure what a model knows of context: its perplexity over the perplexity of word frequencies (PPLu).
+
+    For the truth, -ln PPLu is the mutual information of a token and its context. With --oracle the share that a model
+    has learned is exact.
+
+    Example: truesource evaluate pplu model/ corpus/ --oracle grammar.npz --json pplu.json
+    """,
+    measures=(
+        Measure("ppl", "PPL", ",.2f", "per token; lower is better"),
+        Measure("bound", "  of the truth", ",.2f", "the lowest that a model can have on average"),
+        Measure(
+            "ppl_unigram",
+            "PPL of word frequencies",
+            ",.2f",
+            "what PPL is divided by; PPLu compares only where this is equal",
+        ),
+        Measure("pplu", "PPLu", ".4f", "PPL over that; lower is better, below 1 is better than word frequencies"),
+        Measure("pplu_bound", "  of the truth", ".4f"),
+        Measure("mutual_information", "mutual information", ".4f", "of a token and its context in the language, nats"),
+        Measure("information_learned", "  of the model", ".4f", "-ln PPLu of the model, nats"),
+        Measure("share_learned", "  share learned", ".4f", "1 - KL / mutual information"),
+    ),
+    oracle=False,
+    frame=True,
+    draws=True,
+    then="divergence",
+    width=140,
 )

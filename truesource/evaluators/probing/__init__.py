@@ -52,6 +52,17 @@ PROBING = Evaluator(
     name="probing",
     title="What the layers know",
     summary="Train linear probes on the layers of a network.",
-    package=__name__,
     settings=ProbingSettings,
+    code=f"{__name__}.results",
+    help="""Train linear probes on the hidden states of a network, and measure what they find of the grammar.
+
+    Probes learn the exact posterior of each label, and are measured against it.
+
+    Example: truesource evaluate probing model/ corpus/ --oracle grammar.npz --targets tag,span
+    """,
+    draws=True,
+    whole_models=False,
+    applies=lambda model: model.is_network,
+    then="dynamics",
+    width=130,
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from truesource.chain.models.stage import resolved
 from truesource.chain.treebank.text import HELD_OUT, TreebankText, write_text_folder
 from truesource.evaluation.baseline import Kind, TextScores, score_on_text
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluators.treebank_baseline import TreebankBaselineSettings
 from truesource.evaluators.treebank_baseline.section import EQUAL, REAL, SAMPLED, Trained
 from truesource.generator.language_model import preset_frame
@@ -55,13 +56,15 @@ def measure(
     return {
         kind: score_on_text(
             models,
-            pcfg,
-            text.sentences,
+            Setting(
+                pcfg,
+                text.sentences,
+                lengths=text.lengths,
+                frame=preset_frame(frame, objective),
+                seed=seed,
+                excluded=text.excluded,
+            ),
             kind=kind,
-            lengths=text.lengths,
-            frame=preset_frame(frame, objective),
-            seed=seed,
-            excluded=text.excluded,
         )
         for kind, text in texts.items()
     }

@@ -1,24 +1,37 @@
-"""The section on learning dynamics: records, tables, figures."""
+"""Measurement, tables and figures of `evaluate dynamics`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NotRequired
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired
 
 import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.divergence.blocks import END
-from truesource.evaluation.dynamics.table import left_out
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.transformed import require_order
+from truesource.evaluation.divergence.blocks import END, PENN, read_classes, tags_of
+from truesource.evaluation.dynamics.compare import learning_dynamics
+from truesource.evaluation.dynamics.table import findings, left_out
+from truesource.evaluators.dynamics import DynamicsSettings
+from truesource.generator.corpus import Corpus
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import few_code
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.printable import few_code, track
 from truesource.grammar.support.records import STRICT, Count
-from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
+from truesource.report.figures import MODEL, QUIET, TRUTH, to_svg
+from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.run.evaluator import Result
+
+if TYPE_CHECKING:
+    from truesource.grammar.tree import Tree
+    from truesource.lmtrain.references import ModelReference
 
 # Okabe & Ito (2008), and darker kin; one a class, in the order of the classes
 COLOURS = ("#E69F00", "#0066A6", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#D673AB", "#111827", "#5B3F8C")
@@ -37,11 +50,75 @@ PLACES = {
 SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
 
 
-def dynamics_figure(record: Record) -> str:
+def measure(reference: ModelReference, setting: Setting, settings: DynamicsSettings) -> Result:
+    """Measure all snapshots of a model, the model itself last; see `evaluation.dynamics.compare.learning_dynamics`.
+
+    Raises:
+        InputError: there is no class of a name in ``settings.only``, no exact divergence to show, or no derivations.
+        NothingToMeasureError: the model has no snapshots, or its text is transformed.
+    """
+    from truesource.lmtrain.snapshots import checkpoints_of, snapshots  # torch, after the quick checks
+
+    require_order(setting.transform, "evaluate dynamics")
+    classes = PENN if settings.classes is None else read_classes(settings.classes)
+    frame = setting.frame
+    if settings.measure == "kl" and frame != "default":
+        raise InputError(f"there is no exact KL divergence in the frame {frame}, which leaves out positions")
+    if settings.only:
+        names = (*classes.table(tags_of(setting.grammar))[0], END)
+        unknown = [group for group in settings.only if group not in names]
+        if unknown:
+            raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
+    if reference.folder is not None and not snapshots(reference.folder):
+        raise NothingToMeasureError(f"{reference.title} has no snapshots of its training", "no-snapshots")
+    steps = checkpoints_of(reference, "evaluate dynamics")
+    result = learning_dynamics(
+        ((step, load()) for step, load in track(steps, "comparing checkpoints", len(steps))),
+        setting,
+        name=reference.title,
+        settings=settings,
+        classes=classes,
+        trees=sampled_trees(setting) if settings.tags == "paper" else None,
+    )
+    told = findings(result)
+    measured = "mean" if settings.measure == "kl" and not result.contexts else settings.measure
+    without_kl = settings.contexts and frame != "default"
+    return Result(
+        records=result.records(),
+        entries={**result.as_record(), "measure": measured, "only": list(settings.only), "findings": told},
+        impossible=(result.impossible_model.tolist(), result.impossible_truth.tolist()),
+        notes=[f"No exact KL divergence: the frame {frame} leaves out positions"] if without_kl else [],
+        line="\n".join([*told, str(result.score("all", 0, len(result.steps) - 1, "log_ratio"))]),
+    )
+
+
+def sampled_trees(setting: Setting) -> list[Tree]:
+    """The derivations that the sentences of a setting were sampled with.
+
+    Raises:
+        InputError: this is not a corpus folder, it was sampled without trees, or its text is transformed: trees have
+            the order of the original.
+    """
+    corpus, split = setting.source or (Path(), "")
+    if not (corpus / "record.json").is_file():
+        raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", corpus)
+    read = Corpus.load(corpus)
+    if read.transform is not None:
+        raise InputError(
+            f"trees of this corpus have the order of the original sentences, the text that of {read.transform};"
+            " take --tags expected or drawn",
+            corpus,
+            code="transformed",
+        )
+    return list(islice(read.trees(split), len(setting.sentences)))
+
+
+def figure(record: Record, salt: str) -> str:
     """All panels in one ``<svg>``.
 
     Args:
-        record: as `truesource.evaluators.dynamics.stage.report_record`.
+        record: of a model.
+        salt: of the identifiers in the figure.
 
     Raises:
         InputError: there are no values of the measure.
@@ -57,23 +134,23 @@ def dynamics_figure(record: Record) -> str:
     if places:
         parts.append((2.9 * ((len(places) + 1) // 2), lambda part: _places(part, record, places)))
     heights = [height for height, _ in parts]
-    with figure(9.6, sum(heights), "dynamics") as drawn:
+    with new_figure(9.6, sum(heights), salt) as drawn:
         rows: Any = drawn.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)
         for (_, draw), part in zip(parts, rows[:, 0], strict=True):
             draw(part)
-        return to_svg(drawn, "dynamics", f"Learning dynamics of {record['model']}")
+        return to_svg(drawn, salt, f"Learning dynamics of {record['model']}")
 
 
 def curves_figure(number: int, record: Record) -> str:
     """The curve of every class on a logarithmic axis of steps, as ``<svg>``."""
-    with figure(9.6, 4.3, f"learning{number}") as drawn:
+    with new_figure(9.6, 4.3, f"learning{number}") as drawn:
         _curves(drawn, record)
         return to_svg(drawn, f"learning{number}", f"Divergence of {record['model']} from the truth while it learns")
 
 
 def bars_figure(number: int, record: Record) -> str:
     """Every class at the last checkpoint, with intervals, as ``<svg>``."""
-    with figure(9.6, 0.9 + 0.36 * len(_shown(record, curves_of(record))), f"classes{number}") as drawn:
+    with new_figure(9.6, 0.9 + 0.36 * len(_shown(record, curves_of(record))), f"classes{number}") as drawn:
         _bars(drawn, record)
         return to_svg(drawn, f"classes{number}", f"Divergence of {record['model']} by class of word at the end")
 
@@ -83,7 +160,7 @@ def places_figure(number: int, record: Record) -> str | None:
     places = _measured(record)
     if not places:
         return None
-    with figure(9.6, 2.9 * ((len(places) + 1) // 2), f"places{number}") as drawn:
+    with new_figure(9.6, 2.9 * ((len(places) + 1) // 2), f"places{number}") as drawn:
         _places(drawn, record, places)
         return to_svg(drawn, f"places{number}", f"Divergence of {record['model']} by place and frequency")
 
@@ -296,6 +373,11 @@ HEADS = {
     "depth": "constituents above",
     "all": "",
 }
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """All tables of one model: its groups, or else all tokens."""
+    return [groups_table(record, by) for by in [by for by in record["curves"] if by != "all"] or ["all"]]
 
 
 def groups_table(record: Record, by: str) -> ReportTable:

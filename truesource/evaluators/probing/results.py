@@ -1,31 +1,90 @@
-"""The section on probes: records, and tables and figures of each model and target."""
+"""Measurement, tables and figures of `evaluate probing`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.transformed import require_order
+from truesource.evaluation.probing.results import Probing
+from truesource.evaluators.probing import ProbingSettings
+from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import FEWEST
 from truesource.grammar.support.records import STRICT
-from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg
+from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
+from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.part import sentence
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
+from truesource.run.evaluator import Result
+
+if TYPE_CHECKING:
+    from truesource.lmtrain.references import ModelReference
 
 SHOWN = 18  #: labels of the confusion at most, the most frequent ones
 
 
-def probing_figure(targets: Mapping[str, Sequence[Record]], salt: str = "probing") -> str:
+def measure(reference: ModelReference, setting: Setting, settings: ProbingSettings) -> Result:
+    """Probe for each target; the targets that there is nothing to measure of are noted.
+
+    Raises:
+        NothingToMeasureError: that is so of all targets, or the text is transformed.
+        InputError: as `truesource.evaluators.probing.probe.probe_model`.
+    """
+    from truesource.evaluators.probing.probe import probe_model
+
+    require_order(setting.transform, "evaluate probing")
+    probings: dict[str, Probing] = {}
+    missing: dict[str, NothingToMeasureError] = {}
+    for target in settings.targets:
+        try:
+            probings[target] = probe_model(reference, setting, settings, target)
+        except NothingToMeasureError as error:
+            missing[target] = error
+    if not probings:
+        raise next(iter(missing.values()))
+    notes = [f"Note: nothing to measure for {target}: {error.reason}" for target, error in missing.items()]
+    for probing in probings.values():
+        if excluded := probing.parts["excluded"]:
+            notes.append(f"{excluded} of {len(setting.sentences)} sentences are impossible and left out")
+        notes += [f"Note: {note}" for note in probing.notes]
+    return Result(
+        records=[record for probing in probings.values() for record in probing.records()],
+        entries={"missing": {target: {"code": e.code, "reason": e.reason} for target, e in missing.items()}},
+        notes=notes,
+    )
+
+
+def by_target(record: Record) -> dict[str, list[Record]]:
+    """The records of each target."""
+    targets: dict[str, list[Record]] = {}
+    for each in record["records"]:
+        targets.setdefault(each["target"], []).append(each)
+    return targets
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """All tables of one model: by layer, by step where it has snapshots, and of the best layer."""
+    made = []
+    for records in by_target(record).values():
+        steps = [steps_table(records)] if len(steps_of(records)) > 1 else []
+        made += [layers_table(records), *steps, best_table(records)]
+    return made
+
+
+def figure(record: Record, salt: str) -> str:
     """For each target, curves by layer, a map of layers and steps where there are snapshots, and the confusion."""
+    targets = by_target(record)
     first = next(iter(targets.values()))
     steps = len(steps_of(first)) > 1
     wide = (4.0, 3.4, 4.6) if steps else (4.4, 4.8)
-    with figure(sum(wide), 4.4 * len(targets), salt) as drawn:
+    with new_figure(sum(wide), 4.4 * len(targets), salt) as drawn:
         rows: Any = drawn.subfigures(len(targets), len(wide), width_ratios=wide, squeeze=False)
         for panels, records in zip(rows, targets.values(), strict=True):
             _curves(panels[0], records)
@@ -37,7 +96,7 @@ def probing_figure(targets: Mapping[str, Sequence[Record]], salt: str = "probing
 
 def layer_figure(records: Sequence[Record], salt: str) -> str:
     """Accuracy and cross-entropy by layer."""
-    with figure(4.4, 4.4, salt) as drawn:
+    with new_figure(4.4, 4.4, salt) as drawn:
         _curves(drawn, records)
         return to_svg(drawn, salt, f"Probes on the layers of {records[0]['model']}")
 
@@ -46,14 +105,14 @@ def checkpoint_figure(records: Sequence[Record], salt: str) -> str | None:
     """Accuracy by layer and step; None where only one step was probed."""
     if len(steps_of(records)) < 2:
         return None
-    with figure(4.4, 3.6, salt) as drawn:
+    with new_figure(4.4, 3.6, salt) as drawn:
         _heat(drawn.subplots(), records)
         return to_svg(drawn, salt, f"Probes on the layers of {records[0]['model']} in training")
 
 
 def confusion_figure(records: Sequence[Record], salt: str) -> str:
     """Right labels and guesses of the best layer."""
-    with figure(4.8, 4.4, salt) as drawn:
+    with new_figure(4.8, 4.4, salt) as drawn:
         _confusion(drawn.subplots(), records)
         return to_svg(drawn, salt, f"Labels that probes of {records[0]['model']} take for others")
 
@@ -319,15 +378,17 @@ class ProbingRecord(TypedDict):
     """``probing/<model>.json``."""
 
     model: str
-    targets: Any
+    objective: str
+    missing: dict[str, Any]  #: targets that there is nothing to measure of, with code and reason
+    records: list[Any]
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where no network was probed."""
     tasks: list[dict[str, Any]] = []
     missing: dict[str, list[str]] = {}
-    for model, found in run.of_models("probing", ProbingRecord).items():
-        for target, records in found["targets"].items():
+    for model, record in run.of_models("probing", ProbingRecord).items():
+        for target, records in by_target(record).items():
             salt = f"probe{len(tasks)}"
             tasks.append(
                 {
@@ -341,7 +402,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
                     "confusion": confusion_figure(records, f"{salt}c"),
                 }
             )
-        for target, note in found.get("missing", {}).items():
+        for target, note in record["missing"].items():
             missing.setdefault(note["reason"], []).append(f"{target} of {model}")
     notes = [sentence(reason, whom) for reason, whom in missing.items()]
     return {"tasks": tasks, "notes": notes} if tasks else None

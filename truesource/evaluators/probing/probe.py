@@ -1,17 +1,17 @@
-"""Stage: linear probes on the layers of one network, against the exact posterior of the grammar."""
+"""Linear probes on the layers of one network, against the exact posterior of the grammar."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.evaluation.core.comparison import oracle_for, score_both, vocabulary_part
+from truesource.evaluation.core.comparison import score_both, vocabulary_part
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import digest_sentences
-from truesource.evaluation.core.transformed import require_order, transform_parts
+from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.probing import Kind
 from truesource.evaluation.probing.experiment import Experiment, LayerResult, WordValues
 from truesource.evaluation.probing.results import (
@@ -25,59 +25,19 @@ from truesource.evaluation.probing.results import (
 from truesource.evaluation.probing.targets import Targets, span_targets, word_targets
 from truesource.evaluators.probing import ProbingSettings
 from truesource.generator.abilities import require
-from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
-from truesource.grammar.support.files import digest_json, write_json
-from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
-    from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.oracle import Oracle
     from truesource.generator.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference
-    from truesource.run.config import RunConfig
-    from truesource.run.folder import RunFolder
-
-
-def measure(
-    reference: str | Path | ModelReference,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
-    settings: ProbingSettings,
-    *,
-    lengths: LengthRange | None,
-    seed: int,
-) -> tuple[dict[str, Probing], dict[str, NothingToMeasureError]]:
-    """Probe for each target, in the first sentences; the targets that there is nothing to measure of, and why.
-
-    Raises:
-        NothingToMeasureError: that is so of all targets.
-        InputError: as `probe_model`.
-    """
-    found: dict[str, Probing] = {}
-    missing: dict[str, NothingToMeasureError] = {}
-    for target in settings.targets:
-        try:
-            found[target] = probe_model(
-                reference, pcfg, sentences[: settings.sentences], settings, target=target, lengths=lengths, seed=seed
-            )
-        except NothingToMeasureError as error:
-            missing[target] = error
-    if not found:
-        raise next(iter(missing.values()))
-    return found, missing
 
 
 def probe_model(
     reference: str | Path | ModelReference,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
+    setting: Setting,
     settings: ProbingSettings,
-    *,
     target: Kind,
-    lengths: LengthRange | None,
-    seed: int,
 ) -> Probing:
     """Train and measure probes for one target on the layers of a model, and of its snapshots if asked for.
 
@@ -99,9 +59,9 @@ def probe_model(
         raise NothingToMeasureError("a masked model reads the whole sentence; given: left is for causal ones", "masked")
     kept = settings.checkpoints == "all" and has_checkpoints(reference, model)
     steps = checkpoints_of(reference, "evaluate probing", model) if kept else []
-    oracle = oracle_for(model, pcfg, lengths)
+    oracle, sentences, seed = setting.full_oracle(model), setting.sentences, setting.seed
     experiment = Experiment(_targets(oracle, sentences, target, settings, seed), fit_linear, settings, seed)
-    values, notes = _word_values(model, pcfg, sentences, lengths, experiment.targets, settings)
+    values, notes = _word_values(model, setting, experiment.targets, settings)
     layers: list[LayerResult] = []
     for step, load in steps[:-1]:
         layers += _layers(load(), sentences, experiment, settings, step)
@@ -196,19 +156,15 @@ def _vectors(
 
 
 def _word_values(
-    model: LanguageModel,
-    pcfg: PCFG,
-    sentences: Sequence[Sequence[str]],
-    lengths: LengthRange | None,
-    targets: Targets,
-    settings: ProbingSettings,
+    model: LanguageModel, setting: Setting, targets: Targets, settings: ProbingSettings
 ) -> tuple[WordValues | None, tuple[str, ...]]:
     """Ln P and ln Q of the word of each item, NaN where a sentence has other lengths; and why there are none."""
     if not settings.correlations or targets.kind == "span":
         return None, ()
+    lengths, sentences = setting.lengths, setting.sentences
     if lengths is not None and not any(len(sentences[i]) in lengths for i in set(targets.sentence.tolist())):
         return None, (f"no correlations with word probabilities, because no sentence has {lengths} words",)
-    paired = score_both(model, pcfg, sentences, lengths=lengths).paired
+    paired = score_both(model, Setting(setting.pcfg, sentences, lengths)).paired
     width = max(len(sentence) for sentence in sentences) + 1
     found = np.full((2, len(sentences) * width), np.nan)
     found[:, paired.sentence.astype(np.int64) * width + paired.position] = paired.oracle, paired.model
@@ -220,35 +176,3 @@ def _vectors_part(model: LanguageModel, target: Kind, settings: ProbingSettings)
     pieces = "mean" if settings.pieces == "mean" else "last-piece"
     word = "word" if model.vocabulary is not None else pieces
     return f"ends-of-{word}" if target == "span" else word
-
-
-def stages(config: RunConfig) -> list[Stage]:
-    """Every network."""
-    networks = (model for model in config.entries if model.is_network)
-    return [Stage.of_model("probing", model, ("probing/{}.json",), inputs, make) for model in networks]
-
-
-def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Settings, split, seed, corpus, grammar, and the trained model."""
-    return of_model(run, model, ProbingSettings)
-
-
-def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``probing/<name>.json``: the records of each target."""
-    pcfg, transform = run.text_grammar
-    require_order(transform, "evaluation.probing")
-    found, missing = measure(
-        run.reference(model),
-        pcfg,
-        run.corpus.sentences(run.config.evaluation.split),
-        run.settings(ProbingSettings),
-        lengths=run.corpus.lengths,
-        seed=run.config.seed,
-    )
-    record = {
-        "model": model.name,
-        "targets": {target: replace(probing, model=model.name).records() for target, probing in found.items()},
-        "missing": {target: {"code": error.code, "reason": error.reason} for target, error in missing.items()},
-    }
-    write_json(run.folder / "probing" / f"{model.name}.json", record)
-    return digest_json(record)

@@ -1,0 +1,140 @@
+"""The setting of a measurement: a text, the truth about it, and how models are scored on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.transformed import transform_parts
+from truesource.generator.language_model import LanguageModel, Objective, ScoringFrame, TokenScores, preset_frame
+from truesource.generator.plan import Transform
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a model is measured on: every evaluator takes a model and one of these.
+
+    The truth is computed once for all models of one objective and vocabulary that are scored in one setting.
+    """
+
+    pcfg: PCFG | None  #: the grammar that the sentences were drawn from; None: nobody knows the truth
+    sentences: Sequence[Sequence[str]]  #: to score, in the grammar's words
+    lengths: LengthRange | None = None  #: the length condition that they were drawn under
+    frame: ScoringFrame | str = "default"  #: which positions count: a frame, or the name of a preset
+    seed: int = DEFAULT_SEED  #: of all that is random, such as intervals
+    #: what the sentences leave out, where their corpus has disjoint splits: the truth then leaves it out too
+    excluded: Exclusion | None = None
+    #: entries of the signature that say which sentences of the text are not given, and how many
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
+    source: tuple[Path, str] | None = None  #: corpus folder or file, and split, that the sentences are from
+    _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def grammar(self) -> PCFG:
+        """The grammar.
+
+        Raises:
+            InputError: nobody knows it.
+        """
+        if self.pcfg is None:
+            raise InputError("this needs the grammar of the text, which is the truth; name it", code="no-grammar")
+        return self.pcfg
+
+    def first(self, number: int | None) -> Setting:
+        """The same with the first sentences only; None: all of them."""
+        if number is None or number >= len(self.sentences):
+            return self
+        return replace(self, sentences=self.sentences[:number])
+
+    def frame_of(self, objective: Objective) -> ScoringFrame:
+        """The positions that count for models of an objective."""
+        return preset_frame(self.frame, objective) if isinstance(self.frame, str) else self.frame
+
+    def oracle(self, model: LanguageModel) -> Oracle:
+        """The truth as such a model sees it, see `oracle_for`."""
+        return oracle_for(
+            model, self.grammar, self.lengths, self.frame_of(model.objective), self.excluded, self.transform
+        )
+
+    def full_oracle(self, model: LanguageModel) -> Oracle:
+        """The same for full distributions, in which every position counts and nothing is left out."""
+        return oracle_for(model, self.grammar, self.lengths, transform=self.transform)
+
+    def parts(self, model: LanguageModel) -> dict[str, object]:
+        """Parts of the signature of a number that is about all these sentences."""
+        frame = self.frame_of(model.objective)
+        return {
+            "objective": model.objective,
+            "given": "unknown" if self.pcfg is None else self.oracle(model).condition,
+            **({} if self.pcfg is None else transform_parts(self.pcfg, self.transform, model.objective)),
+            **disjoint_part(self.excluded),
+            **frame_parts(frame, model.objective),
+            "sentences": len(self.sentences),
+            **self.left_out,
+            "data": digest_sentences(self.sentences),
+            "grammar": "none" if self.pcfg is None else self.pcfg.identity,
+        }
+
+    def record(
+        self,
+        model: LanguageModel,
+        name: str,
+        value: float,
+        low: float | None = None,
+        high: float | None = None,
+        **parts: object,
+    ) -> dict[str, Any]:
+        """A number about a model in this setting, for JSON.
+
+        Args:
+            model: that it is about.
+            name: of the measure.
+            value: finite.
+            low: lower end of its interval, where it has one.
+            high: upper end.
+            parts: further parts of its signature, keys of `truesource.evaluation.core.signature.KEYS`.
+        """
+        score = Score(name, value, signature({**self.parts(model), **parts}), low, high)
+        return {"model": model.name, "objective": model.objective, **score.as_record()}
+
+    def truth(self, model: LanguageModel) -> TokenScores:
+        """The scores of the truth as such a model sees it, nats; the same object for all such models."""
+        key = model.objective, None if model.vocabulary is None else tuple(model.vocabulary)
+        if key not in self._truths:
+            self._truths[key] = self.oracle(model).score(self.sentences, self.frame_of(model.objective))
+        return self._truths[key]
+
+
+def oracle_for(
+    model: LanguageModel,
+    pcfg: PCFG,
+    lengths: LengthRange | None,
+    frame: ScoringFrame | None = None,
+    excluded: Exclusion | None = None,
+    transform: Transform | None = None,
+) -> Oracle:
+    """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
+
+    A frame that skips unknown words is the published one, whose oracle keeps them in its contexts.
+    """
+    collapse = frame is None or frame.unk == "token"
+    return Oracle(
+        pcfg,
+        model.objective,
+        lengths=lengths,
+        vocabulary=model.vocabulary,
+        collapse=collapse,
+        excluded=excluded,
+        transform=transform,
+    )

@@ -1,0 +1,261 @@
+"""Verb, stage and section of a declared evaluator, see `truesource.run.evaluator.Evaluator`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from truesource.cli.console import echo
+from truesource.cli.options import (
+    Condition,
+    Figure,
+    FirstSentences,
+    Force,
+    FrameName,
+    Json,
+    Model,
+    OracleGrammar,
+    Seed,
+    SplitName,
+    TextOrCorpus,
+    grammar_there,
+)
+from truesource.cli.settings import with_options
+from truesource.grammar.support.settings import DEFAULT_SEED
+
+if TYPE_CHECKING:
+    from truesource.chain.models import ModelEntry
+    from truesource.evaluation.core.setting import Setting
+    from truesource.report.finished_run import FinishedRun
+    from truesource.report.table import ReportTable
+    from truesource.run.config import RunConfig
+    from truesource.run.evaluator import Evaluator, Result
+    from truesource.run.folder import RunFolder
+    from truesource.run.stage import Stage
+
+Record = Mapping[str, Any]
+MaybeOracle = Annotated[
+    Path | None,
+    typer.Option(
+        "--oracle", help="Grammar that the corpus was sampled from: a file, or a language.", callback=grammar_there
+    ),
+]
+
+
+def command_of(evaluator: Evaluator) -> Callable[..., None]:
+    """The verb `truesource evaluate <name>`: options of the settings, and those that the declaration asks for."""
+
+    def command(
+        model: Model,
+        corpus: TextOrCorpus,
+        settings: Any,
+        oracle: MaybeOracle = None,
+        split: SplitName = "eval",
+        sentences: FirstSentences = None,
+        frame: FrameName = "default",
+        lengths: Condition = None,
+        seed: Seed = DEFAULT_SEED,
+        json: Json = None,
+        figure: Figure = None,
+        force: Force = False,
+    ) -> None:
+        from truesource.cli.inputs import read_setting, say_left_out
+        from truesource.cli.output import OutputFiles, figure_of, json_of, show
+
+        check = evaluator.beside_settings("check_call")
+        if check is not None:
+            check(settings, model=model, oracle=oracle is not None, frame=frame, figure=figure is not None)
+        files = OutputFiles(json=json, figure=figure, force=force)
+        uncorrected = evaluator.beside_settings("uncorrected")
+        said = "" if uncorrected is None else uncorrected(settings, frame)
+        given: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": said}
+        setting = read_setting(corpus, split, oracle, lengths, **given, scores=evaluator.corrected)
+        trained, setting = _loaded(evaluator, model, settings), setting.first(getattr(settings, "sentences", None))
+        result = evaluator.measure(trained, setting, settings)
+        record = record_of(result)
+        say_left_out(setting, *result.impossible)
+        for note in result.notes:
+            echo(note, err=True)
+        title = result.title or f"{record['model']} ({record['objective']})"
+        tables = evaluator.function("tables") or (
+            lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]
+        )
+        for table in tables(record, title):
+            show(table, evaluator.width)
+        if result.line:
+            echo(result.line)
+        draw = evaluator.function("figure")
+        files.finish(
+            _then(evaluator, trained, model, corpus, oracle),
+            json=json_of(record["records"]),
+            figure=figure_of(lambda: "" if draw is None else draw(record, evaluator.name)),
+        )
+
+    command.__doc__ = evaluator.help or evaluator.summary
+    signature = inspect.signature(command, eval_str=True)
+    left_out = {*(() if evaluator.frame else ("sentences", "frame")), *(() if evaluator.draws else ("figure",))}
+    left_out |= {"sentences"} & set(evaluator.settings.model_fields)  # the settings say how many
+    kept = [parameter for name, parameter in signature.parameters.items() if name not in left_out]
+    if evaluator.oracle:
+        required = kept.pop(3).replace(annotation=OracleGrammar, default=inspect.Parameter.empty)
+        kept.insert(2, required)
+    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return with_options(evaluator.settings)(command)
+
+
+def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:
+    """The model that a verb names, or, of one that has snapshots, where they are."""
+    from truesource.generator.abilities import require
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+    if not evaluator.whole_models:
+        from truesource.lmtrain.references import model_reference
+
+        return model_reference(model)
+    trained = load_model(model)
+    needed = dict.fromkeys(evaluator.needs, f"evaluate {evaluator.name}")
+    by_options = evaluator.beside_settings("needed")
+    for ability, by in {**needed, **({} if by_options is None else by_options(settings))}.items():
+        require(trained, ability, by)
+    return trained
+
+
+def _then(evaluator: Evaluator, trained: Any, model: str, corpus: Path, oracle: Path | None) -> str:
+    """The command that shows more of the same model."""
+    from truesource.evaluators import EVALUATORS
+    from truesource.generator.abilities import ABILITIES
+
+    following = next((each for each in EVALUATORS if each.name == evaluator.then), None)
+    if following is None or oracle is None:
+        return "truesource cite"
+    if evaluator.whole_models and any(ABILITIES[need].lacking(trained) for need in following.needs):
+        return "truesource cite"
+    return f"truesource evaluate {following.name} {model} {corpus} --oracle {oracle}"
+
+
+def record_of(result: Result, name: str = "", own: str = "") -> dict[str, Any]:
+    """What a run keeps of a result.
+
+    Args:
+        result: with one record or more.
+        name: what the run calls the model; empty: as it calls itself.
+        own: what the model calls itself.
+    """
+    from truesource.run.folder import under_name
+
+    head = {key: result.records[0][key] for key in ("model", "objective")}
+    record = {**head, **result.entries, "records": list(result.records)}
+    return under_name(record, own, name) if name else record
+
+
+def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> dict[str, Any]:
+    """What an evaluator says of a loaded model, with its default settings; under another name."""
+    settings = evaluator.settings()
+    result = evaluator.measure(model, setting.first(getattr(settings, "sentences", None)), settings)
+    return record_of(result, name, model.name)
+
+
+def require_comparable(names: Sequence[str]) -> list[Evaluator]:
+    """The evaluators of some names, which measure a model on a text and can stand beside a comparison of models.
+
+    Raises:
+        InputError: there is no such evaluator, or it measures something else.
+    """
+    from truesource.evaluators import EVALUATORS
+    from truesource.grammar.support.errors import InputError
+
+    fit = {each.name: each for each in EVALUATORS if each.measures and each.whole_models}
+    for name in names:
+        if name not in fit:
+            raise InputError(f"--also takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")
+    return [fit[name] for name in names]
+
+
+def plain(record: Record) -> dict[str, Record]:
+    """The records of whole measures by name, without those of tables and groups."""
+    return {each["name"]: each for each in record["records"] if "by" not in each and "table" not in each}
+
+
+def measures_table(evaluator: Evaluator, models: Mapping[str, Record], title: str = "", note: str = "") -> ReportTable:
+    """A row for each measure that there is, a column for each model.
+
+    Args:
+        evaluator: whose measures they are.
+        models: what a run keeps of each, by the heading of its column.
+        title: of the table.
+        note: below it.
+    """
+    from truesource.report.table import ReportTable, TableRow, score_cell
+
+    scores = [plain(record) for record in models.values()]
+    cells = {each: [score_cell(found.get(each.name), each.format) for found in scores] for each in evaluator.measures}
+    rows = [TableRow((each.label, *row, each.meaning)) for each, row in cells.items() if any(row)]
+    return ReportTable(title=title, columns=("measure", *models, "meaning"), text=(0, -1), rows=rows, note=note)
+
+
+def stages_of(evaluator: Evaluator, config: RunConfig) -> list[Stage]:
+    """A step for each model that it applies to."""
+    from truesource.run.stage import Stage
+
+    name = evaluator.name
+    models = (model for model in config.entries if evaluator.applies(model))
+    steps = partial(_inputs, evaluator=evaluator), partial(_make, evaluator=evaluator)
+    return [Stage.of_model(name, model, (f"{name}/{{}}.json",), *steps) for model in models]
+
+
+def _inputs(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> Any:
+    """Settings, split, seed, corpus, grammar, the trained model, and what scores depend on where it scores tokens."""
+    from truesource.run.stage import of_model
+
+    whole = of_model(run, model, evaluator.settings)
+    if evaluator.frame:
+        whole |= run.config.evaluation.model_dump(mode="json", include={"sentences", "frame"})
+    return whole
+
+
+def _make(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> str:
+    """Write ``<name>/<model>.json``."""
+    from truesource.generator.abilities import require
+    from truesource.grammar.support.files import digest_json, write_json
+
+    settings = run.settings(evaluator.settings)
+    setting = run.setting(getattr(settings, "sentences", None), scores=evaluator.frame)
+    if evaluator.whole_models:
+        trained: Any = run.model(model)
+        for ability in evaluator.needs:
+            require(trained, ability, f"evaluate {evaluator.name}")  # type: ignore[call-overload]
+        own = trained.name
+    else:
+        trained = run.reference(model)
+        own = trained.title
+    record = record_of(evaluator.measure(trained, setting, settings), model.name, own)
+    write_json(run.folder / evaluator.name / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def section_of(evaluator: Evaluator, run: FinishedRun) -> dict[str, Any] | None:
+    """Tables and figures for the template; None where nothing was measured."""
+    records = run.of_models(evaluator.name, dict[str, Any])
+    if not records:
+        return None
+    signed = {name: next((r.get("signature") for r in record["records"]), None) for name, record in records.items()}
+    return {
+        "prose": evaluator.prose,
+        "table": measures_table(evaluator, records),
+        "signatures": {name: signature for name, signature in signed.items() if signature},
+        "figures": figures_of(evaluator, records),
+    }
+
+
+def figures_of(evaluator: Evaluator, records: Mapping[str, Record]) -> dict[str, str]:
+    """The figure of each model that has one, as ``<svg>``."""
+    draw = evaluator.function("figure")
+    if draw is None:
+        return {}
+    drawn = {name: draw(record, f"{evaluator.name}-{name}") for name, record in records.items()}
+    return {name: svg for name, svg in drawn.items() if svg is not None}
