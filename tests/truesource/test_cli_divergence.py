@@ -168,7 +168,7 @@ def test_samples_as_text(here: Path, command: Command) -> None:
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--model-samples", "own.txt", "--json", "d.json")
     assert (found.code, found.err) == (0, "")
     assert "4 sentences of gpt2" in found.out
-    assert found.last == "Wrote d.json. Next: truesource cite"
+    assert found.last.startswith("Wrote d.json. Next: truesource evaluate pplu")
     records = records_of(here / "d.json")
     assert records["samples_impossible"]["value"] == 0.25
     assert records["samples_reverse_kl_infinite"]["value"] == 1.0

@@ -90,9 +90,9 @@ def test_the_stage_leaves_records_of_every_snapshot_and_target(finished: Path) -
         assert {(r["step"], r["layer"]) for r in records if r["name"] == "mdl"} == {(2, 0), (2, 1)}
     tags = {r["name"] for r in targets["tag"]}
     assert {"rho_truth", "rho_model", "rho_difference"} <= tags
-    assert "rho_truth" not in {r["name"] for r in found["targets"]["span"]}
+    assert "rho_truth" not in {r["name"] for r in targets["span"]}
     plain = json.loads((finished / "probing" / "plain.json").read_text(encoding="utf-8"))
-    assert {r["step"] for r in plain["targets"]["tag"]} == {None}
+    assert {r["step"] for r in by_target(plain)["tag"]} == {None}
     assert not (finished / "probing" / "counts.json").exists()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +12,10 @@ from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, FirstSentences, Force, Json, Longest
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED, kind_of
+
+if TYPE_CHECKING:
+    from truesource.evaluation.comparing import ModelScores
+    from truesource.run.evaluator import Evaluator
 
 Models = Annotated[
     list[str],
@@ -92,9 +97,14 @@ def command(
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.comparing.given import Scored, scores_of_models, scores_of_runs, scores_of_variants
+    from truesource.comparing.given import (
+        Scored,
+        further_evaluators,
+        scores_of_models,
+        scores_of_runs,
+        scores_of_variants,
+    )
     from truesource.comparing.tables import check_columns, comparison_table, warning_of
-    from truesource.evaluators.declared import measures_table, require_comparable
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -102,7 +112,7 @@ def command(
     options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
     given: dict[str, Any] = {key: value for key, value in [*options.items(), ("exact", exact)] if value is not None}
     if also is not None:
-        given["also"] = require_comparable([name.strip() for name in also.split(",")])
+        given["also"] = further_evaluators([name.strip() for name in also.split(",")])
     asked = Scored(seed=DEFAULT_SEED if seed is None else seed, **given)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
@@ -128,12 +138,22 @@ def command(
         if warning := warning_of(comparison):
             echo(warning)
     records = [record for comparison in found for record in comparison.records()]
-    for evaluator in asked.also:
-        seeds = {seed.label: seed.also[evaluator.name] for model in scored for seed in model.seeds}
-        show(measures_table(evaluator, seeds, evaluator.title), evaluator.width)
-        records += [record for seed in seeds.values() for record in seed["records"]]
+    records += _further(asked.also, scored)
     files.finish(
         "truesource cite",
         json=json_of(records),
         figure=figure_of(lambda: comparison_figure(found)),
     )
+
+
+def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
+    """The records of evaluators that measured each model too; a table of each is printed."""
+    from truesource.cli.output import show
+    from truesource.run.declared import measures_table
+
+    records = []
+    for evaluator in evaluators:
+        seeds = {seed.label: seed.also[evaluator.name] for model in models for seed in model.seeds}
+        show(measures_table(evaluator, seeds, evaluator.title), evaluator.width)
+        records += [record for seed in seeds.values() for record in seed["records"]]
+    return records

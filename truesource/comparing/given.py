@@ -62,6 +62,21 @@ class Scored:
     seed: int  #: of intervals
 
 
+def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
+    """The evaluators of some names, which measure a model on a text and so can stand beside a comparison of models.
+
+    Raises:
+        InputError: there is no such evaluator, or it measures something else.
+    """
+    from truesource.evaluators import EVALUATORS
+
+    fit = {each.name: each for each in EVALUATORS if each.measures and each.whole_models}
+    for name in names:
+        if name not in fit:
+            raise InputError(f"--also takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")
+    return [fit[name] for name in names]
+
+
 def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baseline: str | None) -> list[ModelScores]:
     """The models of references, scored on the corpus that is the last of the arguments.
 

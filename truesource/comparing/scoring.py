@@ -16,7 +16,6 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.evaluators.declared import measured
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
@@ -24,6 +23,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.words import listed
+from truesource.run.declared import measured
 from truesource.run.evaluator import Evaluator
 
 log = logging.getLogger("truesource")

@@ -155,7 +155,7 @@ class RunConfig(Settings):
             )
 
 
-class Measure(Protocol):
+class EvaluatorKey(Protocol):
     """An evaluator, as far as a configuration knows it."""
 
     @property
@@ -192,7 +192,7 @@ class _OrSwitch:
 
 
 @cache
-def config_class(evaluators: tuple[Measure, ...]) -> type[RunConfig]:
+def config_class(evaluators: tuple[EvaluatorKey, ...]) -> type[RunConfig]:
     """A configuration in which these evaluators have keys."""
     keys: dict[str, Any] = {
         each.name: (
@@ -206,7 +206,7 @@ def config_class(evaluators: tuple[Measure, ...]) -> type[RunConfig]:
 
 
 def load_config(
-    path: str | Path, overrides: list[str] | None = None, *, evaluators: Iterable[Measure] = ()
+    path: str | Path, overrides: list[str] | None = None, *, evaluators: Iterable[EvaluatorKey] = ()
 ) -> RunConfig:
     """Read a YAML configuration.
 
@@ -221,7 +221,7 @@ def load_config(
     return checked_config(read_settings(Path(path), overrides), path, evaluators)
 
 
-def checked_config(values: dict[str, Any], path: str | Path, evaluators: Iterable[Measure]) -> RunConfig:
+def checked_config(values: dict[str, Any], path: str | Path, evaluators: Iterable[EvaluatorKey]) -> RunConfig:
     """The configuration of these values.
 
     Args:

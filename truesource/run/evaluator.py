@@ -1,7 +1,7 @@
 """An evaluator: something that a run can measure, with its settings, its verb and its section of the report.
 
 Most measure a model on a text, and are declared: see `Evaluator`. From the declaration come the verb, the stage of a
-run, the JSON, the tables and the section (`truesource.evaluators.declared`). An evaluator that measures something else,
+run, the JSON, the tables and the section (`truesource.run.declared`). An evaluator that measures something else,
 such as pairs, samples or treebanks, has modules of its own for these.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from truesource.run.config import RunConfig
     from truesource.run.stage import Stage
 
-DECLARED = "truesource.evaluators.declared"  #: verb, stage and section of what is only declared
+DECLARED = "truesource.run.declared"  #: verb, stage and section of what is only declared
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Evaluator:
     draws: bool = False  #: it has figures
     whole_models: bool = True  #: it measures a model, not the reference that snapshots are found by
     applies: Callable[[ModelEntry], bool] = lambda _: True  #: which models of a run it measures
-    then: str = ""  #: evaluator that the verb names as the next one
+    then: str = ""  #: verb that it names as the next one, with {model}, {corpus} and {oracle}
     width: int = 120  #: characters of its tables, where there is no terminal
 
     @property

@@ -25,7 +25,6 @@ from truesource.cli.options import (
     WordTable,
     grammar_there,
 )
-from truesource.evaluation.core.setting import Setting
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:

@@ -89,4 +89,5 @@ DIVERGENCE = Evaluator(
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words,
+    then="evaluate pplu {model} {corpus} --oracle {oracle}",
 )

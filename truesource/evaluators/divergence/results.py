@@ -15,8 +15,6 @@ from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes
 from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
-from truesource.evaluators.declared import measures_table as table_of
-from truesource.evaluators.declared import plain
 from truesource.evaluators.divergence import DIVERGENCE, DivergenceSettings
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.support.errors import InputError
@@ -26,6 +24,8 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
+from truesource.run.declared import measures_table as table_of
+from truesource.run.declared import plain
 from truesource.run.evaluator import Measure, Result
 
 

@@ -82,5 +82,5 @@ DYNAMICS = Evaluator(
     draws=True,
     whole_models=False,
     applies=lambda model: model.keeps_snapshots,
-    then="divergence",
+    then="evaluate divergence {model} {corpus} --oracle {oracle} --by class",
 )

@@ -106,6 +106,6 @@ PPLU = Evaluator(
     oracle=False,
     frame=True,
     draws=True,
-    then="divergence",
+    then="evaluate divergence {model} {corpus} --oracle {oracle}",
     width=140,
 )

@@ -29,7 +29,6 @@ from truesource.evaluation.pplu.experiments import (
     reduce_vocabulary,
     sense_split,
 )
-from truesource.evaluators.declared import measures_table
 from truesource.evaluators.pplu import PPLU, PpluSettings
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import END, LanguageModel
@@ -40,6 +39,7 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
+from truesource.run.declared import measures_table
 from truesource.run.evaluator import Measure, Result
 
 if TYPE_CHECKING:

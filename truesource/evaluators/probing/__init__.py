@@ -63,6 +63,6 @@ PROBING = Evaluator(
     draws=True,
     whole_models=False,
     applies=lambda model: model.is_network,
-    then="dynamics",
+    then="evaluate dynamics {model} {corpus} --oracle {oracle}",
     width=130,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,16 +126,12 @@ def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:
 
 
 def _then(evaluator: Evaluator, trained: Any, model: str, corpus: Path, oracle: Path | None) -> str:
-    """The command that shows more of the same model."""
-    from truesource.evaluators import EVALUATORS
-    from truesource.generator.abilities import ABILITIES
+    """The command that shows more of the same model, where the truth is known and the model is one of whole words."""
+    from truesource.generator.abilities import offers
 
-    following = next((each for each in EVALUATORS if each.name == evaluator.then), None)
-    if following is None or oracle is None:
+    if not evaluator.then or oracle is None or (evaluator.whole_models and not offers(trained, "distributions")):
         return "truesource cite"
-    if evaluator.whole_models and any(ABILITIES[need].lacking(trained) for need in following.needs):
-        return "truesource cite"
-    return f"truesource evaluate {following.name} {model} {corpus} --oracle {oracle}"
+    return f"truesource {evaluator.then.format(model=model, corpus=corpus, oracle=oracle)}"
 
 
 def record_of(result: Result, name: str = "", own: str = "") -> dict[str, Any]:
@@ -158,22 +154,6 @@ def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> d
     settings = evaluator.settings()
     result = evaluator.measure(model, setting.first(getattr(settings, "sentences", None)), settings)
     return record_of(result, name, model.name)
-
-
-def require_comparable(names: Sequence[str]) -> list[Evaluator]:
-    """The evaluators of some names, which measure a model on a text and can stand beside a comparison of models.
-
-    Raises:
-        InputError: there is no such evaluator, or it measures something else.
-    """
-    from truesource.evaluators import EVALUATORS
-    from truesource.grammar.support.errors import InputError
-
-    fit = {each.name: each for each in EVALUATORS if each.measures and each.whole_models}
-    for name in names:
-        if name not in fit:
-            raise InputError(f"--also takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")
-    return [fit[name] for name in names]
 
 
 def plain(record: Record) -> dict[str, Record]:
