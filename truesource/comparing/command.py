@@ -97,23 +97,15 @@ def command(
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.comparing.given import (
-        Scored,
-        further_evaluators,
-        scores_of_models,
-        scores_of_runs,
-        scores_of_variants,
-    )
+    from truesource.comparing.given import Scored, scores_of_models, scores_of_runs, scores_of_variants
     from truesource.comparing.tables import check_columns, comparison_table, warning_of
 
     files = OutputFiles(json=json, figure=figure, force=force)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
-    given: dict[str, Any] = {key: value for key, value in [*options.items(), ("exact", exact)] if value is not None}
-    if also is not None:
-        given["also"] = further_evaluators([name.strip() for name in also.split(",")])
-    asked = Scored(seed=DEFAULT_SEED if seed is None else seed, **given)
+    given = {key: value for key, value in {**options, "exact": exact, "also": also}.items() if value is not None}
+    asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
         raise InputError(f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out")

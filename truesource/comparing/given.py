@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
@@ -60,6 +60,16 @@ class Scored:
     exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
     also: Sequence[Evaluator] = ()  #: that measure each model too
     seed: int  #: of intervals
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], seed: int) -> Scored:
+        """What the options of a call say, those that it names: ``also`` is a list of names of evaluators.
+
+        Raises:
+            InputError: there is no such evaluator.
+        """
+        also = [name.strip() for name in options.get("also", "").split(",") if name.strip()]
+        return cls(**{**options, "also": further_evaluators(also)}, seed=seed)
 
 
 def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
