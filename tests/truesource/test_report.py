@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.chain.grammar.section import draw_tree, frequent_rules, typical_tree
+from truesource.chain.grammar.section import draw_tree, frequent_rules, placed_nodes, typical_tree
 from truesource.chain.scores.section import surely_nearer
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
@@ -265,7 +265,7 @@ def test_corpus_without_length_condition_and_without_trees(tmp_path):
     write_json(folder / "config.json", {"name": "bare"})
     write_json(folder / "results.json", [])
     html = page(folder)
-    assert 'svg class="tree"' not in html and "dotted line" not in html
+    assert 'data-figure="tree"' not in html and "dotted line" not in html
     assert "rule to one child" not in html
 
 
@@ -375,27 +375,29 @@ def test_frequent_rules_agree_with_counting_in_sampled_trees(made):
 def test_drawn_tree_has_every_label_and_word_in_order_and_fits():
     shared = Tree("NP", (Tree("DT", ("the",)), Tree("N", ("a<b",))))
     tree = Tree("S", (shared, Tree("VP", (Tree("V", ("sees",)), shared, "now"))))
+    nodes = placed_nodes(tree)
+    words = [node for node in nodes if node.kind == "word"]
+    assert [node.text for node in words] == ["the", "a<b", "sees", "the", "a<b", "now"]
+    assert [node.x for node in words] == sorted({node.x for node in words})
+    assert sorted(n.text for n in nodes if n.kind != "word") == sorted(n.label for n in tree.subtrees())
+    assert all(nodes[node.parent].y < node.y for node in nodes if node.parent >= 0)
     root = ElementTree.fromstring(draw_tree(tree))
-    texts = [
-        (node.text, node.attrib["class"], float(node.attrib["x"]), float(node.attrib["y"]))
-        for node in root.iter("text")
-    ]
-    drawn = [(name, x, y) for name, kind, x, y in texts if kind == "t-word"]
-    assert [name for name, _, _ in drawn] == ["the", "a<b", "sees", "the", "a<b", "now"]
-    assert [x for _, x, _ in drawn] == sorted({x for _, x, _ in drawn})
-    assert sorted(name for name, kind, _, _ in texts if kind != "t-word") == sorted(
-        node.label for node in tree.subtrees()
-    )
+    assert sorted(texts(root)) == sorted(node.text for node in nodes)
     _, _, width, height = map(float, root.attrib["viewBox"].split())
-    assert all(0 < x < width and 0 < y < height for _, _, x, y in texts)
-    assert len(list(root.iter("path"))) == len(texts) - 1
+    assert all(0 < node.x < width and 0 < node.y < height for node in nodes)
+    assert root.attrib["aria-label"] == str(tree)
+    assert len(list(root.iter("path"))) >= len(nodes) - 1
 
 
-def test_very_deep_tree_can_be_drawn():
+def texts(root: ElementTree.Element) -> list[str]:
+    return ["".join(node.itertext()).strip() for node in root.iter("text")]
+
+
+def test_very_deep_tree_can_be_placed():
     tree: Tree = Tree("X", ("w",))
     for _ in range(5000):
         tree = Tree("X", (tree,))
-    assert draw_tree(tree).count("<path") == 5001
+    assert len(placed_nodes(tree)) == 5002
 
 
 def test_typical_tree_is_of_medium_length():

@@ -120,7 +120,7 @@ def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Pat
     assert made == ["divergence:net", "divergence:masked", "divergence:mle", "report"]
 
 
-@pytest.mark.parametrize("name", ["divergence/net.json", "divergence/net.svg", "naturalness/naturalness.json"])
+@pytest.mark.parametrize("name", ["divergence/net.json", "naturalness/naturalness.json"])
 def test_damaged_files_are_refused(name: str, finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished / "runs" / "toy", tmp_path / "copy"))
     (copy / name).write_text("{}", encoding="utf-8")

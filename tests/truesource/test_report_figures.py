@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from truesource.chain.grammar.section import possible_held_out, spectrum_figure, trace_figure
-from truesource.evaluation.core.score import Score
-from truesource.evaluation.divergence.compare import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.evaluators.divergence import section as figures_divergence
+from truesource.evaluators.divergence import results as divergence
 from truesource.evaluators.naturalness import section as figures_naturalness
 from truesource.evaluators.tendencies import section as tendencies
 from truesource.grammar.pcfg import PCFG
@@ -22,9 +20,10 @@ from truesource.report.figures import figure, to_svg
 from truesource.report.words import command_line, file_names
 
 
-def row(group: int, sentences: int, value: float, *, each: int = 1) -> BreakdownRow:
-    score = Score("kl", value, "s", 0.9 * value, 1.5 * value)
-    return BreakdownRow(str(group), float(sentences * each), 0, {"kl": score})
+def row(group: int, sentences: int, value: float, *, each: int = 1) -> dict[str, Any]:
+    """The record of a divergence at a position or length."""
+    place = {"by": "position", "group": str(group), "tokens": float(sentences * each)}
+    return {**place, "name": "kl", "value": value, "low": 0.9 * value, "high": 1.5 * value}
 
 
 def inside(axes: Any) -> bool:
@@ -39,9 +38,8 @@ def inside(axes: Any) -> bool:
 
 def test_a_divergence_that_grows_stays_in_its_frame() -> None:
     rows = [row(position, 60, 0.01 * 1.5**position) for position in range(20)]
-    found = SimpleNamespace(scores={"kl": rows[3].scores["kl"]})
     with figure(4, 4, "x") as drawn:
-        figures_divergence._places(drawn, found, [("position", rows)])  # type: ignore[arg-type]
+        divergence._places(drawn, {"records": [{"name": "kl", "value": 0.03}]}, [("position", rows)])
         (axes,) = drawn.axes
         assert inside(axes) and len(axes.get_lines()[-1].get_xdata()) == 20
 
@@ -50,10 +48,10 @@ def test_a_divergence_that_grows_stays_in_its_frame() -> None:
     ("by", "objective", "each"), [("position", "causal", 1), ("length", "causal", 6), ("length", "masked", 5)]
 )
 def test_few_sentences_have_no_place_in_a_figure(by: str, objective: str, each: int) -> None:
-    found = SimpleNamespace(objective=objective)
-    enough = [figures_divergence._enough(found, by, row(5, n, 1.0, each=each)) for n in (1, 9, 10, 11)]  # type: ignore[arg-type]
-    assert enough == [False, False, True, True]
-    assert not figures_divergence._enough(found, by, BreakdownRow("5", 1000.0, 3, {}))  # type: ignore[arg-type]
+    found = {"objective": objective}
+    rows = [{**row(5, n, 1.0, each=each), "by": by} for n in (1, 9, 10, 11)]
+    assert [divergence._drawn(found, by, each) for each in rows] == [False, False, True, True]
+    assert not divergence._drawn(found, by, {**rows[-1], "name": "js"})
 
 
 @pytest.fixture(scope="module")
@@ -66,20 +64,27 @@ def natural() -> Any:
         return [list(rng.choice(words, n)) for n in lengths]
 
     spread = [int(n) for n in rng.integers(2, 9, 200)]
-    return compare_naturalness({"trees": text(spread), "raw": text(spread), "peak": text([3] * 200)}, "trees", seed=1)
+    texts = {"trees": text(spread), "raw": text(spread), "peak": text([3] * 200)}
+    return compare_naturalness(texts, "trees", seed=1)
 
 
-def test_no_panel_of_lengths_loses_a_point(natural: Any) -> None:
+@pytest.fixture(scope="module")
+def shown(natural: Any) -> Any:
+    """What is drawn of them, read back from JSON."""
+    return json.loads(json.dumps(figures_naturalness.drawn_of(natural), allow_nan=False))
+
+
+def test_no_panel_of_lengths_loses_a_point(shown: Any) -> None:
     with figure(9, 4, "x") as drawn:
-        figures_naturalness._lengths(drawn, natural)
+        figures_naturalness._lengths(drawn, shown)
         panels = [axes for axes in drawn.axes if axes.get_visible()]
         assert len(panels) == 2 and all(map(inside, panels))
         assert max(axes.get_lines()[0].get_ydata().max() for axes in panels) == 1.0
 
 
-def test_n_grams_are_drawn_as_shares_that_are_shared(natural: Any) -> None:
+def test_n_grams_are_drawn_as_shares_that_are_shared(natural: Any, shown: Any) -> None:
     with figure(9, 4, "x") as drawn:
-        figures_naturalness._ngrams(drawn, natural)
+        figures_naturalness._ngrams(drawn, shown)
         (axes,) = drawn.axes
         heights = [bar.get_height() for bar in axes.patches]
         scores = [natural.scores[s].get(f"ngram_shared_tokens_{n}") for s in ("raw", "peak") for n in range(1, 5)]

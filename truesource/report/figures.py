@@ -44,7 +44,7 @@ def marks_of(drawn: Figure) -> str:
     panels = []
     for axes in drawn.axes:
         plain = {axes.get_xscale(), axes.get_yscale()} <= {"linear", "log"}
-        if not axes.get_visible() or axes.get_label() == "<colorbar>" or not plain:
+        if not axes.get_visible() or not axes.axison or axes.get_label() == "<colorbar>" or not plain:
             continue
         series = [{"name": _text(name), "rows": rows} for name, rows in _series(axes) if rows]
         if series:
@@ -262,22 +262,13 @@ def drawing_for(file: FigureFile) -> Iterator[None]:
 def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
     """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
     with extras_for("a figure"):
+        import matplotlib
         from matplotlib.figure import Figure
 
     file = _FILE.get()
     size = (width, height) if file is None or file.size is None or file.only not in (None, salt) else file.size
-    with figure_style(salt):
-        yield Figure(figsize=size, layout="constrained")
-
-
-@contextmanager
-def figure_style(salt: str) -> Iterator[None]:
-    """In the block, figures have the style of the report; ids of their SVG depend on ``salt``."""
-    with extras_for("a figure"):
-        import matplotlib
-
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
-        yield
+        yield Figure(figsize=size, layout="constrained")
 
 
 def to_svg(drawn: Figure, salt: str, title: str) -> str:

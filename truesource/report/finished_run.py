@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NotRequired, TypeVar
-from xml.etree import ElementTree
+from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import TypeAdapter, with_config
-from typing_extensions import TypedDict
 
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.generator.corpus import Corpus
@@ -21,7 +17,7 @@ from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.estimate.split_merge.train import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.records import STRICT, read_record, read_records
+from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.support.settings import require_run
 from truesource.lmtrain.training_record import MetricsRow, training_seconds
 from truesource.report.records import (
@@ -35,114 +31,6 @@ from truesource.report.records import (
     StagesShown,
     TreebankRecord,
 )
-
-MOST_BYTES = 30_000_000
-DEEPEST = 60  #: elements inside one another
-ELEMENTS = frozenset({"svg", "g", "defs", "clipPath", "path", "rect", "use", "text", "tspan", "style"})
-ATTRIBUTES = frozenset(
-    {
-        *("id", "d", "x", "y", "width", "height", "transform", "viewBox", "style", "fill", "clip-path", "type"),
-        *("role", "aria-label", "xlink:href", "data-name", "data-marks"),
-    }
-)
-SHEET = "*{stroke-linejoin: round; stroke-linecap: butt}"  #: the one style sheet: that of matplotlib
-_NAMESPACES = {"{http://www.w3.org/2000/svg}": "", "{http://www.w3.org/1999/xlink}": "xlink:"}
-_VALUE = re.compile(r"(?:[\w\s:;,.#%'()+-](?<!url\()|url\((?=#))*", re.ASCII | re.IGNORECASE)
-_NAME = re.compile(r"[\w.-]+", re.ASCII)
-_PROPERTY = re.compile(r"(?:fill|stroke|font|text-anchor|opacity|clip-path)[a-z-]*", re.ASCII)
-
-
-@with_config(STRICT)
-class MarkedSeries(TypedDict):
-    """The marks of one kind in a panel, see `truesource.report.figures`."""
-
-    name: str
-    rows: list[list[float | None]]
-
-
-@with_config(STRICT)
-class MarkedPanel(TypedDict):
-    """A panel of a figure."""
-
-    name: str
-    x: str
-    y: str
-    fx: tuple[float, float, float]
-    fy: tuple[float, float, float]
-    places: NotRequired[dict[str, dict[str, str]]]
-    series: list[MarkedSeries]
-
-
-_PANELS = TypeAdapter(list[MarkedPanel])
-
-
-def read_svg(path: Path) -> str:
-    """A figure as an ``<svg>`` element for the page.
-
-    Raises:
-        InputError: the file is no figure of this package: not well-formed, too large, or with an element, an attribute
-            or a value that none of its figures has.
-    """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"more than {MOST_BYTES:,} bytes")
-        text = path.read_text(encoding="utf-8")
-        if found := re.search(r"<[!?]", text):
-            raise ValueError(f"it holds {found[0]!r}")
-        root = ElementTree.fromstring(text)
-        _rewrite(root)
-    except (OSError, ValueError, ElementTree.ParseError) as error:
-        raise InputError(f"this figure is damaged ({error}); {REMEDY}", path) from error
-    if root.tag != "svg":
-        raise InputError(f"this figure is damaged (it is no <svg>); {REMEDY}", path)
-    root.set("xmlns:xlink", "http://www.w3.org/1999/xlink")
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _rewrite(root: ElementTree.Element) -> None:
-    """Take away the namespaces of all elements and attributes, and check each of them."""
-    left = [(root, 1)]
-    while left:
-        element, depth = left.pop()
-        element.tag = _local(element.tag)
-        if element.tag not in ELEMENTS or depth > DEEPEST:
-            raise ValueError(f"no figure has <{element.tag}> there")
-        if element.tag == "style" and (element.text != SHEET or len(element)):
-            raise ValueError("it has a style sheet of its own")
-        attributes = {_local(name): value for name, value in element.attrib.items()}
-        for name, value in attributes.items():
-            _check(name, value)
-        element.attrib.clear()
-        element.attrib.update(attributes)
-        left += [(child, depth + 1) for child in element]
-
-
-def _local(name: str) -> str:
-    for namespace, prefix in _NAMESPACES.items():
-        if name.startswith(namespace):
-            return prefix + name.removeprefix(namespace)
-    return name
-
-
-def _check(name: str, value: str) -> None:
-    if name not in ATTRIBUTES:
-        raise ValueError(f"no figure has the attribute {name}")
-    if name == "aria-label":
-        return
-    if name == "data-marks":
-        _PANELS.validate_json(value)
-        return
-    right = value == "text/css" if name == "type" else _VALUE.fullmatch(value) is not None
-    if name == "data-name":
-        right = _NAME.fullmatch(value) is not None
-    if name == "xlink:href":
-        right &= value.startswith("#")
-    if name == "style":
-        names = [part.partition(":")[0].strip() for part in value.split(";") if part.strip()]
-        right &= all(_PROPERTY.fullmatch(part) for part in names)
-    if not right:
-        raise ValueError(f"no figure has such a value of {name}")
-
 
 COMPARED = ("ppl", "bound", "relative_ppl")  #: measures with an interval over sentences and seeds
 AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has none
@@ -242,15 +130,6 @@ class FinishedRun:
     names: Sequence[str]  #: of all models
     unscored: Sequence[Record]  #: results of models that can make no sentence
     comparison: Sequence[Record] = ()  #: means over seeds and paired differences, where models have several seeds
-
-    def figure(self, name: str) -> str | None:
-        """A figure that a stage drew, as ``<svg>``; None where it is absent.
-
-        Raises:
-            InputError: it is damaged, or holds what no figure of a stage has.
-        """
-        path = self.path / name
-        return read_svg(path) if path.is_file() else None
 
     def asks(self, key: str) -> bool:
         """True if the configuration asks for an evaluator."""

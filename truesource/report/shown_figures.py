@@ -58,13 +58,14 @@ _ON_PAGE = re.compile(r'data-figure="([^"]*)"><div[^>]*>(<svg[^>]*>)')
 
 def figures_on_page(page: str) -> dict[str, str]:
     """The titles of the figures of a page, as `ShownFigures` puts them there, by name and in their order."""
-    return {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
+    found = {unescape(name): title_of(head) for name, head in _ON_PAGE.findall(page)}
+    return {name: "A tree of the corpus" if name == "tree" else title for name, title in found.items()}
 
 
 def title_of(svg: str) -> str:
-    """The title of a figure; a tree has its bracketing there."""
+    """The title of a figure; that of a tree is its bracketing."""
     found = re.search(r'aria-label="([^"]*)"', svg[: svg.index(">")])
-    return "A tree of the corpus" if 'class="tree"' in svg[:20] else unescape(found[1]) if found else ""
+    return unescape(found[1]) if found else ""
 
 
 class ShownFigures:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
-from truesource.report.figures import MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
+from truesource.report.figures import BARS, MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
 from truesource.report.finished_run import FinishedRun, shown_split
 from truesource.report.part import Part
 from truesource.report.records import Record
@@ -170,14 +169,12 @@ LEVEL = 44.0  #: points between levels
 GAP = 16.0  #: points between neighbouring words
 CHARACTER = 7.6  #: points a character of a word takes, generously
 LABEL = 8.2  #: the same for a label
-_FONT = "sans-serif"
-STYLES = {
-    "t-label": f"font: 600 13px {_FONT}; fill: #1f2937",
-    "t-pos": f"font: 12.5px {_FONT}; fill: {MODEL}",
-    "t-word": f"font: italic 14px {_FONT}; fill: #1f2937",
+#: of words, of labels above one word, of other labels
+FONTS: dict[str, dict[str, Any]] = {
+    "word": {"fontsize": 14, "fontstyle": "italic"},
+    "tag": {"fontsize": 12.5, "color": MODEL},
+    "label": {"fontsize": 13, "fontweight": 600},
 }
-LINE = "stroke: #8A919E; stroke-width: 1.3; fill: none"
-FAR = "stroke-dasharray: 2 3"  #: a line that goes down further than a level
 
 
 def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int = 300) -> Tree | None:
@@ -193,17 +190,27 @@ def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int 
     return sorted(fitting, key=lambda tree: tree.height())[len(fitting) // 2]
 
 
-def draw_tree(tree: Tree) -> str:
-    """The tree as an ``<svg>`` element; iterative, so its depth is bounded by memory only.
+class PlacedNode(NamedTuple):
+    """A label or word of a drawn tree; points from the top left."""
+
+    text: str
+    kind: str  #: of `FONTS`
+    x: float
+    y: float
+    parent: int  #: its number; -1 of the root
+
+
+def placed_nodes(tree: Tree) -> list[PlacedNode]:
+    """Labels and words, parents before children; iterative, so the depth is bounded by memory only.
 
     A node stands as deep as it is in the tree and its words hang down to the bottom line, so no lines cross.
     """
     nodes, children = _flatten(tree)
     n = len(nodes)
-    first, last, depth = list(range(n)), list(range(n)), [0] * n
+    first, last, depth, parent = list(range(n)), list(range(n)), [0] * n, [-1] * n
     for i in range(n):
         for c in children[i]:
-            depth[c] = depth[i] + 1
+            depth[c], parent[c] = depth[i] + 1, i
     for i in reversed(range(n)):  # parents stand before their children
         if children[i]:
             first[i], last[i] = first[children[i][0]], last[children[i][-1]]
@@ -219,24 +226,46 @@ def draw_tree(tree: Tree) -> str:
     for i in reversed(range(n)):
         if children[i]:
             x[i] = (x[children[i][0]] + x[children[i][-1]]) / 2
-    y = [LEVEL * (depth[i] if children[i] else bottom) + 18 for i in range(n)]
-    lines, texts = [], []
+    placed = []
     for i in range(n):
         word, above_word = not children[i], any(not children[c] for c in children[i])
-        kind = "t-word" if word else "t-pos" if above_word and len(children[i]) == 1 else "t-label"
-        look = f'class="{kind}" style="{STYLES[kind]}"'
-        texts.append(f'<text {look} x="{x[i]:.1f}" y="{y[i]:.1f}">{escape(_name(nodes[i]))}</text>')
-        for c in children[i]:
-            far = f' class="t-far" style="{FAR}"' if not children[c] and y[c] - y[i] > LEVEL + 1 else ""
-            bend = y[i] + LEVEL - 14  # a word that hangs from a wide node first goes aside, then down
-            path = f"M{x[i]:.1f} {y[i] + 6:.1f}L{x[c]:.1f} {bend:.1f}" + (f"V{y[c] - 14:.1f}" if far else "")
-            lines.append(f'<path{far} d="{path}"/>')
-    height = LEVEL * bottom + 30
-    return (
-        f'<svg class="tree" viewBox="0 0 {right:.0f} {height:.0f}" style="width:{right:.0f}px" role="img"'
-        f' aria-label="{escape(str(tree))}" data-name="tree"><g style="{LINE}">{"".join(lines)}</g>'
-        f'<g style="text-anchor: middle">{"".join(texts)}</g></svg>'
-    )
+        kind = "word" if word else "tag" if above_word and len(children[i]) == 1 else "label"
+        y = LEVEL * (bottom if word else depth[i]) + 18
+        placed.append(PlacedNode(_name(nodes[i]), kind, x[i], y, parent[i]))
+    return placed
+
+
+def draw_tree(tree: Tree) -> str:
+    """The tree as an ``<svg>`` element, whose title is its bracketing."""
+    from matplotlib.collections import LineCollection
+
+    nodes = placed_nodes(tree)
+    near, far = [], []
+    for node in nodes:
+        if node.parent < 0:
+            continue
+        above = nodes[node.parent]
+        bend = above.y + LEVEL - 14  # a word that hangs from a wide node first goes aside, then down
+        line = [(above.x, above.y + 6), (node.x, bend)]
+        if node.kind == "word" and node.y - above.y > LEVEL + 1:
+            far.append([*line, (node.x, node.y - 14)])
+        else:
+            near.append(line)
+    width = max(node.x + (CHARACTER * len(node.text) + GAP) / 2 for node in nodes)
+    height = max(node.y for node in nodes) + 12
+    with figure(width / 72.0, height / 72.0, "tree") as drawn:
+        drawn.set_layout_engine("none")
+        axes = drawn.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_axis_off()
+        axes.set_xlim(0.0, width)
+        axes.set_ylim(height, 0.0)
+        for lines, style in ((near, "-"), (far, (0, (2, 3)))):
+            axes.add_collection(LineCollection(lines, colors=BARS, linewidths=1.3, linestyles=[style]))
+        scale = min(drawn.get_size_inches() * 72.0 / (width, height))  # of another size than that of the page
+        for node in nodes:
+            font = {**FONTS[node.kind], "fontsize": scale * FONTS[node.kind]["fontsize"]}
+            axes.text(node.x, node.y, node.text, ha="center", va="baseline", **font)
+        return to_svg(drawn, "tree", str(tree))
 
 
 def _flatten(tree: Tree) -> tuple[list[Tree | str], list[list[int]]]:

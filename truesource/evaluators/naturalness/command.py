@@ -100,9 +100,9 @@ def _grammars(read: list[Source], oracle: Path | None, lengths: LengthRange | No
 
 
 def _figure(found: Naturalness) -> str:
-    from truesource.evaluators.naturalness.section import naturalness_figure
+    from truesource.evaluators.naturalness.section import drawn_of, naturalness_figure
 
-    return naturalness_figure(found)
+    return naturalness_figure(drawn_of(found))
 
 
 def _next(read: list[Source]) -> str:

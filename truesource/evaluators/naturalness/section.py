@@ -17,6 +17,7 @@ from truesource.report.finished_run import FinishedRun
 from truesource.report.table import ReportTable, TableRow, score_cell
 from truesource.report.words import count
 
+Drawn = Mapping[str, Any]  #: see `drawn_of`
 #: measure, its name, what it means
 MEASURES = (
     ("mean_length", "mean length", "tokens per sentence"),
@@ -69,6 +70,7 @@ class NaturalnessRecord(TypedDict):
 
     reference: str
     sentences: dict[str, Count]
+    figure: dict[str, Any]  #: what is drawn
     records: list[ScoreRecord]
 
 
@@ -82,7 +84,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
         "reference": found["reference"],
         "raw": "raw grammar" in found["sentences"],
         "measures": measures_table(found["records"], found["sentences"]),
-        "figure": run.figure("naturalness/naturalness.svg"),
+        "figure": naturalness_figure(found["figure"]),
         "signature": (of_reference.get("ngram_spearman_1") or of_reference["zipf_alpha"])["signature"],
     }
 
@@ -101,43 +103,77 @@ ACROSS = 4  #: panels of frequencies in a row
 BELOW = 3  #: panels of lengths in a row
 
 
-def naturalness_figure(found: Naturalness) -> str:
-    """All three figures, one above the other, as ``<svg>``."""
-    heights = [2.9 * -(-len(found.scores) // ACROSS), 2.9 * -(-(len(found.scores) - 1) // BELOW), 3.2]
+def drawn_of(found: Naturalness) -> dict[str, Any]:
+    """What the figure of a comparison shows: JSON values, by source, the reference first."""
+    seen = np.flatnonzero(sum(found.lengths.values()))
+    first, last = int(seen[0]), int(seen[-1]) + 1
+    return {
+        "reference": found.reference,
+        "first": first,
+        "sources": {
+            name: {
+                "ranks": [side.tolist() for side in binned(found.fits[name][0].counts)],
+                **_law(found, name),
+                "lengths": (found.lengths[name] / found.lengths[name].sum())[first:last].tolist(),
+                "exact": None if name not in found.exact else found.exact[name][first:last].tolist(),
+                "ngrams": [
+                    [n, score.value]
+                    for n in range(1, 5)
+                    if (score := scores.get(f"ngram_shared_tokens_{n}")) is not None
+                ],
+            }
+            for name, scores in found.scores.items()
+        },
+    }
+
+
+def _law(found: Naturalness, name: str) -> dict[str, Any]:
+    """The fitted law of a source: its curve, and its parameters."""
+    fit, released = found.fits[name]
+    ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
+    if found.variant == "paper" and released is not None:
+        curve = (ranks - 1 + released.beta) ** -released.alpha
+        share = curve / ((np.arange(fit.law.types) + released.beta) ** -released.alpha).sum()
+        alpha, beta = released.alpha, released.beta
+    else:
+        share = fit.law.pmf(ranks)
+        alpha, beta = fit.parameters  # of the law; the curve is by estimated ranks, as the points are
+    return {"law": [ranks.tolist(), share.tolist()], "alpha": float(alpha), "beta": float(beta)}
+
+
+def naturalness_figure(shown: Drawn) -> str:
+    """All three figures, one above the other, as ``<svg>``; of `drawn_of`."""
+    count = len(shown["sources"])
+    heights = [2.9 * -(-count // ACROSS), 2.9 * -(-(count - 1) // BELOW), 3.2]
     with figure(9.4, sum(heights), "naturalness") as drawn:
         parts: Any = drawn.subfigures(3, 1, height_ratios=heights)
         for part, draw in zip(parts, (_rank_frequency, _lengths, _ngrams), strict=True):
-            draw(part, found)
+            draw(part, shown)
         return to_svg(drawn, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
 
 
-def _colour(found: Naturalness, name: str) -> str:
-    names = list(found.scores)
-    return QUIET if name == found.reference else COLOURS[(names.index(name) - 1) % len(COLOURS)]
+def _colour(shown: Drawn, name: str) -> str:
+    names = list(shown["sources"])
+    return QUIET if name == shown["reference"] else COLOURS[(names.index(name) - 1) % len(COLOURS)]
 
 
-def _rank_frequency(drawn: Any, found: Naturalness) -> None:
-    names = list(found.scores)
-    across = min(ACROSS, len(names))
-    panels = drawn.subplots(-(-len(names) // across), across, sharex=True, sharey=True, squeeze=False)
-    for axes, name in zip(panels.flat, names, strict=False):
-        fit, released = found.fits[name]
-        at, share = binned(fit.counts)
-        axes.loglog(at, share, linestyle="none", marker="o", markersize=3.2, color=_colour(found, name))
-        ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
-        if found.variant == "paper" and released is not None:
-            curve = (ranks - 1 + released.beta) ** -released.alpha
-            whole = (np.arange(fit.law.types) + released.beta) ** -released.alpha
-            axes.loglog(ranks, curve / whole.sum(), color=TRUTH, linewidth=1.3)
-            alpha, beta = released.alpha, released.beta
-        else:
-            axes.loglog(ranks, fit.law.pmf(ranks), color=TRUTH, linewidth=1.3)
-            alpha, beta = fit.parameters  # of the law; the curve is by estimated ranks, as the points are
+def _others(shown: Drawn) -> dict[str, Any]:
+    return {name: source for name, source in shown["sources"].items() if name != shown["reference"]}
+
+
+def _rank_frequency(drawn: Any, shown: Drawn) -> None:
+    sources = shown["sources"]
+    across = min(ACROSS, len(sources))
+    panels = drawn.subplots(-(-len(sources) // across), across, sharex=True, sharey=True, squeeze=False)
+    for axes, (name, source) in zip(panels.flat, sources.items(), strict=False):
+        axes.loglog(*source["ranks"], linestyle="none", marker="o", markersize=3.2, color=_colour(shown, name))
+        axes.loglog(*source["law"], color=TRUTH, linewidth=1.3)
+        alpha, beta = source["alpha"], source["beta"]
         label = f"\N{GREEK SMALL LETTER ALPHA} = {alpha:.3f}, \N{GREEK SMALL LETTER BETA} = {beta:.2f}"
         axes.set_title(name)
         axes.text(0.97, 0.95, label, transform=axes.transAxes, ha="right", va="top", fontsize=8.5)
         axes.grid(which="major")
-    _hide(panels, len(names))
+    _hide(panels, len(sources))
     drawn.supxlabel("rank of the word in the other half", fontsize=9.5)
     drawn.supylabel("share of tokens", fontsize=9.5)
 
@@ -150,34 +186,23 @@ def _hide(panels: Any, used: int) -> None:
         axes.tick_params(labelbottom=i + across >= used)
 
 
-def _lengths(drawn: Any, found: Naturalness) -> None:
+def _lengths(drawn: Any, shown: Drawn) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    others = [name for name in found.scores if name != found.reference]
+    others, first = _others(shown), shown["first"]
     across = min(BELOW, len(others))
     panels = drawn.subplots(-(-len(others) // across), across, sharex=True, sharey=True, squeeze=False)
-    reference = found.lengths[found.reference]
-    x = np.arange(len(reference))
-    seen = np.flatnonzero(sum(found.lengths.values()))
-    for axes, name in zip(panels.flat, others, strict=False):
-        axes.bar(x, reference / reference.sum(), width=0.85, color=REFERENCE, label=f"{found.reference} (reference)")
-        counts = found.lengths[name]
-        axes.plot(
-            x[seen[0] : seen[-1] + 1],
-            (counts / counts.sum())[seen[0] : seen[-1] + 1],
-            linestyle="none",
-            marker="D",
-            markersize=3.6,
-            color=_colour(found, name),
-            label="sampled" if name in found.exact else None,
-        )
+    reference = shown["sources"][shown["reference"]]["lengths"]
+    x = np.arange(first, first + len(reference))
+    for axes, (name, source) in zip(panels.flat, others.items(), strict=False):
+        exact = source["exact"]
+        axes.bar(x, reference, width=0.85, color=REFERENCE, label=f"{shown['reference']} (reference)")
+        points: Any = {"linestyle": "none", "marker": "D", "markersize": 3.6, "color": _colour(shown, name)}
+        axes.plot(x, source["lengths"], **points, label=None if exact is None else "sampled")
         axes.set_title(name)
-        if name in found.exact:
-            exact = found.exact[name][seen[0] : seen[-1] + 1]
-            axes.plot(
-                x[seen[0] : seen[0] + len(exact)], exact, color=TRUTH, linewidth=1.2, label="exact, from the grammar"
-            )
-        axes.set_xlim(seen[0] - 0.8, seen[-1] + 0.8)
+        if exact is not None:
+            axes.plot(x[: len(exact)], exact, color=TRUTH, linewidth=1.2, label="exact, from the grammar")
+        axes.set_xlim(x[0] - 0.8, x[-1] + 0.8)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="y")
     panels.flat[0].set_ylim(bottom=0)  # of all, once all that they share is drawn
@@ -188,25 +213,16 @@ def _lengths(drawn: Any, found: Naturalness) -> None:
     drawn.supylabel("share of sentences", fontsize=9.5)
 
 
-def _ngrams(drawn: Any, found: Naturalness) -> None:
-    axes = drawn.subplots()
-    others = [name for name in found.scores if name != found.reference]
+def _ngrams(drawn: Any, shown: Drawn) -> None:
+    axes, others = drawn.subplots(), _others(shown)
     width = 0.8 / len(others)
-    for i, name in enumerate(others):
-        rows = [(n, found.scores[name].get(f"ngram_shared_tokens_{n}")) for n in range(1, 5)]
-        there = [(n, score) for n, score in rows if score is not None]
-        axes.bar(
-            [n - 0.4 + width * (i + 0.5) for n, _ in there],
-            [score.value for _, score in there],
-            width=0.92 * width,
-            color=_colour(found, name),
-            label=name,
-        )
-    for n in range(1, 5):
-        score = found.scores[found.reference].get(f"ngram_shared_tokens_{n}")
-        if score is not None:
-            label = f"{found.reference}, one half against the other" if n == 1 else None
-            axes.plot([n - 0.46, n + 0.46], [score.value] * 2, color="#111827", linewidth=1.6, label=label)
+    for i, (name, source) in enumerate(others.items()):
+        at = [n - 0.4 + width * (i + 0.5) for n, _ in source["ngrams"]]
+        values = [value for _, value in source["ngrams"]]
+        axes.bar(at, values, width=0.92 * width, color=_colour(shown, name), label=name)
+    for n, value in shown["sources"][shown["reference"]]["ngrams"]:
+        label = f"{shown['reference']}, one half against the other" if n == 1 else None
+        axes.plot([n - 0.46, n + 0.46], [value] * 2, color="#111827", linewidth=1.6, label=label)
     axes.set_xticks(range(1, 5), [f"{n}-grams" for n in range(1, 5)])
     axes.set_ylabel("share of tokens in common")
     axes.set_ylim(0.0, 1.0)

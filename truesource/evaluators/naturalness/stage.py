@@ -10,7 +10,7 @@ from truesource.evaluators.naturalness import NaturalnessSettings
 from truesource.generator.sampler import Sampler
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import digest_json, write_json, write_text
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.treebank import Treebank
 from truesource.run.stage import Stage, of_settings
 
@@ -55,7 +55,7 @@ _STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, 
 
 def stages(config: RunConfig) -> list[Stage]:
     """One."""
-    return [Stage("naturalness", ("naturalness/naturalness.json", "naturalness/naturalness.svg"), inputs, make)]
+    return [Stage("naturalness", ("naturalness/naturalness.json",), inputs, make)]
 
 
 def inputs(run: RunFolder) -> Any:
@@ -70,12 +70,11 @@ def inputs(run: RunFolder) -> Any:
 
 
 def make(run: RunFolder) -> str:
-    """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
-    from truesource.evaluators.naturalness.section import naturalness_figure
+    """Write ``naturalness/naturalness.json``."""
+    from truesource.evaluators.naturalness.section import drawn_of
     from truesource.grammar.estimate.relative_frequency import relative_frequency
-    from truesource.report.figures import standalone
 
-    settings, lengths, place = run.settings(NaturalnessSettings), run.corpus.lengths, run.folder / "naturalness"
+    settings, lengths = run.settings(NaturalnessSettings), run.corpus.lengths
     bank = _bank(run, "treebank")
     sources = {REFERENCE: _sentences(run, _bank(run, "held_out")), "trees learned from": _sentences(run, bank)}
     grammars: dict[str, PCFG] = {}
@@ -88,9 +87,13 @@ def make(run: RunFolder) -> str:
     split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
     sources["corpus"] = run.corpus.sentences(split)
     found = measure(sources, grammars, settings, lengths=lengths, seed=run.config.seed)
-    record = {"reference": REFERENCE, "sentences": found.sentences, "records": found.records()}
-    write_text(place / "naturalness.svg", standalone(naturalness_figure(found)))
-    write_json(place / "naturalness.json", record)
+    record = {
+        "reference": REFERENCE,
+        "sentences": found.sentences,
+        "figure": drawn_of(found),
+        "records": found.records(),
+    }
+    write_json(run.folder / "naturalness" / "naturalness.json", record)
     return digest_json(record)
 
 

@@ -172,9 +172,9 @@ def _show(found: Tendencies) -> None:
 
 
 def _figure(found: Tendencies) -> str:
-    from truesource.evaluators.tendencies.figures import tendencies_figure
+    from truesource.evaluators.tendencies.figures import drawn_of, tendencies_figure
 
-    return tendencies_figure(found)
+    return tendencies_figure(drawn_of(found))
 
 
 def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | None:

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ORACLE
+from truesource.evaluators.tendencies.figures import tendencies_figure
 from truesource.grammar.support.records import STRICT, Count
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
@@ -101,6 +102,7 @@ class TendenciesRecord(TypedDict):
     tokens: NotRequired[Count]  #: in how many different words are counted
     draws_needed: NotRequired[Count | None]  #: of each test, for stars to be possible
     notes: list[str]
+    figures: dict[str, Any]  #: by scheme, what is drawn
     records: list[ScoreRecord]
 
 
@@ -117,7 +119,13 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     for record in found["records"]:
         schemes.setdefault(record["scheme"], {}).setdefault(record["source"], {})[record["name"]] = record
     other = "the truth" if found["against"] == "truth" else "the reference"
-    tables = [_table(run, scheme, rows, found["samples"], other) for scheme, rows in schemes.items()]
+    tables = [
+        {
+            **_table(scheme, rows, found["samples"], other),
+            "figure": tendencies_figure(found["figures"][scheme], f"tendencies{number}"),
+        }
+        for number, (scheme, rows) in enumerate(schemes.items())
+    ]
     return {
         "tables": tables,
         "other": other,
@@ -130,10 +138,8 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     }
 
 
-def _table(
-    run: FinishedRun, scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str
-) -> dict[str, Any]:
-    """Table, figure and reading of one decoding scheme."""
+def _table(scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str) -> dict[str, Any]:
+    """Table and reading of one decoding scheme."""
     models = [name for name in rows if name not in (ORACLE, "reference")]
     readings = {name: _reading(rows[name], other, rows) for name in models}
     sizes = {sample["model"]: sample["sentences"] for sample in samples if sample["scheme"] == scheme}
@@ -143,7 +149,6 @@ def _table(
         "oracle_differs": any(starred(rows[ORACLE].get(measure, {})) for measure in HEADLINE),
         "coarse": _coarse(rows, models),
         "reading": [{"model": name, "far": far, "words": words} for name, (far, words) in readings.items()],
-        "figure": run.figure(f"tendencies/{scheme}.svg"),
     }
 
 

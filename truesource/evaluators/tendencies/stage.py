@@ -12,7 +12,7 @@ from truesource.evaluation.tendencies.decoding_schemes import ModelSample, class
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import digest_json, write_json, write_text
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def stages(config: RunConfig) -> list[Stage]:
         return []
     schemes = config.evaluation.of(TendenciesSettings).decodings()
     files = tuple(f"samples/{{}}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
-    made = ("tendencies/tendencies.json", *(f"tendencies/{scheme}.svg" for scheme in schemes))
-    compared = Stage("tendencies", made, inputs, make)
+    compared = Stage("tendencies", ("tendencies/tendencies.json",), inputs, make)
     return [*(Stage.of_model("samples", model, files, sampling_inputs, draw) for model in causal), compared]
 
 
@@ -120,9 +119,8 @@ def inputs(run: RunFolder) -> Any:
 
 
 def make(run: RunFolder) -> str:
-    """Write ``tendencies/tendencies.json`` and a figure for each scheme."""
-    from truesource.evaluators.tendencies.figures import tendencies_figure
-    from truesource.report.figures import standalone
+    """Write ``tendencies/tendencies.json``."""
+    from truesource.evaluators.tendencies.figures import drawn_of
 
     settings = run.settings(TendenciesSettings)
     models = [m for m in run.config.entries if applies(m) and f"samples:{m.name}" not in run.unmeasured]
@@ -137,10 +135,8 @@ def make(run: RunFolder) -> str:
     record = record_of(parts, [*kept, *(sample for sample in sampled if not sample.sentences)], truth)
     if "stopwords" not in options.classes:
         record["notes"].append("No word is in the list of stopwords; evaluation.tendencies.stopwords takes another")
-    folder = run.folder / "tendencies"
-    for number, (scheme, found) in enumerate(parts.items()):
-        write_text(folder / f"{scheme}.svg", standalone(tendencies_figure(found, f"tendencies{number}")))
-    write_json(folder / "tendencies.json", record)
+    record["figures"] = {scheme: drawn_of(found) for scheme, found in parts.items()}
+    write_json(run.folder / "tendencies" / "tendencies.json", record)
     return digest_json(record)
 
 
