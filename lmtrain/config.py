@@ -49,6 +49,7 @@ class ModelConfig(BaseModel):
     not take is refused.
     """
 
+    advanced: ClassVar = frozenset({"name"})
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     objective: ClassVar[Objective]
@@ -118,6 +119,25 @@ class ModelConfig(BaseModel):
 class TrainConfig(BaseModel):
     """How long, how fast and on what batches a model is trained. AdamW throughout."""
 
+    advanced: ClassVar = frozenset(
+        {
+            "max_seconds",
+            "batch_sentences",
+            "accumulation",
+            "schedule",
+            "warmup_steps",
+            "weight_decay",
+            "betas",
+            "clip",
+            "mask_probability",
+            "mask_probability_end",
+            "eval_sentences",
+            "checkpoint_every",
+            "snapshot_every",
+            "snapshots_per_doubling",
+            "report_to",
+        }
+    )
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     epochs: float | None = Field(None, gt=0.0, description="Passes over the train split; give this or max_steps.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ CurvesBy = Literal["class", "length", "position", "frequency", "depth"]
 class CurveSettings(Settings):
     """Which curves there are, and when a group counts as learned."""
 
+    advanced: ClassVar = frozenset({"tags", "threshold", "contexts"})
     by: tuple[CurvesBy, ...] = Field(
         ("class", "length", "position", "frequency", "depth"),
         description="Group tokens by class, sentence length, position, word frequency, depth in the tree.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,7 @@ FRAME_MARGIN = 1.0  #: nats that the context must add to the odds of a verb and 
 class PairSettings(Settings):
     """Minimal pairs from the grammar, and which sentences the models prefer; see docs/howto/pairs.md."""
 
+    advanced: ClassVar = frozenset({"tries", "tolerance", "attached", "possible", "forms"})
     number: int | None = Field(
         None, ge=1, description=f"Maximum number of pairs of each phenomenon (default: {NUMBER}, or all of --file)."
     )

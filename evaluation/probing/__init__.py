@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ Control = Literal["tokens", "split", "none"]
 class ProbeSettings(Settings):
     """What a probe learns from, and what is measured of it."""
 
+    advanced: ClassVar = frozenset({"soft", "split_by", "control", "mdl"})
     soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")
     split_by: By = Field(
         "type", description="Test on new word types, or on another part of the text (position: 80/10/10)."

@@ -31,6 +31,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
+    advanced: ClassVar[frozenset[str]] = frozenset()  #: own fields that few change, see `is_advanced`
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
@@ -94,6 +95,11 @@ def fields_of(kind: Any) -> dict[str, FieldInfo]:
         return {}
     checked: dict[str, FieldInfo] | None = getattr(kind, "__pydantic_fields__", None)
     return dict(checked) if checked is not None else _annotated(kind)
+
+
+def is_advanced(kind: type, name: str) -> bool:
+    """True if a field of a settings class is one that few people change: help and documentation show it apart."""
+    return any(name in vars(each).get("advanced", ()) for each in kind.__mro__)
 
 
 def field_description(kind: type, name: str) -> str:

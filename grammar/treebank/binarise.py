@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import is_
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -167,6 +167,7 @@ class Binarisation:
         InputError: an unknown direction, ``horizontal`` below 0 or ``vertical`` below 1.
     """
 
+    advanced: ClassVar = frozenset({"direction"})
     direction: Annotated[
         Literal["left", "right", "head"],
         Field(description="Children that are split off first: the first (left), the last (right), or around the head."),

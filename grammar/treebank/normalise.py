@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,9 @@ class Normalisation:
         InputError: an unknown option, or ``rare_below`` and ``unknown`` that contradict each other.
     """
 
+    advanced: ClassVar = frozenset(
+        {"strip_empty", "strip_functions", "root", "root_aliases", "unaries", "rare_below", "unknown"}
+    )
     strip_empty: Annotated[
         bool, Field(description="Remove traces (-NONE-) and the like, and nodes that become empty.")
     ] = True

@@ -20,6 +20,7 @@ DEFAULT = "gpt2"
 class NetworkSettings(ModelConfig):
     """Settings of a network of equal layers."""
 
+    advanced: ClassVar = frozenset({"dropout", "init_std"})
     objective: ClassVar[Objective] = "causal"
     layers: int = Field(2, ge=1, description="Number of layers.")
     dim: int = Field(128, ge=1, description="Width of hidden states and word vectors.")
@@ -39,6 +40,7 @@ class NetworkSettings(ModelConfig):
 class TransformerSettings(NetworkSettings):
     """Settings of a transformer."""
 
+    advanced: ClassVar = frozenset({"ffn_dim"})
     heads: int | None = Field(None, ge=1, description="Number of attention heads (default: 4).")
     ffn_dim: int | None = Field(None, ge=1, description="Inner width of the feed-forward layers (default: 4 * dim).")
     max_positions: int = Field(
@@ -74,6 +76,7 @@ class TransformerSettings(NetworkSettings):
 class EncoderSettings(TransformerSettings):
     """Settings of a masked transformer."""
 
+    advanced: ClassVar = frozenset({"local_start"})
     objective: ClassVar[Objective] = "masked"
     local_start: bool = Field(
         False, description="Start with attention heads of the first layer that look at the neighbouring words."
@@ -90,6 +93,7 @@ class GPT2Settings(TransformerSettings):
 class LlamaSettings(TransformerSettings):
     """A Llama."""
 
+    advanced: ClassVar = frozenset({"kv_heads", "tie_words"})
     architecture: Literal["llama"] = Field("llama", description=ARCHITECTURE)
     presets = {
         "tiny": {"heads": 4, "ffn_dim": 344},
@@ -122,6 +126,7 @@ class LlamaSettings(TransformerSettings):
 class OPTSettings(TransformerSettings):
     """An OPT."""
 
+    advanced: ClassVar = frozenset({"tie_words"})
     architecture: Literal["opt"] = Field("opt", description=ARCHITECTURE)
     presets = {
         "tiny": {"heads": 4},
@@ -172,6 +177,7 @@ class DeBERTaSettings(EncoderSettings):
 class LSTMSettings(NetworkSettings):
     """Stacked LSTM layers."""
 
+    advanced: ClassVar = frozenset({"tie_words"})
     architecture: Literal["lstm"] = Field("lstm", description=ARCHITECTURE)
     presets = {"paper": {"layers": 3, "dim": 512}}
 
@@ -181,6 +187,7 @@ class LSTMSettings(NetworkSettings):
 class GatedCNNSettings(NetworkSettings):
     """Residual blocks of one gated convolution each."""
 
+    advanced: ClassVar = frozenset({"tie_words"})
     architecture: Literal["gated_cnn"] = Field("gated_cnn", description=ARCHITECTURE)
     presets = {"tiny": {"layers": 6, "kernel_size": 4}, "paper": {"kernel_size": 4}}
 

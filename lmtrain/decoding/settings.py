@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
@@ -75,6 +75,7 @@ class Decoding(Settings):
         ValidationError: a setting is missing, out of range, or not one of the scheme.
     """
 
+    advanced: ClassVar = frozenset({"typical_p", "eta", "epsilon", "length_penalty", "keep", "dedupe"})
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     scheme: Scheme = Field("ancestral", description="Decoding scheme.")

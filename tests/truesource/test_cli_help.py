@@ -16,7 +16,7 @@ from command_line import Command
 from typer.models import ParameterInfo
 
 from truesource.cli import app, evaluate
-from truesource.cli.help import FEW
+from truesource.cli.help import ADVANCED, FEW
 from truesource.cli.verb import Verb
 
 WIDE = 4000  #: characters of a line, so that no text is wrapped
@@ -103,7 +103,7 @@ def test_nothing_is_cut_at_80_columns(line: str, command: Command) -> None:
 def test_many_options_are_in_panels(line: str, command: Command) -> None:
     shown = [each for each in dict(verbs())[line].params if each.param_type_name == "option" and not each.hidden]
     panels = re.findall(r"^╭─ (.*?) ─", command(*line.split(), "--help").out, re.MULTILINE)
-    assert (len(set(panels) - {"Arguments"}) > 1) == (len(shown) > FEW)
+    assert (len(set(panels) - {"Arguments", ADVANCED}) > 1) == (len(shown) > FEW)
 
 
 def test_there_is_markup_to_be_shown() -> None:

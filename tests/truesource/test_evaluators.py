@@ -85,7 +85,9 @@ def test_a_new_evaluator_is_one_file(toy: Path, command: Command, monkeypatch: p
     assert f",tokens,{tokens},of the text" in Path("verb.csv").read_text("utf-8")
     assert "Number of sentences to count" in command("evaluate", "count", "--help").out
     models = ("runs/toy/models/bigram", "runs/toy/models/trigram", "runs/toy/corpus")
-    compared = command("compare", *models, *grammar, "--also", "count", "--sentences", "7", "--json", "compared.json")
+    compared = command(
+        "compare", *models, *grammar, "--evaluators", "count", "--sentences", "7", "--json", "compared.json"
+    )
     assert compared.code == 0, compared.err
     assert "tokens" in compared.out
     counts = [r for r in json.loads(Path("compared.json").read_text("utf-8")) if r["name"] == "count"]

@@ -8,12 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import truesource
+from truesource.cli.evaluate import verbs
+from truesource.cli.help import verb_help
+from truesource.evaluators.pplu import PpluSettings
+from truesource.evaluators.probing import ProbingSettings
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import check_fields
-from truesource.grammar.support.settings import Settings, field_description, fields_of
+from truesource.grammar.support.settings import Settings, field_description, fields_of, is_advanced
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -48,6 +53,17 @@ def test_every_field_says_what_it_means() -> None:
     assert len(texts) > 350
     assert [place for place, text in texts.items() if not text] == []
     assert [place for place, text in texts.items() if text and not re.fullmatch(r"[A-Z].*\.", text)] == []
+
+
+def test_advanced_settings_are_settings_and_most_of_what_help_shows_first_is_not_advanced() -> None:
+    kinds = _settings_classes()
+    unknown = {kind.__name__: vars(kind).get("advanced", frozenset()) - fields_of(kind).keys() for kind in kinds}
+    assert {name: fields for name, fields in unknown.items() if fields} == {}
+    assert is_advanced(PpluSettings, "smoothing") and not is_advanced(PpluSettings, "unigram")
+    assert is_advanced(ProbingSettings, "mdl"), "of the class that it extends"
+    shown = verb_help(get_command(verbs()).commands["pplu"], "truesource evaluate pplu").panels  # type: ignore[attr-defined]
+    names = {panel: {each.names[0].split()[0] for each in options} for panel, options in shown.items()}
+    assert "--smoothing" in names["Advanced"] and "--unigram" in names["Options"] and list(names)[-1] == "Advanced"
 
 
 def test_no_field_says_it_in_a_comment() -> None:

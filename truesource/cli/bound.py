@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import typer
 from pydantic import Field, model_validator
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 class BoundSettings(Settings):
     """What `truesource bound` scores, and which positions count."""
 
+    advanced: ClassVar = frozenset({"precision", "vocabulary", "definitions", "token_scores"})
     causal: bool = Field(True, description="Score each word given the words before it.")
     masked: bool = Field(True, description="Score each word given all other words.")
     next: bool = Field(False, description="Also write all next-word distributions to --json; small inputs only.")

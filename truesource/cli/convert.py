@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 from pydantic import Field
@@ -28,6 +28,7 @@ FORMATS = ", ".join(names())
 class ConversionSettings(Settings):
     """How `truesource convert` reads, changes and writes a grammar."""
 
+    advanced: ClassVar = frozenset({"start", "level", "prune"})
     from_: str | None = Field(None, description=f"Format of the source: {FORMATS} (default: detected).")
     to: str | None = Field(None, description=f"Format to write: {FORMATS} (default: npz or text, by name).")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80  #: characters of a line where there is no terminal
 FEW = 12  #: verbs with more options show them in several panels
+ADVANCED = "Advanced"  #: panel of settings that few people change
 EXAMPLE = "Example: "
 VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}  #: what a value is called, by its type
 PANELS = {
@@ -64,7 +65,7 @@ def verb_help(command: Any, path: str) -> VerbHelp:
     many = sum(each.panel != "Arguments" for each in found) > FEW
     names = ["Arguments", "Options", *PANELS]
     panels = {}
-    for panel in [*names, *sorted({each.panel for each in found} - set(names))]:
+    for panel in [*names, *sorted({each.panel for each in found} - {*names, ADVANCED}), ADVANCED]:
         shown = [each for each in found if (each.panel if many or each.panel not in PANELS else "Options") == panel]
         if shown:
             panels[panel] = shown

@@ -13,10 +13,11 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from truesource.cli.help import ADVANCED
 from truesource.cli.sources import named
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import Settings, option_name
+from truesource.grammar.support.settings import Settings, is_advanced, option_name
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -37,7 +38,7 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
         parameters: list[inspect.Parameter] = []
         for parameter in signature.parameters.values():
             if parameter.name == "settings":
-                parameters += [_option(name, field) for name, field in fields.items()]
+                parameters += [_option(kind, name, field) for name, field in fields.items()]
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -69,11 +70,11 @@ def from_options(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
         raise InputError(f"{option_name(field)}{colon}{rest}" if field in kind.model_fields else message) from error
 
 
-def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+def _option(settings: type[Settings], name: str, field: FieldInfo) -> inspect.Parameter:
     kind, optional = _plain_type(field.annotation)
     default = field.get_default(call_default_factory=True)
     flag = option_name(name)
-    bounds: dict[str, Any] = {}
+    bounds: dict[str, Any] = {"rich_help_panel": ADVANCED} if is_advanced(settings, name) else {}
     if _is_list(kind):
         kind, default = str, ",".join(map(str, default or ())) or None
         bounds["metavar"] = "A,B,..."

@@ -39,9 +39,11 @@ Exact = Annotated[
     int | None,
     typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
 ]
-Also = Annotated[
+Evaluators = Annotated[
     str | None,
-    typer.Option("--also", metavar="A,B", help="Evaluators that measure each model too, such as divergence,pplu."),
+    typer.Option(
+        "--evaluators", metavar="A,B", help="Evaluators that measure each model too, such as divergence,pplu."
+    ),
 ]
 Seed = Annotated[
     int | None,
@@ -64,7 +66,7 @@ OPTIONS = {
     "longest": "--longest",
     "first": "--sentences",
     "exact": "--exact-kl",
-    "also": "--also",
+    "also": "--evaluators",
 }
 
 
@@ -78,7 +80,7 @@ def command(
     longest: Longest = None,
     sentences: FirstSentences = None,
     exact: Exact = None,
-    also: Also = None,
+    evaluators: Evaluators = None,
     seed: Seed = None,
     columns: Columns = None,
     json: Json = None,
@@ -104,7 +106,7 @@ def command(
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
-    given = {key: value for key, value in {**options, "exact": exact, "also": also}.items() if value is not None}
+    given = {key: value for key, value in {**options, "exact": exact, "also": evaluators}.items() if value is not None}
     asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:

@@ -83,7 +83,7 @@ def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
     fit = {each.name: each for each in EVALUATORS if each.measures and each.whole_models}
     for name in names:
         if name not in fit:
-            raise InputError(f"--also takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")
+            raise InputError(f"--evaluators takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")
     return [fit[name] for name in names]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -61,6 +61,7 @@ class EvaluationConfig(Settings):
 class RunConfig(Settings):
     """A whole experiment."""
 
+    advanced: ClassVar = frozenset({"title", "license", "dtype"})
     name: str = Field(pattern=NAME_PATTERN, description="Name of the run, and of its folder in runs/.")
     title: str | None = Field(None, description="Title of the report.")
     license: str | None = Field(

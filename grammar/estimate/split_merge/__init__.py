@@ -6,7 +6,7 @@ Every constant of it stands here, in one frozen object.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,6 +26,24 @@ class SplitMerge:
         InputError: a value is of another type, or out of its range.
     """
 
+    advanced: ClassVar = frozenset(
+        {
+            "em_split",
+            "em_merge",
+            "em_smooth",
+            "noise",
+            "prior_rules",
+            "prior_lexicon",
+            "smooth_rules",
+            "smooth_lexicon",
+            "filter",
+            "precision",
+            "rare",
+            "class_types",
+            "class_prior",
+            "tag_prior",
+        }
+    )
     cycles: Annotated[
         int, Field(ge=0, description="Rounds of split, merge and smooth; 0 leaves the relative-frequency grammar.")
     ] = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -19,6 +19,7 @@ SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 class CorpusSettings(Settings):
     """What both can set."""
 
+    advanced: ClassVar = frozenset({"shard_size"})
     trees: Literal["ids", "text", "none"] = Field(
         "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
     )
@@ -62,6 +63,7 @@ class CorpusConfig(CorpusSettings):
 class SampleSettings(CorpusSettings):
     """What `truesource sample` can set besides."""
 
+    advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
     overlap: Literal["iid", "disjoint", "unique"] = Field(
         "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
     )

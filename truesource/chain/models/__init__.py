@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -47,6 +47,7 @@ class ModelEntry(Settings):
     Or a model that exists, to ``load``.
     """
 
+    advanced: ClassVar = frozenset({"oracle_monitor_sentences"})
     name: str = Field(pattern=NAME_PATTERN, description="Name in tables and figures, and of the model's folder.")
     load: str | None = Field(
         None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass as checked
@@ -32,6 +32,7 @@ class DatasetSource(Settings):
 class TreebankConfig(Settings):
     """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
 
+    advanced: ClassVar = frozenset({"held_out_files", "limit"})
     embedded: Literal["english", "english:size=medium", "english:size=small"] | None = Field(
         None, description="Sample trees from the embedded English grammar, or from a smaller size of it."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class DivergenceSettings(Settings):
     """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
 
+    advanced: ClassVar = frozenset({"top_k", "classes"})
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
     by: tuple[By, ...] = Field(BY, description="Break the divergence down by position, length, class, frequency.")

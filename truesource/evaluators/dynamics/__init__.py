@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,7 @@ CurveMeasure = Literal["mean", "median", "kl"]
 class DynamicsSettings(CurveSettings):
     """What models with snapshots learn when; see docs/howto/dynamics.md."""
 
+    advanced: ClassVar = frozenset({"classes", "only"})
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     only: tuple[str, ...] = Field((), description="Classes to show in tables and figures (default: all).")
     measure: CurveMeasure = Field(

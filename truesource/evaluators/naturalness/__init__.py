@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class NaturalnessSettings(Settings):
     """The corpus compared with held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
 
+    advanced: ClassVar = frozenset({"definitions"})
     sentences: int = Field(
         10_000, ge=2, description="Maximum number of sentences of each source; grammars generate as many."
     )

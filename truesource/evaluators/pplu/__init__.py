@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class PpluSettings(Settings):
     """Perplexity over that of word frequencies; see docs/howto/tendencies.md."""
 
+    advanced: ClassVar = frozenset({"smoothing", "split_words", "beta", "senses"})
     unigram: Literal["oracle", "train", "test", "model"] | None = Field(
         None, description="Word frequencies: exact (oracle), or of training text, scored text, samples."
     )

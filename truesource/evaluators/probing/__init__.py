@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ from truesource.run.evaluator import Evaluator
 class ProbingSettings(ProbeSettings):
     """Linear probes on the layers of the networks, against the exact posterior; see docs/howto/probing.md."""
 
+    advanced: ClassVar = frozenset({"right", "given", "checkpoints", "pieces", "correlations"})
     targets: tuple[Kind, ...] = Field(
         ("tag",),
         min_length=1,

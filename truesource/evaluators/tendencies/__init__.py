@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -23,6 +23,7 @@ _SCHEME = WithJsonSchema({"enum": sorted(get_args(Scheme))})
 class TendenciesSettings(Settings):
     """Samples of the causal models by several schemes, and their text; see docs/howto/tendencies.md."""
 
+    advanced: ClassVar = frozenset({"chance", "permutations", "definitions"})
     yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
 
     schemes: list[Annotated[str, _SCHEME] | Annotated[dict[str, Any], KeysOf(Decoding)]] = Field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -25,6 +25,24 @@ T = TypeVar("T", Engine, Wanted)
 class TokenisationSettings(Settings):
     """Marginal probabilities of texts, for causal models of pieces; see docs/howto/tokenisation.md."""
 
+    advanced: ClassVar = frozenset(
+        {
+            "inverse_temperature",
+            "replicates",
+            "tail",
+            "tolerance",
+            "most_prefixes",
+            "proposal",
+            "leave_out_long",
+            "end",
+            "before",
+            "grid",
+            "curves",
+            "caching",
+            "canonical",
+            "equal_cost",
+        }
+    )
     estimators: tuple[str, ...] = Field(
         ("exact", "nbest", "wor1", "dpf"),
         description="Estimators: exact, bracket, beam, nbest, wr, wor, guided, block, dpf, and more.",
