@@ -309,7 +309,7 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     head, rest = text.split(">", 1)
     size = re.search(r'viewBox="[^"]*"', head)
     assert size is not None
-    named = f'data-name="{escape(salt)}" data-marks="{marks}"'
+    named = f'data-name="{escape(salt)}"' + ("" if marks == "[]" else f' data-marks="{marks}"')
     opening = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}" {named}>'
     svg = f"{opening}{rest}".strip()
     if file is not None and file.only == salt:

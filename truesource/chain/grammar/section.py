@@ -173,7 +173,7 @@ LABEL = 8.2  #: the same for a label
 FONTS: dict[str, dict[str, Any]] = {
     "word": {"fontsize": 14, "fontstyle": "italic"},
     "tag": {"fontsize": 12.5, "color": MODEL},
-    "label": {"fontsize": 13, "fontweight": 600},
+    "label": {"fontsize": 13, "fontweight": "bold"},
 }
 
 
@@ -265,7 +265,7 @@ def draw_tree(tree: Tree) -> str:
         for node in nodes:
             font = {**FONTS[node.kind], "fontsize": scale * FONTS[node.kind]["fontsize"]}
             axes.text(node.x, node.y, node.text, ha="center", va="baseline", **font)
-        return to_svg(drawn, "tree", str(tree))
+        return to_svg(drawn, "tree", str(tree)).replace("<svg ", f'<svg style="width: {width:.0f}px" ', 1)
 
 
 def _flatten(tree: Tree) -> tuple[list[Tree | str], list[list[int]]]:
