@@ -1,4 +1,4 @@
-"""What ``record.json`` and ``symbols.json`` of a corpus hold, checked when they are read; and its card.
+"""Contents of ``record.json`` and ``symbols.json`` of a corpus, checked when they are read; and its card.
 
 The card is the ``README.md`` that says what the corpus is and lets `datasets` load it.
 """

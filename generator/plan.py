@@ -1,4 +1,4 @@
-"""What is asked of a corpus: splits, columns, the files it is cut into, and a transform of its sentences.
+"""Plan of a corpus: splits, columns, the files it is cut into, and a transform of its sentences.
 
 Transforms are bijections of the sentences of one length, which put the words of a text into another order. They are
 those of Kallini et al. (2024), "Mission: Impossible Language Models", as far as they depend on nothing but the length n

@@ -22,7 +22,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a model is measured on: every evaluator takes a model and one of these.
+    """A text with its truth, and how both are scored: every evaluator takes a model and one of these.
 
     The truth is computed once for all models of one objective and vocabulary that are scored in one setting.
     """

@@ -16,7 +16,7 @@ Control = Literal["tokens", "split", "none"]
 
 
 class ProbeSettings(Settings):
-    """What a probe learns from, and what is measured of it."""
+    """Settings of probes: what they learn from, and what is measured of them."""
 
     advanced: ClassVar = frozenset({"soft", "split_by", "control", "mdl"})
     soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")

@@ -1,4 +1,4 @@
-"""What a sentence says about its derivation: posteriors, derivations drawn from them, and trees best on average."""
+"""Posteriors of the derivation of a sentence, derivations drawn from them, and trees best on average."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every exact quantity of a grammar is made of, computed once: rules by child, closures, masses, lengths.
+"""Tables that every exact quantity of a grammar is made of, computed once: rules by child, closures, masses, lengths.
 
 A linear grammar is one whose derivations go down one side, so that its sentences are read by an automaton. It is
 right-linear where the left child of every binary rule makes one token, by unary and lexical rules only; left-linear

@@ -401,7 +401,7 @@ class Bigrams:
         return np.asarray((before @ self.weight) @ self.emission)
 
     def next_word(self, word: str) -> tuple[FloatArray, float]:
-        """What follows ``word`` by a bigram model that knows the truth: probability of each word, (V,), and of the end.
+        """The law of the next word by a bigram model that knows the truth: each word, (V,), and the end.
 
         Raises:
             InputError: the grammar does not have the word, or no sentence has it.

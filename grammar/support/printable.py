@@ -1,4 +1,4 @@
-"""What people see while and after a call: data made safe to print, the one line of a result, progress.
+"""Text for people, while and after a call: data made safe to print, the one line of a result, progress.
 
 Words and names come from files that anybody may have written. A word may hold a terminal's escape sequence, markup, or
 a line break. Each function for such data is for one target and returns text that the target shows and does not obey.

@@ -1,4 +1,4 @@
-"""What all settings have in common, in configurations and on the command line; and what a wrong name may mean."""
+"""Base of all settings, in configurations and on the command line; and what a wrong name may mean."""
 
 from __future__ import annotations
 

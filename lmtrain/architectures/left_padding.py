@@ -13,14 +13,14 @@ from truesource.lmtrain.architectures.states import RecurrentStates
 
 
 def begins_with_padding(mask: Tensor | None) -> TypeGuard[Tensor]:
-    """Whether a mask (B, L) hides the first token of a text."""
+    """True if a mask (B, L) hides the first token of a text."""
     return mask is not None and mask.dim() == 2 and not bool(mask[:, 0].all())
 
 
 def without_padding(
     read: Callable[[Tensor], CausalLMOutputWithPast], input_ids: Tensor, mask: Tensor
 ) -> CausalLMOutputWithPast:
-    """What ``read`` gives of each text alone, texts of one padding together; zeros where padding is.
+    """Apply ``read`` to each text alone, texts of one padding together; zeros where padding is.
 
     Args:
         read: gives logits (b, l, V) of tokens (b, l), and perhaps hidden states and a `RecurrentStates`.

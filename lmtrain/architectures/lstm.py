@@ -114,7 +114,7 @@ class LSTMForCausalLM(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     def _layer_by_layer(
         self, words: Tensor, before: tuple[Tensor, ...] | None
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """What each layer is given and the last one returns, and hidden and cell states after the text."""
+        """The inputs of each layer and the output of the last one, and hidden and cell states after the text."""
         if before is None:
             nothing = words.new_zeros(self.lstm.num_layers, len(words), self.lstm.hidden_size)
             before = (nothing, nothing)

@@ -1,4 +1,4 @@
-"""What a recurrent or convolutional model must keep of a text to go on with it."""
+"""The state that a recurrent or convolutional model keeps of a text to go on with it."""
 
 from __future__ import annotations
 

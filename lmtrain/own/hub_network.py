@@ -24,7 +24,7 @@ FIRST_WORD = 5  #: the tokens before it are special
 
 
 class OwnConfig(PreTrainedConfig):  # type: ignore[misc]
-    """What ``config.json`` of a module of one's own holds."""
+    """The contents of ``config.json`` of a module of one's own."""
 
     model_type = MODEL_TYPE
 
@@ -41,7 +41,7 @@ class OwnConfig(PreTrainedConfig):  # type: ignore[misc]
 
 
 class HubNetwork(PreTrainedModel):  # type: ignore[misc]
-    """What causal and masked ones share: the module, made as in training; all its numbers come from the folder."""
+    """Base of causal and masked ones: the module, made as in training; all its numbers come from the folder."""
 
     config_class = OwnConfig
     main_input_name = "input_ids"

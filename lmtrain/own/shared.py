@@ -1,4 +1,4 @@
-"""What truesource and a model folder that is opened without it share; this file travels in such folders.
+"""Functions for truesource and for a model folder that is opened without it; this file travels in such folders.
 
 It imports the standard library alone.
 """
@@ -29,7 +29,7 @@ def changed_settings(parameters: Mapping[str, Parameter], settings: Mapping[str,
 
 
 def is_plain(default: Any) -> bool:
-    """Whether the default of a parameter is a JSON value."""
+    """True if the default of a parameter is a JSON value."""
     if default is Parameter.empty:
         return False
     try:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class BoundSettings(Settings):
-    """What `truesource bound` scores, and which positions count."""
+    """Settings of `truesource bound`: the scores to compute, and the positions that count."""
 
     advanced: ClassVar = frozenset({"precision", "vocabulary", "definitions", "token_scores"})
     causal: bool = Field(True, description="Score each word given the words before it.")

@@ -63,7 +63,7 @@ class Scored:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], seed: int) -> Scored:
-        """What the options of a call say, those that it names: ``also`` is a list of names of evaluators.
+        """Read the options that a call names; ``also`` is a list of names of evaluators.
 
         Raises:
             InputError: there is no such evaluator.

@@ -38,7 +38,7 @@ TAKEN = ("oracle", "oracle-causal", "oracle-masked")  #: names of the truth in t
 
 
 class EvaluationConfig(Settings):
-    """What is measured; the keys of the evaluators are those of `truesource.evaluators`."""
+    """Choice of what is measured; the keys of the evaluators are those of `truesource.evaluators`."""
 
     split: str = Field("eval", description="Split of the corpus that models are compared with the truth on.")
     sentences: int | None = Field(None, ge=1, description="Number of sentences to use, from the first (default: all).")

@@ -135,7 +135,7 @@ def _then(evaluator: Evaluator, trained: Any, model: str, corpus: Path, oracle: 
 
 
 def record_of(result: Result, name: str = "", own: str = "") -> dict[str, Any]:
-    """What a run keeps of a result.
+    """The record that a run keeps of a result.
 
     Args:
         result: with one record or more.
@@ -150,7 +150,7 @@ def record_of(result: Result, name: str = "", own: str = "") -> dict[str, Any]:
 
 
 def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> dict[str, Any]:
-    """What an evaluator says of a loaded model, with its default settings; under another name."""
+    """The record of a loaded model, under another name, by an evaluator with its default settings."""
     settings = evaluator.settings()
     result = evaluator.measure(model, setting.first(getattr(settings, "sentences", None)), settings)
     return record_of(result, name, model.name)

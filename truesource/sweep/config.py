@@ -30,7 +30,7 @@ class EmbeddedGrammar(Settings):
 
 
 class BaseModelEntry(Settings):
-    """What all cells have in common, as in `truesource run`: a preset and what differs from it."""
+    """Settings that all cells have in common, as in `truesource run`: a preset and what differs from it."""
 
     preset: str | None = Field(None, description=field_description(ModelEntry, "preset"))
     model: Annotated[dict[str, Any], ARCHITECTURE] = Field(
@@ -72,7 +72,7 @@ class BaseModelEntry(Settings):
 
 
 class AxesConfig(Settings):
-    """What is varied; every combination is a cell."""
+    """Values that are varied; every combination is a cell."""
 
     sentences: list[Annotated[int, Field(ge=1)]] = Field(
         min_length=1, description="Numbers of training sentences, from the first of the train split."
@@ -115,7 +115,7 @@ class AxesConfig(Settings):
 
 
 class SweepEvaluation(Settings):
-    """What the cells are compared with the truth on."""
+    """Sentences that the cells are compared with the truth on, and how."""
 
     split: str = Field("eval", description=field_description(EvaluationConfig, "split"))
     sentences: int | None = Field(None, ge=2, description=field_description(EvaluationConfig, "sentences"))

@@ -135,7 +135,7 @@ def _decay(lack, weight):
 
 @kernel
 def _is_met(first, source, i, last):
-    """Whether no arc that ends at i+1 to ``last`` starts before i."""
+    """True if no arc that ends at i+1 to ``last`` starts before i."""
     met = True
     for k in range(i + 1, last + 1):
         met &= first[k] == first[k + 1] or source[first[k]] >= i

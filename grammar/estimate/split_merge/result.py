@@ -1,4 +1,4 @@
-"""What training returns: a checked PCFG over substates, the record of how it came about, its coarser projections."""
+"""The result of training: a checked PCFG over substates, the record of how it came about, its coarser projections."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 
 
 class CorpusSettings(Settings):
-    """What both can set."""
+    """Settings of a corpus, in a configuration and on the command line."""
 
     advanced: ClassVar = frozenset({"shard_size"})
     trees: Literal["ids", "text", "none"] = Field(
@@ -61,7 +61,7 @@ class CorpusConfig(CorpusSettings):
 
 
 class SampleSettings(CorpusSettings):
-    """What `truesource sample` can set besides."""
+    """Further settings of `truesource sample`."""
 
     advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
     overlap: Literal["iid", "disjoint", "unique"] = Field(

@@ -97,7 +97,7 @@ def command(
 
 
 def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **how: Any) -> tuple[bool, Setting]:
-    """Whether the text is from a treebank, and the text with its truth.
+    """Read the text with its truth; the first of the pair is True for a text from a treebank.
 
     Raises:
         InputError: it cannot be read, all sentences are too long, or there is a condition without an oracle.

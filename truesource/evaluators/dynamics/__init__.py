@@ -18,7 +18,7 @@ CurveMeasure = Literal["mean", "median", "kl"]
 
 
 class DynamicsSettings(CurveSettings):
-    """What models with snapshots learn when; see docs/howto/dynamics.md."""
+    """Learning curves of models with snapshots; see docs/howto/dynamics.md."""
 
     advanced: ClassVar = frozenset({"classes", "only"})
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")

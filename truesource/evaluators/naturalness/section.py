@@ -104,7 +104,7 @@ BELOW = 3  #: panels of lengths in a row
 
 
 def drawn_of(found: Naturalness) -> dict[str, Any]:
-    """What the figure of a comparison shows: JSON values, by source, the reference first."""
+    """Take from a comparison what its figure shows: JSON values, by source, the reference first."""
     seen = np.flatnonzero(sum(found.lengths.values()))
     first, last = int(seen[0]), int(seen[-1]) + 1
     return {

@@ -30,7 +30,7 @@ Drawn = Mapping[str, Any]  #: see `drawn_of`
 
 
 def drawn_of(found: Tendencies) -> dict[str, Any]:
-    """What the figure of a comparison shows: JSON values.
+    """Take from a comparison what its figure shows: JSON values.
 
     ``samples`` has an entry for each sample, ``beside`` one for what they are compared with, a text or the truth:
     curves as lists of x and of y. ``ends`` are the shortest and the longest sentence that panels show.
