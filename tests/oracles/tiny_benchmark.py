@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from truesource.benchmark.run import Asked, Outcome, execute
+from truesource.benchmark.run import Outcome, Selection, execute
 from truesource.benchmark.suite import Suite, candidates, load_suite
 from truesource.grammar.support.parallel import Share, Workers
 
@@ -46,5 +46,5 @@ def measure(
     languages: Sequence[str] | None = None,
 ) -> Outcome:
     """Run some baselines of the suite."""
-    asked = Asked.of(suite, candidates(suite, models, [], None), languages, seeds)
+    asked = Selection.of(suite, candidates(suite, models, [], None), languages, seeds)
     return execute(asked, folder, workers=Workers(workers), share=share or Share())

@@ -22,7 +22,7 @@ from truesource.grammar.support.files import digest_file, digest_json, write_jso
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.device import one_thread
+from truesource.lmtrain.device import computing, one_thread
 from truesource.lmtrain.models import load_model
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class KeptTruth(TruthRecord):
 
 
 @dataclass(frozen=True)
-class AskedCell:
+class SuiteCell:
     """A cell that is to be made."""
 
     language: str  #: name in the suite
@@ -172,7 +172,7 @@ class AskedCell:
 
 def planned_cells(
     suite: Suite, candidates: Sequence[Candidate], languages: Sequence[str], seeds: Sequence[int]
-) -> list[AskedCell]:
+) -> list[SuiteCell]:
     """All cells, language by language; what no seed changes has one.
 
     Raises:
@@ -185,17 +185,17 @@ def planned_cells(
                 given = candidate.folder_of(name, alone=len(languages) == 1)
                 objective = load_model(given).objective
                 found.append(
-                    AskedCell(name, candidate, seeds[0], objective, None, None, suite.digest_of(name), given=given)
+                    SuiteCell(name, candidate, seeds[0], objective, None, None, suite.digest_of(name), given=given)
                 )
                 continue
             shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
             objective = candidate.model["objective"] if shape is None else shape.objective
             for seed in seeds if training is not None else list(seeds)[:1]:
-                found.append(AskedCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
+                found.append(SuiteCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
     return found
 
 
-def read_cell(folder: Path, cell: AskedCell) -> FinishedCell | None:
+def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
     """The record of a cell; None: it is not finished, or the truth that it was compared with has gone.
 
     Raises:
@@ -225,7 +225,7 @@ def read_truth(suite: Suite, folder: Path, language: str, objective: Objective) 
     return found
 
 
-def _cell_file(folder: Path, cell: AskedCell) -> Path:
+def _cell_file(folder: Path, cell: SuiteCell) -> Path:
     return folder / "cells" / f"{cell.id}.json"
 
 
@@ -233,7 +233,7 @@ def _truth_file(folder: Path, language: str, objective: Objective) -> Path:
     return folder / "truths" / f"{language}-{objective}.json"
 
 
-def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False) -> None:
+def make_cell(suite: Suite, folder: Path, cell: SuiteCell, *, wait: bool = False, device: str | None = None) -> None:
     """Train and measure a cell, unless that is done; a training that was interrupted goes on.
 
     The truth that it is compared with is kept too, unless it is there.
@@ -245,12 +245,13 @@ def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False
         folder: of the results.
         cell: which.
         wait: for another process that is at work on it.
+        device: where networks run; None: as the call says.
 
     Raises:
         BusyError: another process is at work on it, and ``wait`` is false.
         InputError: the model cannot be trained or measured.
     """
-    with exclusive(folder / "models" / cell.id, wait=wait):
+    with computing(device), exclusive(folder / "models" / cell.id, wait=wait):
         if read_cell(folder, cell) is not None:
             return
         with one_thread():
@@ -267,7 +268,7 @@ def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
     return LanguageTruth(Suite.model_validate_json(suite), language, folder)
 
 
-def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> FinishedCell:
+def _measured(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> FinishedCell:
     if cell.given is not None:
         learned, longest = _given(cell.given, cell, truth)
     elif cell.shape is None:
@@ -292,7 +293,7 @@ def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth)
     }
 
 
-def _keep_truth(folder: Path, cell: AskedCell, truth: LanguageTruth) -> None:
+def _keep_truth(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> None:
     path = _truth_file(folder, cell.language, cell.objective)
     with exclusive(path, wait=True):
         if not path.is_file():
@@ -311,7 +312,7 @@ class Learned:
     parameters: int | None
 
 
-def _reference(cell: AskedCell, truth: LanguageTruth) -> Learned:
+def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
     tokens, sentences = truth.corpus.n_tokens("train"), truth.corpus.n_sentences("train")
     model: Any = counted_frequencies(cell.candidate.name, truth.known, sentences, cell.objective)
     if cell.candidate.architecture == "oracle":
@@ -319,7 +320,7 @@ def _reference(cell: AskedCell, truth: LanguageTruth) -> Learned:
     return Learned(model, [], 0, tokens + sentences, None, None)
 
 
-def _given(folder: Path, cell: AskedCell, truth: LanguageTruth) -> tuple[Learned, int | None]:
+def _given(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Learned, int | None]:
     """A model that was trained elsewhere, and the most tokens that it reads, two marks included."""
     model = load_model(folder)
     words, known = set(model.vocabulary or truth.known), set(truth.known)
@@ -357,7 +358,7 @@ class _OracleOfParts(Oracle):
         return self._free.distributions(sentences) if longer else super().distributions(sentences)
 
 
-def _learned(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> Learned:
+def _learned(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> Learned:
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.lmtrain.trained_models import load_folder, load_trained
     from truesource.lmtrain.training import train
@@ -378,7 +379,7 @@ def _learned(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) 
     return Learned(network, curve, steps, tokens, flops, parameters)
 
 
-def _size(suite: Suite, cell: AskedCell, corpus: Corpus) -> tuple[int, int]:
+def _size(suite: Suite, cell: SuiteCell, corpus: Corpus) -> tuple[int, int]:
     """Parameters without word and position vectors, and FLOPs of the whole training."""
     from truesource.lmtrain.flops import training_cost
     from truesource.lmtrain.subwords import make_tokenizer

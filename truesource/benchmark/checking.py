@@ -18,7 +18,7 @@ from truesource.benchmark.results import (
     TruthContexts,
     read_results,
 )
-from truesource.benchmark.run import Asked, execute
+from truesource.benchmark.run import Selection, execute
 from truesource.benchmark.standings import cells_of, share_sums
 from truesource.benchmark.suite import FOLDER, TRAINED, Candidate, Suite
 from truesource.grammar.support.errors import InputError
@@ -96,10 +96,10 @@ def check_cell(suite: Suite, results: BenchmarkResults, which: str | None) -> Ch
         raise InputError(f"{model['name']} was trained elsewhere, so it cannot be trained again here", code="trained")
     candidate = Candidate(model["name"], model["architecture"], _section(model, "model"), _section(model, "training"))
     with tempfile.TemporaryDirectory(prefix="truesource-check-") as folder:
-        asked = Asked(suite, [candidate], [cell["language"]], [cell["seed"]])
+        asked = Selection(suite, [candidate], [cell["language"]], [cell["seed"]])
         outcome = execute(asked, Path(folder) / "results", workers=Workers(1), share=Share())
         if outcome.failures:
-            raise InputError(outcome.failures[0][1])
+            raise InputError(outcome.failures[0].reason)
         found = next(each for each in outcome.results["models"] if each["objective"] == model["objective"])
         again = found["cells"][0]
         return _compared(results, outcome.results, model, cell, again)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from truesource.benchmark.results import BenchmarkResults
-    from truesource.benchmark.run import Asked
+    from truesource.benchmark.run import Selection
     from truesource.benchmark.standings import Standings
     from truesource.benchmark.suite import Suite
     from truesource.cli.output import OutputFiles
@@ -97,7 +97,7 @@ def command(
 
     Example: truesource benchmark --languages brackets --model mine=my_model/ -o results/ --fail-above 1.10
     """
-    from truesource.benchmark.run import Asked
+    from truesource.benchmark.run import Selection
     from truesource.benchmark.suite import ALL, candidates, load_suite
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.parallel import Share, Workers
@@ -116,7 +116,7 @@ def command(
         _check(chosen, check, cell, files)
         return
     wanted = [ALL] if plan and not model else model or []
-    asked = Asked.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
+    asked = Selection.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
     if corpora and output is not None:
         _sample(asked, output, Workers(workers or 1, scheduler), files)
     elif export_lm_eval is not None:
@@ -187,7 +187,7 @@ def _workers(n: int | None, scheduler: str | None) -> Workers:
     return Workers(n, scheduler)
 
 
-def _measure(asked: Asked, output: Path | None, workers: Workers, share: Share) -> BenchmarkResults:
+def _measure(asked: Selection, output: Path | None, workers: Workers, share: Share) -> BenchmarkResults:
     """Make the cells and write the file of results."""
     from truesource.benchmark.results import write_results
     from truesource.benchmark.run import execute
@@ -197,8 +197,8 @@ def _measure(asked: Asked, output: Path | None, workers: Workers, share: Share) 
         raise InputError("name a folder for the results with -o", code="no-output")
     found = execute(asked, output, workers=workers, share=share)
     write_results(output / RESULTS, found.results)
-    for failed, reason in found.failures:
-        echo(f"failed: {failed}: {reason}", err=True)
+    for failure in found.failures:
+        echo(f"failed: {failure.task}: {failure.reason}", err=True)
     if found.failures:
         echo("truesource: repeat the command to try the failed cells again", err=True)
         raise typer.Exit(2)
@@ -261,7 +261,7 @@ def _compare_with(most: float | None, found: Sequence[Standings], own: Sequence[
         raise typer.Exit(ABOVE)
 
 
-def _sample(asked: Asked, output: Path, workers: Workers, outputs: OutputFiles) -> None:
+def _sample(asked: Selection, output: Path, workers: Workers, outputs: OutputFiles) -> None:
     """Make the corpora alone."""
     from truesource.benchmark.run import sample
 
@@ -269,7 +269,7 @@ def _sample(asked: Asked, output: Path, workers: Workers, outputs: OutputFiles) 
     outputs.finish(f"truesource train {folders[0]} -o mine/{asked.languages[0]}", folder=output)
 
 
-def _plan(asked: Asked, flops_per_second: float | None, outputs: OutputFiles) -> None:
+def _plan(asked: Selection, flops_per_second: float | None, outputs: OutputFiles) -> None:
     """Say what training costs, before anything is trained."""
     from truesource.benchmark.planning import plan_suite, plan_table
     from truesource.cli.output import json_of, show
@@ -287,7 +287,7 @@ def _plan(asked: Asked, flops_per_second: float | None, outputs: OutputFiles) ->
     )
 
 
-def _export(asked: Asked, folder: Path, outputs: OutputFiles, *, force: bool) -> None:
+def _export(asked: Selection, folder: Path, outputs: OutputFiles, *, force: bool) -> None:
     """Write minimal pairs as tasks of another tool."""
     from truesource.benchmark.lm_eval import export_lm_eval
     from truesource.cli.output import json_of

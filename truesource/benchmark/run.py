@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read_cell, read_truth
+from truesource.benchmark.cells import SuiteCell, make_cell, planned_cells, read_cell, read_truth
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora
@@ -20,23 +19,20 @@ from truesource.generator.abilities import current
 from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
-from truesource.grammar.support.locks import BusyError, exclusive
-from truesource.grammar.support.parallel import Share, Workers, run_each
-from truesource.grammar.support.printable import seconds_left
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import holds
-from truesource.lmtrain.device import computing
 from truesource.lmtrain.own.settings import OwnSettings
-from truesource.report.words import duration
+from truesource.run.tasks import Failure, make_tasks, refuse_foreign
 
 log = logging.getLogger("truesource")
 
 PACKAGES = ("numpy", "numba", "torch", "transformers", "tokenizers")
 SUITE_FILE = "suite.json"
-BUSY = ""  #: reason of a cell that another process is at work on
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """Which cells of a suite are asked for."""
 
     suite: Suite
@@ -51,7 +47,7 @@ class Asked:
         candidates: Sequence[Candidate],
         languages: Sequence[str] | None = None,
         seeds: Sequence[int] | None = None,
-    ) -> Asked:
+    ) -> Selection:
         """All languages and seeds of the suite where none are named.
 
         Raises:
@@ -75,11 +71,11 @@ class Outcome:
     """The results of a call."""
 
     results: BenchmarkResults
-    failures: Sequence[tuple[AskedCell, str]]  #: cells that cannot be made, and why
-    missing: Sequence[AskedCell]  #: that are not there: failed ones, and those of other jobs
+    failures: Sequence[Failure[SuiteCell]]  #: cells that cannot be made
+    missing: Sequence[SuiteCell]  #: that are not there: failed ones, and those of other jobs
 
 
-def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Outcome:
+def execute(asked: Selection, folder: Path, *, workers: Workers, share: Share) -> Outcome:
     """Make a job's share of the cells that are asked for; finished ones are kept, a begun training goes on.
 
     Args:
@@ -95,21 +91,21 @@ def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Ou
     cells = planned_cells(asked.suite, asked.candidates, asked.languages, asked.seeds)
     _try_out(cells)
     _claim(asked.suite, folder)
-    own = [number for number in range(len(cells)) if share.owns(number)]
-    missing = [number for number in own if read_cell(folder, cells[number]) is None]
-    for name in dict.fromkeys(cells[number].language for number in own):
+    for name in dict.fromkeys(cell.language for number, cell in enumerate(cells) if share.owns(number)):
         make_corpora(asked.suite, name, folder, workers)
-    if len(missing) < len(own):
-        log.info("%d of %d cells are finished already", len(own) - len(missing), len(own))
-    failures = _make(asked.suite, folder, cells, missing, workers)
-    return Outcome(
-        collected(asked, cells, folder),
-        [(cells[number], reason) for number, reason in failures],
-        [cell for cell in cells if read_cell(folder, cell) is None],
+    failures = make_tasks(
+        cells,
+        partial(make_cell, asked.suite, folder, device=current().device),  # which a worker does not know
+        finished=lambda cell: read_cell(folder, cell) is not None,
+        share=share,
+        workers=workers,
+        wait=True,
     )
+    missing = [cell for cell in cells if read_cell(folder, cell) is None]
+    return Outcome(collected(asked, cells, folder), failures, missing)
 
 
-def sample(asked: Asked, folder: Path, *, workers: Workers) -> list[Path]:
+def sample(asked: Selection, folder: Path, *, workers: Workers) -> list[Path]:
     """Make the corpora of the languages that are asked for, those that stand there are kept; their folders.
 
     Raises:
@@ -121,68 +117,7 @@ def sample(asked: Asked, folder: Path, *, workers: Workers) -> list[Path]:
     return [corpus_folder(folder, name) for name in asked.languages]
 
 
-def _make(
-    suite: Suite, folder: Path, cells: Sequence[AskedCell], numbers: Sequence[int], workers: Workers
-) -> list[tuple[int, str]]:
-    """Make these cells, those that other processes are at work on last; those that fail, with the reasons."""
-    progress = _Progress(cells, len(numbers))
-    busy, failures = [], []
-    for number, reason in run_each(partial(_one, suite, folder, cells, device=current().device), numbers, workers):
-        if reason == BUSY:
-            busy.append(number)
-            continue
-        progress.report(number, reason)
-        failures += [] if reason is None else [(number, reason)]
-    if busy:
-        log.info("waiting for %d cells that other processes are at work on", len(busy))
-    for number in busy:
-        _, reason = _one(suite, folder, cells, number, wait=True)
-        progress.report(number, reason)
-        failures += [] if reason is None else [(number, reason)]
-    return failures
-
-
-def _one(
-    suite: Suite,
-    folder: Path,
-    cells: Sequence[AskedCell],
-    number: int,
-    *,
-    device: str | None = None,
-    wait: bool = False,
-) -> tuple[int, str | None]:
-    """Number of a cell, and None, the reason of its failure, or `BUSY`."""
-    try:
-        with computing(device):  # a worker does not know that of the call
-            make_cell(suite, folder, cells[number], wait=wait)
-    except BusyError:
-        return number, BUSY
-    except InputError as error:
-        return number, str(error)
-    return number, None
-
-
-class _Progress:
-    """Lines about finished cells: how many, and how long the others will take."""
-
-    def __init__(self, cells: Sequence[AskedCell], n: int) -> None:
-        self._cells, self._n, self._done = cells, n, 0
-        self._begun = time.perf_counter()
-
-    def report(self, number: int, reason: str | None) -> None:
-        """One more is finished, or has failed."""
-        self._done += 1
-        left = self._n - self._done
-        seconds = seconds_left(self._done, time.perf_counter() - self._begun, self._done, left)
-        about = "" if seconds is None else f", about {duration(seconds)}"
-        rest = f"; {left} to go{about}" if left else ""
-        if reason is None:
-            log.info("[%d/%d] %s: done%s", self._done, self._n, self._cells[number], rest)
-        else:
-            log.warning("[%d/%d] %s failed: %s", self._done, self._n, self._cells[number], reason)
-
-
-def _try_out(cells: Sequence[AskedCell]) -> None:
+def _try_out(cells: Sequence[SuiteCell]) -> None:
     """Build small networks of code of one's own, before anything is sampled or trained."""
     shapes = {cell.candidate.name: cell.shape for cell in cells if isinstance(cell.shape, OwnSettings)}
     if shapes:
@@ -209,12 +144,11 @@ def _claim(suite: Suite, folder: Path) -> None:
                     code="other-suite",
                 )
             return
-        if folder.exists() and (not folder.is_dir() or any(each.name[0] != "." for each in folder.iterdir())):
-            raise InputError("this is no folder of results of a benchmark; name another with -o", folder)
+        refuse_foreign(folder, SUITE_FILE, "this is no folder of results of a benchmark; name another with -o")
         write_json(path, record)
 
 
-def collected(asked: Asked, cells: Sequence[AskedCell], folder: Path) -> BenchmarkResults:
+def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> BenchmarkResults:
     """The finished cells as a file of results.
 
     Raises:

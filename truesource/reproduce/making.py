@@ -81,7 +81,7 @@ def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
 
     folder, _, failures = execute(config, grammar_of(config, base), base=base, runs=runs, share=Share())
     if failures:
-        raise InputError(f"{failures[0].cell}: {failures[0].reason}; repeat the command to try again", folder)
+        raise InputError(f"{failures[0].task}: {failures[0].reason}; repeat the command to try again", folder)
     found = read_sweep(folder)
     write_json(folder / "scaling.json", found.records())
     build_scaling_report(found, folder)

@@ -36,6 +36,7 @@ from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder, check_references
 from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
+from truesource.run.tasks import refuse_foreign
 
 #: what gives the stages of each step, in order
 CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (loaded, treebank, grammar, corpus, models, scores)
@@ -166,8 +167,8 @@ def check(run: RunFolder, *, force: bool) -> None:
     check_references(run)
     check_extras(run)
     check_code(run.config, run.base)
-    if run.folder.exists() and not force and not (run.folder / STATE).is_file() and _foreign(run.folder):
-        raise InputError(f"{run.folder} exists and is not a run; choose another name or use --force")
+    if not force:
+        refuse_foreign(run.folder, STATE, "this exists and is not a run; choose another name or use --force")
 
 
 def check_extras(run: RunFolder) -> None:
@@ -253,11 +254,6 @@ def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
     for path in [path for pattern in stage.made for path in run.folder.glob(pattern)]:
         path.unlink()  # of an earlier configuration
     return {"output": digest_json(note), "unmeasured": note}
-
-
-def _foreign(folder: Path) -> bool:
-    """True if a folder without a state holds something; what a kill leaves starts with a dot."""
-    return not folder.is_dir() or any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def _sizes(folder: Path, patterns: tuple[str, ...]) -> dict[str, int]:

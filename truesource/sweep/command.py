@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from truesource.cli.output import OutputFiles
     from truesource.grammar.support.parallel import Share
-    from truesource.sweep.plan import Failure
+    from truesource.run.tasks import Failure
+    from truesource.sweep.plan import PlannedCell
     from truesource.sweep.results import Sweep
 
 NAME = "scaling"
@@ -47,7 +48,7 @@ def command(
     share = Share() if shard is None else Share.parse(shard)
     files = OutputFiles(json=json, force=force)
     require_extras("`truesource evaluate scaling`", "lm", "report")
-    failures: list[Failure] = []
+    failures: list[Failure[PlannedCell]] = []
     if sweep.is_dir():
         if set_ or shard is not None:
             raise InputError(
@@ -60,14 +61,14 @@ def command(
         evaluated(folder, files, failures, shared=shard is not None)
     finally:
         for failure in failures:
-            echo(f"failed: {failure.cell}: {failure.reason}", err=True)
+            echo(f"failed: {failure.task}: {failure.reason}", err=True)
     if failures:
         of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
         echo(f"truesource: {of} failed; repeat the command to try again", err=True)
         raise typer.Exit(2)
 
 
-def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure], *, shared: bool) -> None:
+def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[PlannedCell]], *, shared: bool) -> None:
     """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
     from truesource.cli.output import json_of
     from truesource.grammar.support.errors import InputError
@@ -103,7 +104,7 @@ def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure], *, 
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
-def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure]]:
+def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure[PlannedCell]]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
     from truesource.run.reading import find_config

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,7 @@ import numpy as np
 from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
-from truesource.grammar.support.locks import BusyError, exclusive
-from truesource.grammar.support.parallel import Share
 from truesource.grammar.support.records import read_record
-from truesource.report.words import duration
 from truesource.sweep.config import SweepConfig, require_sentences
 
 if TYPE_CHECKING:
@@ -172,14 +168,6 @@ def cell_folder(folder: Path, cell_id: str) -> Path:
 log = logging.getLogger("truesource")
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A cell that could not be trained or scored."""
-
-    cell: PlannedCell
-    reason: str  #: one sentence
-
-
 def is_trained(folder: Path, cell: PlannedCell) -> bool:
     """True if the model of a cell stands in its folder.
 
@@ -204,62 +192,19 @@ def is_trained(folder: Path, cell: PlannedCell) -> bool:
     return True
 
 
-def train_cells(
-    folder: Path,
-    data: Data,
-    cells: Sequence[PlannedCell],
-    share: Share,
-    finish: Callable[[PlannedCell], None],
-) -> list[Failure]:
-    """Train this job's cells that are not there yet; one that fails does not stop the others.
+def train_cell(folder: Path, data: Data, cell: PlannedCell) -> None:
+    """Train a cell in its folder, unless its model stands there; a training that was interrupted goes on.
 
-    Args:
-        folder: of the sweep.
-        data: what they are made from.
-        cells: all of the sweep.
-        share: which of them are this job's.
-        finish: called with each of them once it is trained, reused ones too.
-
-    Returns:
-        Those whose folder holds something else, whose training refuses or diverges, or that cannot be scored. The next
-        call tries them again.
+    Raises:
+        InputError: the folder holds something else, or the training refuses or diverges.
     """
-    own = [(number, cell) for number, cell in enumerate(cells, start=1) if share.owns(number - 1)]
-    missing = sum(not cell_folder(folder, cell.id).exists() for _, cell in own)
-    if missing < len(own):
-        log.info("%d of %d cells are trained already", len(own) - missing, len(own))
-    failures: list[Failure] = []
-    trained, left, begun = 0, missing, time.perf_counter()
-    for number, cell in own:
-        title, there = f"[{number}/{len(cells)}] {cell}", cell_folder(folder, cell.id).exists()
-        try:
-            with exclusive(cell_folder(folder, cell.id)):
-                if not is_trained(folder, cell):
-                    _train(folder, data, cell, title)
-                finish(cell)
-        except BusyError:
-            log.info("%s: another process is at work on it", title)
-            left -= not there
-            continue
-        except InputError as error:
-            log.warning("%s failed: %s", title, error)
-            failures.append(Failure(cell, str(error)))
-            left -= not there
-            continue
-        if not there:
-            trained, left = trained + 1, left - 1
-            seconds = time.perf_counter() - begun
-            rest = f"; {left} to go, about {duration(left * seconds / trained)}" if left else ""
-            log.info("%s: done%s", title, rest)
-    return failures
-
-
-def _train(folder: Path, data: Data, cell: PlannedCell, title: str) -> None:
     from truesource.lmtrain.training import train
 
+    if is_trained(folder, cell):
+        return
     target = cell_folder(folder, cell.id)
     goes_on = target.with_name(f"{target.name}.partial").is_dir()
-    log.info("%s%s", title, " (goes on)" if goes_on else "")
+    log.info("%s%s", cell, " (goes on)" if goes_on else "")
     train(data.of(cell), cell.model, cell.training, target, seed=cell.seed, tokenizer=data.tokenizer, force=True)
 
 

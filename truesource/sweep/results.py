@@ -153,6 +153,17 @@ class Scoring:
             }
         )
 
+    def is_kept(self, folder: Path, cell: PlannedCell) -> bool:
+        """True if the scores of the weights of a cell, on these sentences, stand in the folder of the sweep.
+
+        Raises:
+            InputError: they are damaged.
+        """
+        known, weights = read_scores(folder / "scores" / f"{cell.id}.json"), cell_folder(folder, cell.id)
+        file = weights / "model.safetensors"
+        same = known is not None and known["evaluation"] == self.digest and file.is_file()
+        return same and known is not None and known["weights"] == digest_file(file)
+
     def keep(self, folder: Path, cell: PlannedCell) -> None:
         """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
         from truesource.lmtrain.flops import training_cost
@@ -163,10 +174,9 @@ class Scoring:
         target = folder / "scores" / f"{cell.id}.json"
         for file in (target, target.with_suffix(".npz")):
             remove_leftovers(file)
-        weights = digest_file(model_folder / "model.safetensors")
-        known = read_scores(target)
-        if known is not None and known["weights"] == weights and known["evaluation"] == self.digest:
+        if self.is_kept(folder, cell):
             return
+        weights = digest_file(model_folder / "model.safetensors")
         train = self._data.of(cell).train
         cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
         steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]

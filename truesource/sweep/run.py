@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ from truesource.grammar.support.files import remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.run.named_grammar import grammar_at
+from truesource.run.tasks import Failure, make_tasks, refuse_foreign
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
-from truesource.sweep.plan import Data, Failure, strangers, train_cells, with_code
+from truesource.sweep.plan import Data, PlannedCell, cell_folder, is_trained, strangers, train_cell, with_code
 from truesource.sweep.results import Scoring
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 def execute(
     config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: Share
-) -> tuple[Path, list[Path], list[Failure]]:
+) -> tuple[Path, list[Path], list[Failure[PlannedCell]]]:
     """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
 
     After Ctrl-C or a kill the same call goes on, within a cell from its last checkpoint. Several processes may be at
@@ -44,8 +46,8 @@ def execute(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("a cell of a sweep is trained in one process; without torchrun, share them out with --shard")
     folder = runs / config.name
-    if folder.exists() and not (folder / "sweep.json").is_file() and _foreign(folder):
-        raise InputError(f"{folder} exists and is not a sweep; choose another name in the configuration")
+    message = "this exists and is not a sweep; choose another name in the configuration"
+    refuse_foreign(folder, "sweep.json", message, besides=("corpus",))
     for _, shape, _ in config.shapes():
         with_code(shape, base)  # before anything is sampled
     corpus = _corpus(config, base, folder, pcfg)
@@ -63,12 +65,19 @@ def execute(
         remove_leftovers_in(folder, deep=False)
         write_json(folder / "config.json", config.model_dump(mode="json"))
         write_json(folder / "sweep.json", record)
-    failures = train_cells(folder, data, cells, share, lambda cell: scoring.keep(folder, cell))
+
+    def make(cell: PlannedCell, *, wait: bool) -> None:
+        with exclusive(cell_folder(folder, cell.id), wait=wait):
+            train_cell(folder, data, cell)
+            scoring.keep(folder, cell)
+
+    def is_finished(cell: PlannedCell) -> bool:
+        with suppress(InputError):  # which making it says again
+            return is_trained(folder, cell) and scoring.is_kept(folder, cell)
+        return False
+
+    failures = make_tasks(cells, make, finished=is_finished, share=share)
     return folder, strangers(folder, cells), failures
-
-
-def _foreign(folder: Path) -> bool:
-    return not folder.is_dir() or any(path.name[0] != "." and path.name != "corpus" for path in folder.iterdir())
 
 
 def grammar_of(config: SweepConfig, base: Path) -> PCFG:

@@ -15,7 +15,7 @@ from dask_cluster import SAFETY, dask_cluster
 from distributed import Client
 from tiny_benchmark import measure, mini_suite
 
-from truesource.benchmark.cells import AskedCell, planned_cells
+from truesource.benchmark.cells import SuiteCell, planned_cells
 from truesource.benchmark.checking import check_cell, joined, read_for
 from truesource.benchmark.command import ABOVE
 from truesource.benchmark.results import BenchmarkResults, read_results, write_results
@@ -43,7 +43,7 @@ def whole(folder: Path) -> BenchmarkResults:
     return outcome.results
 
 
-def planned(folder: Path) -> list[AskedCell]:
+def planned(folder: Path) -> list[SuiteCell]:
     """The cells of `MODELS`."""
     suite = mini_suite(folder)
     return planned_cells(suite, candidates(suite, MODELS, [], None), list(suite.languages), suite.training.seeds)
@@ -195,7 +195,7 @@ def test_a_model_that_is_too_large_fails_and_the_others_go_on(folder: Path) -> N
     suite = mini_suite(folder)
     narrow = suite.model_copy(update={"training": suite.training.model_copy(update={"parameters": 100})})
     outcome = measure(narrow, folder / "narrow", ["small", "bigram"], languages=["chain"], seeds=[1])
-    assert [cell.candidate.name for cell, _ in outcome.failures] == ["small"]
+    assert [cell.candidate.name for cell in (failure.task for failure in outcome.failures)] == ["small"]
     assert [model["name"] for model in outcome.results["models"]] == ["bigram"]
 
 
