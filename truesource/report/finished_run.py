@@ -385,4 +385,6 @@ def _lines(path: Path, model: type[T]) -> list[T]:
 
 
 def _scores(path: Path) -> dict[str, np.ndarray] | None:
-    return read_token_table(path) if path.is_file() else None
+    """The scores of tokens; None where there are none."""
+    table = read_token_table(path) if path.is_file() else None
+    return table if table is not None and len(table["sentence"]) else None

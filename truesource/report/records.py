@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from truesource.evaluation.core.signature import SignatureKey
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
-
-if TYPE_CHECKING:
-    pass
-
 
 Record = Mapping[str, Any]
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
@@ -20,7 +17,7 @@ REMEDY = "delete it and run the experiment again"  #: a run passes over stages w
 
 @with_config(STRICT)
 class ResultRow(TypedDict):
-    """A row of ``results.json`` and content of ``scores/<model>.json``, see `truesource.evaluation.core.comparison`."""
+    """A row of ``results.json``, see `truesource.evaluation.core.comparison.Comparison.as_record`."""
 
     model: FileName
     objective: Literal["causal", "masked"]
@@ -56,6 +53,15 @@ class ResultRow(TypedDict):
     replicate_of: NotRequired[FileName | None]  # the model of the configuration, trained with ``seed``
     seed: NotRequired[int | None]
     loaded: NotRequired[str | None]  # the reference, of a model that was not trained here
+
+
+@with_config(STRICT)
+class ScoresRecord(TypedDict):
+    """A model in the metadata of ``scores/<model>.parquet``."""
+
+    record: ResultRow
+    parts: dict[SignatureKey, Any]  #: of the signature, without the version; empty of a model that can make no sentence
+    seed: int  #: of the intervals
 
 
 @with_config(STRICT)
