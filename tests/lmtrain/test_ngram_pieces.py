@@ -450,14 +450,7 @@ def test_one_pass_over_a_lattice_finds_what_steps_find(
         return
     assert (one.contexts, one.steps) == (many.contexts, many.steps)
     assert one.log_dropped == many.log_dropped == -math.inf
-    if many.best is None:
-        assert (one.log_p, one.best, one.entropy) == (-math.inf, None, None)
-        return
     assert one.log_p == pytest.approx(many.log_p, rel=1e-12, abs=1e-12)
-    assert one.log_best == pytest.approx(many.log_best, rel=1e-12, abs=1e-12)
-    assert one.entropy == pytest.approx(many.entropy, abs=1e-10)
-    ids = model.pieces.inventory.ids[document.lattice.piece[one.best]]
-    assert model.log_probs([ids])[0] == pytest.approx(one.log_best, rel=1e-12, abs=1e-12)
 
 
 def test_a_long_text_has_more_states_than_the_pass_makes_room_for_at_first() -> None:
@@ -467,4 +460,3 @@ def test_a_long_text_has_more_states_than_the_pass_makes_room_for_at_first() -> 
     one, many = (exact_sum(reader, document, EstimatorSettings()) for reader in (model, Stepwise(model)))
     assert one.contexts == many.contexts > 200
     assert one.log_p == pytest.approx(many.log_p, rel=1e-12)
-    assert one.entropy == pytest.approx(many.entropy, rel=1e-9)

@@ -12,7 +12,8 @@ from lattice_paths import AB_SCORES, Cutter, fit_p
 
 from truesource.evaluation.tokenisation import lattice as sums
 from truesource.evaluation.tokenisation.estimators.paths import ConsistentPaths
-from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+from truesource.evaluation.tokenisation.lattice import LatticeBuilder, count_paths
+from truesource.evaluation.tokenisation.paths import n_best, sample, sample_distinct
 from truesource.generator.language_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
@@ -47,8 +48,8 @@ def consistent(whole: Cutter) -> ConsistentPaths:
 def test_all_of_them_sum_to_one_and_products_over_tokens_do_not(whole: Cutter, consistent: ConsistentPaths) -> None:
     truth = enumerated(WORDS, OF_TEXT, AB_SCORES, 1.0)
     assert consistent.words == WORDS
-    assert consistent.count() == len(truth)
-    found = consistent.n_best(10_000)
+    assert count_paths(consistent.lattice) == len(truth)
+    found = consistent.expanded(n_best(consistent.lattice, 10_000))
     assert dict(zip(whole.cuts(found), np.exp(found.log_q).tolist(), strict=True)) == pytest.approx(truth, abs=1e-12)
     assert math.fsum(np.exp(found.log_q)) == pytest.approx(1.0, abs=1e-12)
     log_z = sums.log_partition(whole.lattice)
@@ -69,7 +70,7 @@ def test_its_lattice_is_that_of_the_different_words(consistent: ConsistentPaths)
 
 def test_the_best_path_of_the_text_is_consistent(whole: Cutter, consistent: ConsistentPaths) -> None:
     best = sums.best_path(whole.lattice)
-    np.testing.assert_array_equal(consistent.n_best(1).each()[0], best)
+    np.testing.assert_array_equal(consistent.expanded(n_best(consistent.lattice, 1)).each()[0], best)
     np.testing.assert_array_equal(consistent.reduced(best), sums.best_path(consistent.lattice))
 
 
@@ -81,7 +82,9 @@ def test_draws_follow_the_distribution(whole: Cutter, consistent: ConsistentPath
     if avoiding:
         rest = 1.0 - truth.pop(whole.cut(best))
         truth = {cut: q / rest for cut, q in truth.items()}
-    drawn = consistent.sample(20_000, b=b, seed=2, avoid=best if avoiding else None)
+    drawn = consistent.expanded(
+        sample(consistent.lattice, 20_000, b=b, seed=2, avoid=consistent.reduced(best) if avoiding else None)
+    )
     assert fit_p(whole.counts(drawn), truth) > 1e-3
     expected = [math.log(truth[cut]) for cut in whole.cuts(drawn)[:200]]
     np.testing.assert_allclose(drawn.log_q[:200], expected, atol=1e-10)
@@ -95,14 +98,15 @@ def test_weighted_sums_without_replacement_are_unbiased(
     truth = enumerated(WORDS, OF_TEXT, AB_SCORES, 1.0)
     value = {cut: q**1.4 for cut, q in truth.items()}
     exact = math.fsum(v for cut, v in value.items() if not (avoiding and cut == whole.cut(best)))
+    avoid = consistent.reduced(best) if avoiding else None
     found = np.empty(2000)
     for seed in range(len(found)):
-        d = consistent.sample_distinct(4, seed=seed, avoid=best if avoiding else None)
-        drawn = whole.cuts(d.paths)
+        d = sample_distinct(consistent.lattice, 4, seed=seed, avoid=avoid)
+        drawn = whole.cuts(consistent.expanded(d.paths))
         assert len(set(drawn)) == 4
         found[seed] = sum(value[cut] / q for cut, q in zip(drawn, np.exp(d.log_inclusion).tolist(), strict=True))
     assert abs(found.mean() - exact) < 4.0 * found.std() / math.sqrt(len(found))
-    everything = consistent.sample_distinct(len(truth), seed=1, avoid=best if avoiding else None)
+    everything = sample_distinct(consistent.lattice, len(truth), seed=1, avoid=avoid)
     assert everything.method == "all"
     assert len(everything.paths) == len(truth) - avoiding
 
@@ -120,7 +124,7 @@ def test_where_words_begin_and_end(inventory_: PieceInventory, text: str, words:
     cutter = Cutter(inventory_, text)
     found = ConsistentPaths(cutter.lattice, inventory_)
     assert found.words == words
-    paths = found.n_best(1000)
+    paths = found.expanded(n_best(found.lattice, 1000))
     assert len(paths) == math.prod(len(cuts(word, inventory_.pieces)) for word in words)
     assert math.fsum(np.exp(paths.log_q)) == pytest.approx(1.0, abs=1e-12)
     for path in paths.each():
@@ -143,6 +147,6 @@ def test_a_path_with_two_cuts_of_a_word_cannot_be_avoided(whole: Cutter, consist
             ("▁aba", "▁b", "▁ab", "▁aba", "▁ab", "▁", "b", "▁aba"),
         )
     )
-    assert len(consistent.sample(1, seed=1, avoid=one)) == 1
+    consistent.reduced(one)
     with pytest.raises(InputError, match="two ways"):
-        consistent.sample(1, seed=1, avoid=other)
+        consistent.reduced(other)

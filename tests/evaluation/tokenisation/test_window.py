@@ -141,21 +141,14 @@ def test_sums_over_all_cuts_are_lower_bounds_of_those_that_fit(
     st.integers(0, 99),
 )
 @settings(max_examples=60, deadline=None)
-def test_one_pass_finds_the_sum_and_the_best_of_what_fits(text: str, more: int, order: int | None, seed: int) -> None:
+def test_one_pass_finds_the_sum_of_what_fits(text: str, more: int, order: int | None, seed: int) -> None:
     """What is missing is at most the probability of the beginnings that fill the window."""
     document = document_of(ToyPieceModel(INVENTORY), text)
     model = narrow(len(document.best) + more - 1, order=order, seed=seed)
     found = exact_sum(model, document, EstimatorSettings())
-    truth = fitting_sum(model, document)
-    assert found.log_p == pytest.approx(truth, abs=1e-10)
+    assert found.log_p == pytest.approx(fitting_sum(model, document), abs=1e-10)
     assert found.log_dropped == pytest.approx(full_sum(model, document), abs=1e-10)
     assert found.log_p - 1e-12 <= model.brute_log_p(document.text.spelling) <= found.log_upper + 1e-12
-    assert model.longest is not None
-    cuts = {cut: p for cut, p in model.brute(document.text.spelling).items() if len(cut) < model.longest}
-    assert found.best is not None
-    assert cuts[tuple(document.lattice.piece[found.best].tolist())] == pytest.approx(max(cuts.values()), abs=1e-10)
-    shares = [math.exp(p - truth) for p in cuts.values()]
-    assert found.entropy == pytest.approx(-math.fsum(share * math.log(share) for share in shares), abs=1e-9)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3, 0.5])

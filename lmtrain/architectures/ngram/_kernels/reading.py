@@ -141,7 +141,7 @@ def sum_paths(
     first: Array,
     tokens: Array,
     most: int,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, int]:
+) -> tuple[Array, Array, Array, int]:
     """Forward pass over the arcs of a lattice, with the contexts of the model as states.
 
     Args:
@@ -154,17 +154,15 @@ def sum_paths(
         most: states after which the pass stops.
 
     Returns:
-        Of each state, in order of position: its context, the log probability of all paths to it, the mean log
-        probability of these, that of the most probable one, the state before it there, and its last arc (-1: none);
-        where the states of each position begin, (n+2,); and the number of steps. No states stand at the last
-        position where the pass stopped.
+        Of each state, in order of position: its context and the log probability of all paths to it; where the states
+        of each position begin, (n+2,); and the number of steps. No states stand at the last position where the pass
+        stopped.
     """
     n = len(first) - 2
     place = np.full(len(trie.backoff), -1, dtype=np.int64)  # last state of each context
-    node, before, arc = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
-    log_p, mean, best = np.zeros(64), np.zeros(64), np.zeros(64)
+    node, log_p = np.empty(64, dtype=np.int64), np.zeros(64)
     at = np.zeros(n + 2, dtype=np.int64)
-    node[0], before[0], arc[0] = begin, -1, -1
+    node[0] = begin
     at[1] = size = 1
     steps = 0
     for position in range(1, n + 1):
@@ -176,28 +174,21 @@ def sum_paths(
                 if value == -np.inf:
                     continue
                 steps += 1
-                new, new_mean, new_best = log_p[s] + value, mean[s] + value, best[s] + value
+                new = log_p[s] + value
                 t = place[context]
                 if t >= at[position]:
                     top = max(log_p[t], new)
-                    old_share, new_share = np.exp(log_p[t] - top), np.exp(new - top)
-                    mean[t] = (old_share * mean[t] + new_share * new_mean) / (old_share + new_share)
-                    log_p[t] = top + np.log(old_share + new_share)
-                    if new_best > best[t]:
-                        best[t], before[t], arc[t] = new_best, s, a
+                    log_p[t] = top + np.log(np.exp(log_p[t] - top) + np.exp(new - top))
                     continue
                 if size == len(node):
-                    node, before, arc = _doubled(node), _doubled(before), _doubled(arc)
-                    log_p, mean, best = _doubled(log_p), _doubled(mean), _doubled(best)
-                place[context] = size
-                node[size], before[size], arc[size] = context, s, a
-                log_p[size], mean[size], best[size] = new, new_mean, new_best
+                    node, log_p = _doubled(node), _doubled(log_p)
+                place[context], node[size], log_p[size] = size, context, new
                 size += 1
         at[position + 1] = size
         if size > most:
             at[position + 1 :] = size
             break
-    return node[:size], log_p[:size], mean[:size], best[:size], before[:size], arc[:size], at, steps
+    return node[:size], log_p[:size], at, steps
 
 
 @kernel
