@@ -112,7 +112,7 @@ class Measured(ResultRecords):
         if self.canonical is not None:
             records += self.canonical.records()
         if self.decomposition is not None:
-            records += self.decomposition.records(self.seed, ("length",))
+            records += self.decomposition.records(self.seed)
         return records
 
     def _below(self, name: str, shortfall: Shortfall) -> dict[str, Any]:
@@ -136,15 +136,12 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
     Raises:
         InputError: there are none, one is unknown or stands twice, or there are too few samples for one.
     """
-    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, check_estimator
 
     if not names:
         raise InputError(f"name at least one estimator; there are {', '.join(ESTIMATORS)}")
     for name in names:
-        if name not in ESTIMATORS:
-            raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
-        if samples < ESTIMATORS[name].fewest:
-            raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, got {samples}")
+        check_estimator(name, samples)
     if len(set(names)) < len(names):
         raise InputError(f"an estimator stands twice in {','.join(names)}")
 

@@ -27,7 +27,7 @@ from truesource.evaluation.tokenisation.documents import (
     window_part,
 )
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
-from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST, check_estimator
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -259,7 +259,8 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
             the model takes (before anything is scored), or no document is left.
     """
     runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
-    _check(runs)
+    for run in runs.values():
+        check_estimator(run.estimator, run.settings.samples)
     check_windows(model, documents)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
@@ -330,16 +331,6 @@ def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
     for text in documents.unreadable:
         left_out.append(LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True))
     return left_out
-
-
-def _check(runs: Mapping[str, EstimatorRun]) -> None:
-    """Check that there are such estimators, and that they have as many samples as they need."""
-    for run in runs.values():
-        if run.estimator not in ESTIMATORS:
-            raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(ESTIMATORS)}")
-        fewest = ESTIMATORS[run.estimator].fewest
-        if run.settings.samples < fewest:
-            raise InputError(f"{run.estimator} needs at least {fewest} samples, got {run.settings.samples}")
 
 
 @contextmanager

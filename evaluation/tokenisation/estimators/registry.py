@@ -49,8 +49,6 @@ class Estimator:
 
 def _over(name: str, estimator: PathEstimator, *, consistent: bool = False) -> EstimatorFunction:
     def run(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-        if settings.samples < ESTIMATORS[name].fewest:
-            raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
         return estimator(paths.Segmentations(name, model, document, settings, consistent=consistent))
 
     return run
@@ -104,3 +102,15 @@ ESTIMATORS: dict[str, Estimator] = {
         for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
 }
+
+
+def check_estimator(name: str, samples: int) -> None:
+    """Check that there is such an estimator, and that it has as many samples as it needs.
+
+    Raises:
+        InputError: there is none, or it has fewer.
+    """
+    if name not in ESTIMATORS:
+        raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
+    if samples < ESTIMATORS[name].fewest:
+        raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, got {samples}")

@@ -163,7 +163,10 @@ def test_both_gaps_in_closed_form() -> None:
         assert score.high is not None
         assert score.low <= score.value <= score.high
     assert "bound:exact" in scores["model_gap"].signature.split("|")
-    assert [record["name"] for record in parts.records()] == [*scores, "estimation_error_per_word"]
+    assert [record["name"] for record in parts.records() if "by" not in record] == [
+        *scores,
+        "estimation_error_per_word",
+    ]
 
 
 def test_the_error_of_the_estimates_is_that_of_independent_documents() -> None:
@@ -289,28 +292,16 @@ def test_gaps_of_a_disjoint_split_are_those_of_its_own_law() -> None:
 # -- tables -----------------------------------------------------------------------------------------
 
 
-def test_tables_divide_the_documents() -> None:
+def test_the_gaps_are_divided_by_length() -> None:
     whole, halves = dict.fromkeys(WORDS, 0.5), {"ab": 0.5, "cd": 0.25, "ef": 0.125, "gh": 0.0}
     parts = decomposed(GrammarModel(whole, halves))
-    strings = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in table.items() if len(s) in SHORT}
-    tokens = math.fsum(p * (len(s) + 1) for s, p in strings.items())
-    unigram = {w: math.fsum(p * s.count(w) for s, p in strings.items()) / tokens for w in WORDS}
-    band = [math.floor(math.log10(min(unigram[w] for w in s))) for s in SENTENCES]
-    assert set(band) == {-1, -2}
-    for row, power in zip(parts.table("rarest-word"), (-1, -2), strict=True):
-        assert row.group == {-1: "1/10 to 1", -2: "1/100 to 1/10"}[power]
-        members = [i for i, k in enumerate(band) if k == power]
-        assert row.documents == len(members)
-        words = sum(len(SENTENCES[i]) for i in members)
-        assert row.scores["model_gap_per_word"].value == pytest.approx(parts.model_gap[members].sum() / words)
-    (row,) = parts.table("length")
-    assert (row.group, row.documents) == ("1 to 5 words", len(SENTENCES))
-    assert row.scores["distance_per_word"].value == pytest.approx(parts.scores()["distance_per_word"].value)
-    assert "band:1 to 5 words" in row.scores["distance_per_word"].signature
-    with pytest.raises(InputError, match="tables are by length, rarest-word"):
-        parts.table("colour")  # type: ignore[arg-type]
-    records = parts.records(by=["length", "rarest-word"])
-    assert {record.get("by") for record in records} == {None, "length", "rarest-word"}
+    rows = {record["name"]: record for record in parts.records() if "by" in record}
+    assert {(row["by"], row["group"], row["documents"]) for row in rows.values()} == {
+        ("length", "1 to 5 words", len(SENTENCES))
+    }
+    row = rows["distance_per_word"]
+    assert row["value"] == pytest.approx(parts.scores()["distance_per_word"].value)
+    assert "|by:length|band:1 to 5 words|" in row["signature"]
 
 
 # -- other domains ----------------------------------------------------------------------------------

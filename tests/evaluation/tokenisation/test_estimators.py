@@ -13,7 +13,7 @@ from piece_models import AB_PIECES, BOS, ToyPieceModel, cuts_of, toy_inventory
 
 from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, documents
-from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, check_estimator
 from truesource.evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best, sample, sample_distinct
@@ -301,8 +301,8 @@ def test_log1mexp(q: float) -> None:
 @pytest.mark.parametrize(("name", "samples"), [("wor", 1), ("wor1", 2), ("wr1", 1), ("wr", 0), ("nbest", 0)])
 def test_too_few_samples_are_refused(model: ToyPieceModel, name: str, samples: int) -> None:
     for kind in (name, f"consistent-{name}"):
-        with pytest.raises(InputError, match=f"{kind} needs at least {samples + 1} samples, not {samples}"):
-            ESTIMATORS[kind].run(model, document_of(model), EstimatorSettings(samples=samples))
+        with pytest.raises(InputError, match=f"{kind} needs at least {samples + 1} samples, got {samples}"):
+            check_estimator(kind, samples)
         assert math.isfinite(
             ESTIMATORS[kind].run(model, document_of(model), EstimatorSettings(samples=samples + 1)).log_p
         )

@@ -19,7 +19,6 @@ from truesource.evaluation.tokenisation.lattice import (
     count_paths,
     entropy,
     forward,
-    log_collision,
     log_partition,
     partition_and_entropy,
 )
@@ -55,7 +54,6 @@ def test_sums_equal_those_over_all_cuts(vocabulary: dict[str, float], text: str,
     assert log_partition(lattice, b) == pytest.approx(truth.log_partition(text, vocabulary, b), rel=1e-10, abs=1e-10)
     assert entropy(lattice, b) == pytest.approx(truth.entropy(text, vocabulary, b), rel=1e-9, abs=1e-10)
     assert entropy(lattice, b) >= 0.0
-    assert log_collision(lattice, b) == pytest.approx(truth.log_collision(text, vocabulary, b), rel=1e-10, abs=1e-10)
     assert count_paths(lattice) == len(truth.cuts(text, vocabulary))
     expected = truth.marginals(text, vocabulary, b)
     found = dict(
@@ -114,7 +112,6 @@ def test_a_corpus_as_one_text(b: float) -> None:
     lengths = np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first)) - lattice.source
     assert float(marginal @ lengths) == pytest.approx(lattice.n, rel=1e-10)
     assert ((marginal >= 0.0) & (marginal <= 1.0 + 1e-9)).all()
-    assert log_collision(lattice, b) <= 0.0
 
 
 def test_a_corpus_as_one_text_in_pure_python() -> None:
@@ -131,7 +128,6 @@ def test_uniform_over_paths_at_zero() -> None:
     number = math.log(count_paths(lattice))
     assert log_partition(lattice, 0.0) == pytest.approx(number, rel=1e-12)
     assert entropy(lattice, 0.0) == pytest.approx(number, rel=1e-12)
-    assert log_collision(lattice, 0.0) == pytest.approx(-number, rel=1e-12)
 
 
 def test_numbers_of_paths_are_exact() -> None:
@@ -152,7 +148,6 @@ def test_a_factor_for_every_character_changes_nothing_but_z(vocabulary: dict[str
     other = lattice_of({p: s + c * len(p) for p, s in vocabulary.items()}, text)
     assert log_partition(other) == pytest.approx(log_partition(one) + c * len(text), abs=1e-10)
     assert entropy(other) == pytest.approx(entropy(one), abs=1e-10)
-    assert log_collision(other) == pytest.approx(log_collision(one), abs=1e-10)
     np.testing.assert_allclose(arc_marginals(other), arc_marginals(one), atol=1e-10)
 
 
@@ -197,9 +192,9 @@ def test_exponentials_of_our_own() -> None:
 def test_refused_temperatures() -> None:
     lattice = lattice_of({"a": -1.0, "aa": -2.0}, "aaa")
     for b in (-1.0, math.inf, math.nan):
-        for measure in (forward, log_partition, entropy, arc_marginals, log_collision):
+        for measure in (forward, log_partition, entropy, arc_marginals):
             with pytest.raises(InputError, match="finite number, 0 or more"):
                 measure(lattice, b)
-    for measure in (forward, log_partition, entropy, arc_marginals, log_collision):
+    for measure in (forward, log_partition, entropy, arc_marginals):
         with pytest.raises(InputError, match="no longer numbers"):
             measure(lattice, 1e308)

@@ -18,7 +18,6 @@ from truesource.evaluation.tokenisation.lattice import (
     count_paths,
     entropy,
     fit_scores,
-    fit_trace,
     log_partition,
     uniform_scores,
 )
@@ -52,13 +51,11 @@ def test_a_step_is_one_of_em_over_all_cuts() -> None:
 )
 def test_the_likelihood_never_falls(words: dict[str, int], longer: set[str], floor: float) -> None:
     inventory = truth.inventory(["a", "b", "c", *sorted(longer)], kind="wordpiece")
-    scores, trace = fit_trace(inventory, words, iterations=30, tolerance=0.0, floor=floor)
-    assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(trace))
-    named = dict(zip(inventory.pieces, scores.tolist(), strict=True))
-    assert likelihood(inventory, named, words) >= trace[-1] - 1e-9 * abs(trace[-1])
-    assert trace[0] == pytest.approx(
-        likelihood(inventory, dict.fromkeys(inventory.pieces, -math.log(len(inventory.pieces))), words), rel=1e-10
-    )
+    steps = [np.full(len(inventory.pieces), -math.log(len(inventory.pieces)))]
+    steps += [fit_scores(inventory, words, iterations=n, tolerance=0.0, floor=floor) for n in (1, 2, 3, 10, 30)]
+    values = [likelihood(inventory, dict(zip(inventory.pieces, s.tolist(), strict=True)), words) for s in steps]
+    assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(values))
+    scores = steps[-1]
     assert np.exp(scores).sum() == pytest.approx(1.0, rel=1e-10)
     assert np.exp(scores).min() >= floor * (1.0 - 1e-10)
 
@@ -67,7 +64,7 @@ def test_the_likelihood_never_falls(words: dict[str, int], longer: set[str], flo
 def test_the_end_is_the_best_there_is(floor: float) -> None:
     """No other probabilities, all at least ``floor``, make the words likelier."""
     inventory = truth.inventory(BPE, kind="bpe")
-    scores, trace = fit_trace(inventory, WORDS, iterations=5000, tolerance=0.0, floor=floor)
+    scores = fit_scores(inventory, WORDS, iterations=5000, tolerance=0.0, floor=floor)
 
     def loss(p: np.ndarray) -> float:
         return -likelihood(inventory, dict(zip(BPE, np.log(p).tolist(), strict=True)), WORDS)
@@ -83,7 +80,7 @@ def test_the_end_is_the_best_there_is(floor: float) -> None:
         ).fun
         for start in (np.full(len(BPE), 0.1), np.exp(scores))
     )
-    assert trace[-1] == pytest.approx(-best, rel=1e-6)
+    assert loss(np.exp(scores)) == pytest.approx(best, rel=1e-6)
 
 
 def test_pieces_that_are_never_seen_keep_the_floor_and_all_paths() -> None:
@@ -105,11 +102,12 @@ def test_words_that_no_pieces_spell_are_left_out() -> None:
 
 def test_it_stops_when_little_changes() -> None:
     inventory = truth.inventory(BPE, kind="bpe")
-    _, trace = fit_trace(inventory, WORDS, iterations=500, tolerance=1e-4)
-    assert 2 < len(trace) < 100
-    changes = [later - earlier for earlier, later in itertools.pairwise(trace)]
-    assert all(change >= 1e-4 * abs(value) for change, value in zip(changes[:-1], trace[1:-1], strict=True))
-    assert changes[-1] < 1e-4 * abs(trace[-1])
+    found = fit_scores(inventory, WORDS, iterations=500, tolerance=1e-4)
+    steps = [fit_scores(inventory, WORDS, iterations=n, tolerance=0.0) for n in range(1, 100)]
+    (stop,) = [n for n, scores in enumerate(steps, start=1) if np.array_equal(scores, found)]
+    values = [likelihood(inventory, dict(zip(BPE, scores.tolist(), strict=True)), WORDS) for scores in steps]
+    changes = [(later - earlier) / abs(later) for earlier, later in itertools.pairwise(values[:stop])]
+    assert stop > 2 and min(changes[:-1]) >= 1e-4 > changes[-1]
 
 
 def test_uniform_scores_make_all_paths_alike() -> None:

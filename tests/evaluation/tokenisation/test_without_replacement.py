@@ -211,8 +211,6 @@ def test_the_seed_decides(eighty: Cutter, method: Method) -> None:
     [
         (0, {}, "at least two"),
         (1, {}, "infinite variance"),
-        (2, {"method": "heap"}, "unknown method"),
-        (4, {"method": "race", "b": 30.0}, "choose top-down"),
         (2, {"b": -1.0}, "inverse temperature"),
         (2, {"seed": 1.5}, "a seed is"),
         (2, {"avoid": np.array([0])}, "no path"),
