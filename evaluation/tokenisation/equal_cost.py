@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
-from truesource.evaluation.tokenisation.documents import Bound, Document, Documents
+from truesource.evaluation.tokenisation.documents import Document, Documents
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.results import Total, evaluate_runs, numbered, seed_of
@@ -43,29 +43,6 @@ class Reference:
     def worst(self) -> float:
         """The largest standard error, nats."""
         return float(self.standard_error.max())
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostPoint:
-    """One estimator at one setting against the reference."""
-
-    model: str
-    estimator: str
-    settings: EstimatorSettings
-    bound: Bound
-    steps_per_piece: float  #: token-steps of the model over pieces of T*
-    error: float  #: mean over documents and repeats of log estimate - log reference, nats
-    sd: float | None  #: over repeats, root mean square over documents, nats; None without repeats
-    rmse: float  #: root mean square of log estimate - log reference over documents and repeats, nats
-    ratio: float | None  #: mean of estimate / reference, 1 for an unbiased one; None where it overflows
-    documents: int
-    repeats: int
-    reference: str
-
-    def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        settings = {key: value for key, value in vars(self.settings).items() if key != "most_prefixes"}
-        return {**{key: value for key, value in vars(self).items() if key != "settings"}, **settings}
 
 
 def reference_log_p(
@@ -139,7 +116,7 @@ def equal_cost(
     reference: Reference,
     *,
     repeats: int = 10,
-) -> list[CostPoint]:
+) -> list[dict[str, Any]]:
     """Error, spread and cost of estimators, each at its own setting and with several seeds.
 
     Documents whose reference is not finite are left out, as are those that some run leaves out. Rank estimators by
@@ -151,6 +128,12 @@ def equal_cost(
         runs: estimators with settings; that of the seed is changed for each repeat.
         reference: from `reference_log_p`.
         repeats: of every estimator that draws.
+
+    Returns:
+        One record a run, for JSON: its settings, and with e = log estimate - log reference, nats, over documents and
+        repeats ``error``, the mean of e, ``rmse``, the root of the mean of its square, ``sd``, that over repeats (None
+        without), and ``ratio``, the mean of estimate / reference, 1 for an unbiased one (None where it overflows);
+        ``steps_per_piece``: token-steps of the model over pieces of T*.
 
     Raises:
         InputError: the reference is of other documents, or as `evaluation.tokenisation.results.evaluate_runs`.
@@ -175,21 +158,23 @@ def equal_cost(
     return [_cost_point(model.name, *each, reference.how) for each in zip(runs, errors, totals, strict=True)]
 
 
-def _cost_point(model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str) -> CostPoint:
-    """A point from errors of the repeats at each document, (R, N), nats, and totals of the repeats."""
+def _cost_point(
+    model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str
+) -> dict[str, Any]:
+    """The record from errors of the repeats at each document, (R, N), nats, and totals of the repeats."""
     with np.errstate(over="ignore"):
         ratio = float(np.exp(error).mean())
-    return CostPoint(
-        model=model,
-        estimator=run.estimator,
-        settings=run.settings,
-        bound=totals[0].bound,
-        steps_per_piece=float(np.mean([total.steps_per_piece for total in totals])),
-        error=float(error.mean()),
-        sd=float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(error) > 1 else None,
-        rmse=float(np.sqrt(np.square(error).mean())),
-        ratio=ratio if math.isfinite(ratio) else None,
-        documents=error.shape[1],
-        repeats=len(error),
-        reference=reference,
-    )
+    return {
+        "model": model,
+        "estimator": run.estimator,
+        "bound": totals[0].bound,
+        "steps_per_piece": float(np.mean([total.steps_per_piece for total in totals])),
+        "error": float(error.mean()),
+        "sd": float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(error) > 1 else None,
+        "rmse": float(np.sqrt(np.square(error).mean())),
+        "ratio": ratio if math.isfinite(ratio) else None,
+        "documents": error.shape[1],
+        "repeats": len(error),
+        "reference": reference,
+        **{key: value for key, value in vars(run.settings).items() if key != "most_prefixes"},
+    }

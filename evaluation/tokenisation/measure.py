@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.score import Score
     from truesource.evaluation.tokenisation import EstimatorSettings, Proposal
-    from truesource.evaluation.tokenisation.canonical import CanonicalMass
     from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
@@ -55,7 +54,9 @@ class Measured(ResultRecords):
     marginal: str  #: label of the run that stands for log P(D)
     ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `truesource.evaluation.tokenisation.summaries`
     gaps: MarginalGaps | None  #: None where one cut is all that was asked for
-    canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise, and where that is too low
+    canonical: (
+        Mapping[str, Score] | None
+    )  #: the share of the tokeniser's own cut; None likewise, and where that is too low
     decomposition: Decomposition | None  #: against the truth, where it is known
     seed: int
 
@@ -110,7 +111,8 @@ class Measured(ResultRecords):
                 {"model": self.model, "run": self.marginal, **score.as_record()} for score in self.gaps.scores.values()
             ]
         if self.canonical is not None:
-            records += self.canonical.records()
+            head = {"model": self.model, "run": self.marginal}
+            records += [{**head, **score.as_record()} for score in self.canonical.values()]
         if self.decomposition is not None:
             records += self.decomposition.records(self.seed)
         return records

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from piece_models import AB_PIECES, END, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation import canonical as module
-from truesource.evaluation.tokenisation.canonical import Caching, caching, token_log_probs
+from truesource.evaluation.tokenisation.canonical import caching, token_log_probs
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import Paths, sample
@@ -23,9 +24,8 @@ INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)
 
 
-def values(found: Caching, words: str) -> dict[str, float]:
-    row = next(row for row in found.rows if row.words == words)
-    return {case: score.value for case, score in row.losses.items()}
+def values(found: list[dict[str, Any]], words: str) -> dict[str, float]:
+    return {record["case"]: record["value"] for record in found if record["words"] == words}
 
 
 # -- by hand ----------------------------------------------------------------------------------------
@@ -66,14 +66,12 @@ def test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "sample", sampled)
     found = caching(model, read, BUILDER, EstimatorSettings(samples=4))
     assert values(found, "all") == pytest.approx({"first": 25 / 4, "same": 4 / 3, "other": 15.0}, abs=1e-12)
-    assert (found.rows[0].occurrences, found.rows[0].types, found.impossible) == (1, 1, 0)
-    assert found.rows[1].words == "multi-token"
-    assert found.rows[1].losses == {}  # the tokeniser's own _ab is one piece
-    assert found.rows[1].occurrences == 0
+    assert (found[0]["occurrences"], found[0]["types"]) == (1, 1)
+    assert "impossible:0" in found[0]["signature"].split("|")
+    assert values(found, "multi-token") == {}  # the tokeniser's own _ab is one piece
     # only where both cases occur does a word count
     arcs = arcs[:1] * 4
-    never = caching(model, read, BUILDER, EstimatorSettings(samples=4)).rows[0]
-    assert (never.losses, never.occurrences, never.types) == ({}, 0, 0)
+    assert caching(model, read, BUILDER, EstimatorSettings(samples=4)) == []
 
 
 # -- against plain loops ----------------------------------------------------------------------------
@@ -130,21 +128,20 @@ def test_it_is_the_average_over_samples_and_words(b: float) -> None:
         expected = by_loops(model, texts, settings, multiple=multiple)
         assert len(expected) == 3
         assert values(found, words) == pytest.approx(expected, abs=1e-10)
-    for row in found.rows:
-        for score in row.losses.values():
-            assert score.low is score.high is None  # of few documents
-            assert "ci:none/fewer-than-10-documents" in score.signature.split("|")
+    for record in found:
+        assert record["low"] is record["high"] is None  # of few documents
+        assert "ci:none/fewer-than-10-documents" in record["signature"].split("|")
     assert values(found, "all") != values(found, "multi-token")
-    records = found.records()
-    assert [(r["words"], r["case"]) for r in records[:3]] == [("all", "first"), ("all", "same"), ("all", "other")]
-    assert {"samples:7", f"b:{b:g}", "seed:3", "unit:nats/word"} <= set(records[0]["signature"].split("|"))
+    assert [(r["words"], r["case"]) for r in found[:3]] == [("all", "first"), ("all", "same"), ("all", "other")]
+    assert {"samples:7", f"b:{b:g}", "seed:3", "unit:nats/word"} <= set(found[0]["signature"].split("|"))
 
 
 def test_cuts_of_probability_zero_are_left_out_and_counted() -> None:
     model = ToyPieceModel(INVENTORY, forbidden={int(INVENTORY.ids[3]): INVENTORY.ids.tolist()})  # nothing follows _a
     found = caching(model, documents(model, ["ab ab ab ab"], BUILDER), BUILDER, EstimatorSettings(samples=30))
-    assert 0 < found.impossible < 30
-    assert all(math.isfinite(score.value) for row in found.rows for score in row.losses.values())
+    (impossible,) = (part for part in found[0]["signature"].split("|") if part.startswith("impossible:"))
+    assert 0 < int(impossible.removeprefix("impossible:")) < 30
+    assert all(math.isfinite(record["value"]) for record in found)
 
 
 def test_pieces_over_white_space_are_refused() -> None:
