@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,68 +15,46 @@ from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsE
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.results import Total, evaluate_runs, numbered, seed_of
 from truesource.generator.language_model import TokenisedModel
-from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
 
 SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` segmentations
-BY_BLOCKS = (
-    "block",
-    "dpf",
-    "beam",
-)  #: estimators that go on from ``particles`` places by ``candidates`` segmentations of a word
+#: estimators that go on from ``particles`` places by ``candidates`` segmentations of a word
+BY_BLOCKS = ("block", "dpf", "beam")
 DETERMINISTIC = ("exact", "bracket", "one-best", "nbest", "consistent-nbest", "beam")  #: no seed changes their values
 BUDGETS = (8, 16, 32, 64, 128)
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """Log P(D) of each document that estimators are compared with."""
-
-    numbers: IntArray  #: (N,) of the documents among the texts given
-    log_p: FloatArray  #: (N,) nats
-    standard_error: FloatArray  #: (N,) of ``log_p``, from independent runs, nats; 0 where exact
-    exact: BoolArray  #: (N,)
-    how: str  #: for signatures and captions
-
-    @property
-    def worst(self) -> float:
-        """The largest standard error, nats."""
-        return float(self.standard_error.max())
-
-
 def reference_log_p(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, *, repeats: int = 3
-) -> Reference:
+) -> tuple[FloatArray, str]:
     """Log P(D) exactly where it can be enumerated, else from independent runs of the discrete particle filter.
 
-    The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``: its
-    standard error, from the spread of the runs, says how far it can be trusted.
+    The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``.
 
     Args:
         model: whose P is summed.
         documents: the texts.
         settings: many candidates and particles; ``most_prefixes`` bounds enumeration.
-        repeats: runs for each document that cannot be enumerated, at least 2.
+        repeats: runs for each document that cannot be enumerated.
+
+    Returns:
+        (N,) nats, and how they were computed, for signatures and captions.
 
     Raises:
-        InputError: fewer than 2 repeats, or the model's window is too short.
+        InputError: the model's window is too short.
     """
-    if repeats < 2:
-        raise InputError(f"a reference needs at least 2 runs to say how sure it is, got {repeats}")
     own = replace(settings, replicates=1)
-    log_p, error, exact = np.zeros(len(documents)), np.zeros(len(documents)), np.zeros(len(documents), dtype=np.bool_)
+    log_p, n = np.zeros(len(documents)), 0
     pairs = zip(documents.numbers, documents.documents, strict=True)
     for i, (number, document) in enumerate(track(pairs, "reference values of the estimators, by text", len(documents))):
         with numbered(number):
-            values, exact[i] = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
+            values, exact = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
         log_p[i] = np.logaddexp.reduce(values) - math.log(len(values))
-        if len(values) > 1 and np.isfinite(log_p[i]):
-            error[i] = np.exp(values - log_p[i]).std(ddof=1) / math.sqrt(len(values))
-    n = int(exact.sum())
+        n += exact
     estimated = f"dpf/{repeats}x{settings.candidates}x{settings.particles}:{len(documents) - n}"
-    how = "exact" if n == len(documents) else f"exact:{n}+{estimated}" if n else estimated
-    return Reference(np.array(documents.numbers, dtype=np.int64), log_p, error, exact, how)
+    return log_p, "exact" if n == len(documents) else f"exact:{n}+{estimated}" if n else estimated
 
 
 def _reference(
@@ -113,7 +91,7 @@ def equal_cost(
     model: TokenisedModel,
     documents: Documents,
     runs: Sequence[EstimatorRun],
-    reference: Reference,
+    reference: tuple[FloatArray, str],
     *,
     repeats: int = 10,
 ) -> list[dict[str, Any]]:
@@ -136,10 +114,9 @@ def equal_cost(
         ``steps_per_piece``: token-steps of the model over pieces of T*.
 
     Raises:
-        InputError: the reference is of other documents, or as `evaluation.tokenisation.results.evaluate_runs`.
+        InputError: no document has a reference, or as `evaluation.tokenisation.results.evaluate_runs`.
     """
-    if tuple(reference.numbers.tolist()) != documents.numbers or repeats < 1:
-        raise InputError("the reference has to be of the same documents, and there is at least one repeat")
+    known, how = reference
     labels = [
         [f"{i}/{r}" for r in range(1 if run.estimator in DETERMINISTIC else repeats)] for i, run in enumerate(runs)
     ]
@@ -149,13 +126,13 @@ def equal_cost(
         for r, label in enumerate(row)
     }
     evaluation = evaluate_runs(model, documents, table)
-    place = np.searchsorted(reference.numbers, evaluation.numbers)
-    truth, finite = reference.log_p[place], np.isfinite(reference.log_p[place])
+    truth = known[np.searchsorted(documents.numbers, evaluation.numbers)]
+    finite = np.isfinite(truth)
     if not finite.any():
         raise InputError("no document has a reference value")
     errors = [np.stack([evaluation.log_p(label) - truth for label in row])[:, finite] for row in labels]
     totals = [[evaluation.total(label) for label in row] for row in labels]
-    return [_cost_point(model.name, *each, reference.how) for each in zip(runs, errors, totals, strict=True)]
+    return [_cost_point(model.name, *each, how) for each in zip(runs, errors, totals, strict=True)]
 
 
 def _cost_point(

@@ -257,14 +257,12 @@ def impossible_exact(model: TokenisedModel, documents: Documents, settings: Esti
 
     Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
     """
-    from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, remembers_all
+    from truesource.evaluation.tokenisation.estimators.exact import remembers_all, too_many_prefixes
 
     if not remembers_all(model):
         return None
-    for number, document in zip(documents.numbers, documents.documents, strict=True):
-        if not exact_is_possible(model, document, settings):
-            return number
-    return None
+    pairs = zip(documents.numbers, documents.documents, strict=True)
+    return next((number for number, document in pairs if too_many_prefixes(document.lattice, settings)), None)
 
 
 def measure(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from truesource.evaluation.tokenisation import EstimatorSettings
-from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, check_window, reader
+from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, reader
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, log_sum, score_segmentations
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends
 from truesource.generator.language_model import IncrementalScorer, LatticeScorer, TokenisedModel
@@ -124,21 +124,6 @@ def of_sum(name: str, total: ExactSum) -> Estimate:
         cuts=total.contexts - 1,
         log_upper=total.log_upper,
     )
-
-
-def exact_is_possible(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> bool:
-    """Tell whether the model can read T* and `exact` visits at most ``settings.most_prefixes`` contexts.
-
-    Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
-    """
-    try:
-        check_window(model, document)
-        _check_prefixes(model, document.lattice, settings)
-        if _too_many_prefixes(document.lattice, settings):
-            exact_sum(model, document, settings)
-    except InputError:
-        return False
-    return True
 
 
 def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
@@ -254,12 +239,13 @@ def remembers_all(model: TokenisedModel) -> bool:
     return before != context
 
 
-def _too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
+def too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
+    """Tell whether a model that remembers everything would visit more than ``settings.most_prefixes`` contexts."""
     return count_prefixes(lattice, settings.most_prefixes) > settings.most_prefixes
 
 
 def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: EstimatorSettings) -> None:
-    if _too_many_prefixes(lattice, settings) and remembers_all(model):
+    if too_many_prefixes(lattice, settings) and remembers_all(model):
         raise _too_many(settings)
 
 
