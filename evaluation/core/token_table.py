@@ -123,7 +123,7 @@ def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_token_record(path: str | Path, model: type[T]) -> T:
-    """What `write_token_table` wrote as ``about``.
+    """The record that `write_token_table` wrote as ``about``.
 
     Args:
         path: the Parquet file.

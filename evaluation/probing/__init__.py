@@ -16,7 +16,7 @@ Control = Literal["tokens", "split", "none"]
 
 
 class ProbeSettings(Settings):
-    """What a probe learns from, and what is measured of it."""
+    """Settings of probes: their targets and data, and the measures."""
 
     soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")
     split_by: By = Field(

@@ -12,7 +12,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 @dataclass(frozen=True)
 class TendencySettings:
-    """What is compared, and by how many random samples; also the defaults of configuration and verb."""
+    """Settings: the comparisons, and their numbers of random samples; also the defaults of configuration and verb."""
 
     #: classes of words whose shares are measured, such as stopwords: which of some words belong to each
     classes: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = field(default_factory=dict)
