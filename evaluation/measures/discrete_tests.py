@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 
+from truesource.evaluation.measures import DRAWS, PERMUTATIONS
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
-from truesource.evaluation.measures.repetitions import DRAWS, PERMUTATIONS
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
