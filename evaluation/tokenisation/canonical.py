@@ -23,7 +23,7 @@ from truesource.evaluation.tokenisation.documents import (
 )
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best, sample
-from truesource.evaluation.tokenisation.results import Evaluation, check_windows, seed_of
+from truesource.evaluation.tokenisation.results import Evaluation, check_windows, ratio_scores, seed_of
 from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -152,8 +152,6 @@ def local_canonicality(
     records = []
     others = sorted(((" ".join(cut), times) for (_, cut), times in instead.items()), key=lambda o: (-o[1], o[0]))
     if compared:
-        intervals = np.clip(resampled_ratios(total, count, seed=seed), 0.0, 1.0)
-        value = total.sum(axis=0) / count.sum(axis=0)
         signed = signature(
             {
                 "model": model.name,
@@ -167,9 +165,11 @@ def local_canonicality(
                 "data": digest_sentences([[document.text.original] for document in documents.documents]),
             }
         )
-        for i, name in enumerate(("locally_canonical", "local_canonical_mass")):
-            score = Score(name, float(value[i]), signed, *ends(*intervals[:, i])).as_record()
-            records.append({"model": model.name, "compared": compared, **score, "instead": others[:LISTED]})
+        names = ("locally_canonical", "local_canonical_mass")
+        columns = {name: (total[:, i], count[:, i]) for i, name in enumerate(names)}
+        for score in ratio_scores(columns, signed, seed, within=(0.0, 1.0)).values():
+            head = {"model": model.name, "compared": compared}
+            records.append({**head, **score.as_record(), "instead": others[:LISTED]})
     return records
 
 
@@ -269,12 +269,10 @@ def caching(
         if not count.sum(axis=0).all():
             continue
         signed = signature({**parts, "repeated-words": words})
-        intervals = resampled_ratios(total, count, seed=bootstrap)
-        value = total.sum(axis=0) / count.sum(axis=0)
-        for i, case in enumerate(CASES):
+        columns = {f"loss_{case}": (total[:, i], count[:, i]) for i, case in enumerate(CASES)}
+        for case, score in zip(CASES, ratio_scores(columns, signed, bootstrap).values(), strict=True):
             head = {"model": model.name, "words": words, "case": case}
             among = {"occurrences": int(occurrences[column]), "types": int(types[column])}
-            score = Score(f"loss_{case}", float(value[i]), signed, *ends(*intervals[:, i]))
             records.append({**head, **among, **score.as_record()})
     return records
 

@@ -14,10 +14,10 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.transformed import transform_parts
-from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.tokenisation.documents import student
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
-from truesource.evaluation.tokenisation.results import Evaluation, Total
+from truesource.evaluation.tokenisation.results import Evaluation, Total, ratio_scores
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
@@ -212,10 +212,6 @@ class Decomposition:
         self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object
     ) -> dict[str, Score]:
         """Pooled means with intervals."""
-        total = np.stack(list(columns.values()), axis=1)
-        counts = np.repeat(count[:, None], total.shape[1], axis=1)
-        intervals = resampled_ratios(total, counts, seed=seed)
-        value = total.sum(axis=0) / counts.sum(axis=0)
         signed = self.evaluation.signed(
             self.run,
             unit=unit,
@@ -228,8 +224,7 @@ class Decomposition:
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
             **{"set-aside-as-altered": len(self.altered), "ci": ci_part(len(count), seed, "document"), **more},
         )
-        rows = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
-        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in rows}
+        return ratio_scores({name: (total, count) for name, total in columns.items()}, signed, seed)
 
 
 def decompose(

@@ -29,21 +29,8 @@ if TYPE_CHECKING:
 
 #: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,
 #: and last what falls short as a rule
-MARGINAL = (
-    "exact",
-    "auto",
-    "bracket",
-    "dpf",
-    "block",
-    "wor1",
-    "wr1",
-    "beam",
-    "nbest",
-    "distinct",
-    "wor",
-    "wr",
-    "guided",
-)
+MARGINAL: tuple[str, ...] = ("exact", "auto", "bracket", "dpf", "block", "wor1", "wr1")
+MARGINAL += ("beam", "nbest", "distinct", "wor", "wr", "guided")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -14,6 +14,7 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
+from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import (
     Bound,
@@ -370,6 +371,29 @@ def digest_scores(documents: Sequence[Document]) -> str:
     for document in documents:
         sha.update(np.ascontiguousarray(document.lattice.score).tobytes())
     return sha.hexdigest()[:8]
+
+
+def ratio_scores(
+    columns: Mapping[str, tuple[FloatArray, FloatArray]],
+    signed: str | Mapping[str, str],
+    seed: int,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> dict[str, Score]:
+    """Ratios of sums over documents, with intervals of a document bootstrap that draws the same documents for all.
+
+    Args:
+        columns: by name of the score, numerators and denominators, (N,) each.
+        signed: signature of all, or by name.
+        seed: of the bootstrap.
+        within: ends of intervals are no further out.
+    """
+    total, count = (np.stack([column[side] for column in columns.values()], axis=1) for side in (0, 1))
+    intervals = np.clip(resampled_ratios(total, count, seed=seed), *within)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    return {
+        name: Score(name, float(value[i]), signed if isinstance(signed, str) else signed[name], *ends(*intervals[:, i]))
+        for i, name in enumerate(columns)
+    }
 
 
 def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:

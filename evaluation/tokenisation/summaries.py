@@ -19,7 +19,7 @@ from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, O
 from truesource.evaluation.tokenisation.estimators.weights import score_segmentations
 from truesource.evaluation.tokenisation.lattice import entropy
 from truesource.evaluation.tokenisation.paths import canonical_first, n_best
-from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents, evaluate_runs, pool
+from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents, evaluate_runs, pool, ratio_scores
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -314,15 +314,13 @@ def marginal_gaps(
         parts = {"ci": ci_part(len(gap), seed, "document", method=method), "entropy-b": f"{b:g}"}
         return pooled.signed(run, **parts, unit=unit)
 
-    total = np.stack([gap, gap, entropies], axis=1)
-    count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
-    intervals = resampled_ratios(total, count, seed=seed)
-    value = total.sum(axis=0) / count.sum(axis=0)
-    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
-    scores = {
-        name: Score(name, float(value[i]), signed(unit), *ends(*intervals[:, i]))
-        for i, (name, unit) in enumerate(units.items())
+    columns = {
+        "gap": (gap, np.ones(len(gap))),
+        "gap_per_piece": (gap, pieces),
+        "entropy_per_piece": (entropies, pieces),
     }
+    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
+    scores = ratio_scores(columns, {name: signed(unit) for name, unit in units.items()}, seed)
     if len(gap) >= 3:
         known = np.where(np.abs(gap) > pooled.rounding * np.abs(pooled.one_best), gap, 0.0)
         x, y = entropies / pieces, known / pieces
