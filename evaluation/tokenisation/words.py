@@ -188,39 +188,29 @@ def _no_words() -> InputError:
     )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class WordTable:
     """One row a word, in the order of the texts."""
 
     model: str
-    document: tuple[int, ...]  #: (W,) number of the text among those given, from 0
-    position: tuple[int, ...]  #: (W,) in its text, from 0
-    word: tuple[str, ...]  #: (W,) as the tokeniser spells it
-    canonical: FloatArray  #: (W,) surprisal in the canonical tokenisation, nats
-    marginal: FloatArray  #: (W,) surprisal summed over its segmentations and those of the words before, nats
-    #: (W,) surprisal under the grammar, nats; NaN where that cannot make the text; None: no grammar
-    truth: FloatArray | None
+    #: by name, (W,) each: ``document``, number of the text among those given, from 0; ``position`` in it, from 0;
+    #: ``word``, as the tokeniser spells it; ``surprisal`` in the canonical tokenisation, nats; ``surprisal_marginal``,
+    #: summed over its segmentations and those of the words before; with a grammar ``surprisal_truth``, None where that
+    #: cannot make the text
+    columns: Mapping[str, Sequence[Any]]
     scores: Mapping[str, Score]  #: see `word_surprisals`
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a word: document, position, word, surprisal (canonical), surprisal_marginal, surprisal_truth."""
-        columns: dict[str, Any] = {
-            "document": self.document,
-            "position": self.position,
-            "word": self.word,
-            "surprisal": self.canonical.tolist(),
-            "surprisal_marginal": self.marginal.tolist(),
-        }
-        if self.truth is not None:
-            columns["surprisal_truth"] = [None if value != value else value for value in self.truth.tolist()]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        """One row a word: the columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
     def records(self) -> list[dict[str, Any]]:
         """One record a score, for JSON; ``words``: how many it is the mean of."""
-        known = len(self.word) if self.truth is None else int(np.isfinite(self.truth).sum())
+        n = len(self.columns["word"])
+        known = n - sum(value is None for value in self.columns.get("surprisal_truth", ()))
         words = {"surprisal_truth": known, "surprisal_excess": known}
         return [
-            {"model": self.model, "words": words.get(name, len(self.word)), **score.as_record()}
+            {"model": self.model, "words": words.get(name, n), **score.as_record()}
             for name, score in self.scores.items()
         ]
 
@@ -279,16 +269,17 @@ def word_surprisals(
     if truth is not None:
         parts |= {"grammar": truth.identity, "given": lengths or "none", **transform_parts(truth, None, "causal")}
         parts |= disjoint_part(excluded)
-    return WordTable(
-        model=model.name,
-        document=tuple(numbers),
-        position=tuple(position for row in canonical for position in range(len(row))),
-        word=tuple(words),
-        canonical=np.concatenate(canonical),
-        marginal=np.concatenate(marginal),
-        truth=np.concatenate(true) if truth is not None else None,
-        scores=_means(_columns(canonical, marginal, None if truth is None else true), signature(parts), seed),
-    )
+    columns: dict[str, Sequence[Any]] = {
+        "document": numbers,
+        "position": [position for row in canonical for position in range(len(row))],
+        "word": words,
+        "surprisal": np.concatenate(canonical).tolist(),
+        "surprisal_marginal": np.concatenate(marginal).tolist(),
+    }
+    if truth is not None:
+        columns["surprisal_truth"] = [None if value != value else value for value in np.concatenate(true).tolist()]
+    means = _columns(canonical, marginal, None if truth is None else true)
+    return WordTable(model.name, columns, _means(means, signature(parts), seed))
 
 
 def _columns(
