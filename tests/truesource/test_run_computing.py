@@ -11,7 +11,7 @@ from command_line import Command
 from truesource.evaluation.core.token_table import read_token_record
 from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
-from truesource.report.records import ScoresRecord
+from truesource.report.finished_run import ScoresRecord
 
 CONFIG = """\
 name: d

@@ -20,7 +20,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import TrainConfig
-from truesource.report.records import ScoresRecord
+from truesource.report.finished_run import ScoresRecord
 
 CONFIG = """\
 name: toy

@@ -16,8 +16,8 @@ from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.section import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
-from truesource.report.finished_run import read_results
-from truesource.report.records import REMEDY, Record, ScoresRecord
+from truesource.report.finished_run import ScoresRecord, read_results
+from truesource.report.records import REMEDY, Record
 
 
 @dataclass

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from truesource.evaluation.core.signature import SignatureKey
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
@@ -221,6 +222,15 @@ OPTIONAL = (
 )
 COMPARISON = "comparison.json"  #: in a run folder, where models have several seeds
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
+
+
+@with_config(STRICT)
+class ScoresRecord(TypedDict):
+    """A model in the metadata of ``scores/<model>.parquet``."""
+
+    record: ResultRow
+    parts: dict[SignatureKey, Any]  #: of the signature, without the version; empty of a model that can make no sentence
+    seed: int  #: of the intervals
 
 
 @dataclass(frozen=True)

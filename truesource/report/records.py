@@ -8,7 +8,6 @@ from typing import Any, Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.signature import SignatureKey
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
 
 Record = Mapping[str, Any]
@@ -53,15 +52,6 @@ class ResultRow(TypedDict):
     replicate_of: NotRequired[FileName | None]  # the model of the configuration, trained with ``seed``
     seed: NotRequired[int | None]
     loaded: NotRequired[str | None]  # the reference, of a model that was not trained here
-
-
-@with_config(STRICT)
-class ScoresRecord(TypedDict):
-    """A model in the metadata of ``scores/<model>.parquet``."""
-
-    record: ResultRow
-    parts: dict[SignatureKey, Any]  #: of the signature, without the version; empty of a model that can make no sentence
-    seed: int  #: of the intervals
 
 
 @with_config(STRICT)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.token_table import read_token_record
 from truesource.grammar.support.records import read_record
-from truesource.report.records import REMEDY, ScoresRecord
+from truesource.report.finished_run import ScoresRecord
+from truesource.report.records import REMEDY
 from truesource.run.config import RunConfig
 from truesource.sweep.results import read_sweep
 

@@ -10,9 +10,9 @@ from truesource.evaluation.core.token_table import read_token_record
 from truesource.generator.corpus_record import corpus_card
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
-from truesource.report.finished_run import COMPARISON
+from truesource.report.finished_run import COMPARISON, ScoresRecord
 from truesource.report.page import write_page
-from truesource.report.records import ResultRow, ScoresRecord
+from truesource.report.records import ResultRow
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
