@@ -11,6 +11,7 @@ entropy.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import lattice_paths
 from lattice_setting import Document, Row, Setting, grammar_text, make_setting, measure, peak_mib
 
-from truesource.evaluation.tokenisation.ambiguity import sums_by_type
+from truesource.evaluation.tokenisation.ambiguity import sums_of_stretches
 from truesource.evaluation.tokenisation.lattice import entropy, partition_and_entropy
 
 
@@ -35,7 +36,8 @@ def normalise_and_sum(setting: Setting, document: Document) -> object:
 
 
 def sum_by_type(setting: Setting, document: Document) -> object:
-    return sums_by_type(setting.builder, document.spelling).entropy
+    sums = sums_of_stretches(setting.builder, Counter(setting.builder.words(document.spelling)))
+    return float(sums.counts @ sums.entropies)
 
 
 def peer_entropy(setting: Setting, document: Document) -> float:

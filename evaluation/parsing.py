@@ -193,11 +193,6 @@ class BracketCounts(Matches):
         return self.sentences - self.missing
 
     @property
-    def mean_crossing(self) -> float:
-        """Crossing brackets a sentence with a parse."""
-        return self.crossing / self.parsed if self.parsed else 0.0
-
-    @property
     def no_crossing(self) -> float:
         """Share of the sentences with a parse that have no crossing bracket, in [0, 1]."""
         return self.uncrossed / self.parsed if self.parsed else 0.0

@@ -361,10 +361,6 @@ class PathSums:
 
     context: IntArray  #: (R,)
     log_p: FloatArray  #: (R,) log of the summed probability of the paths that lead there, nats
-    mean: FloatArray  #: (R,) mean log probability of those paths, each with its share
-    log_best: FloatArray  #: (R,) that of the most probable of them
-    before: IntArray  #: (R,) the state before it on that path; -1 at the beginning
-    arc: IntArray  #: (R,) the last arc of that path; -1 at the beginning
     first: IntArray  #: (n+2,) states of position i are first[i] to first[i+1] - 1
     steps: int  #: token-steps of the pass
 

@@ -40,7 +40,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Scoring:
-    """How all parts are scored and written."""
+    """Settings of the scores of all parts, and of their files."""
 
     records: Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]  #: of some sentences
     causal: str | None  #: column of causal scores; that of whole sentences where tokens have none

@@ -183,9 +183,12 @@ def signature(parts: Mapping[str, object]) -> str:
     Raises:
         ValueError: a key is not one of `KEYS`.
     """
-    return "|".join(
-        f"{known_key(key)}:{value}" for key, value in {**parts, **precision_parts(), "v": _version()}.items()
-    )
+    return "|".join(f"{known_key(key)}:{value}" for key, value in {**signature_parts(parts), "v": _version()}.items())
+
+
+def signature_parts(parts: Mapping[str, object]) -> dict[str, object]:
+    """The parts, and the precision of networks where it is not the usual one: all of a signature but the version."""
+    return {**parts, **precision_parts()}
 
 
 def parts_of(text: str) -> dict[str, str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import END, TokenScores
-from truesource.grammar.support.archives import Kind, read_table
+from truesource.grammar.support.archives import Kind, read_table, read_table_record
 from truesource.grammar.support.files import atomic_path
+
+_WHAT, _REMEDY = "this table of scores", "score the model again"
+T = TypeVar("T")
 
 
 def token_columns(
@@ -78,26 +82,33 @@ def word_columns(tokens: Mapping[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequence[str]]) -> None:
-    """Columns sentence, position (the last + 1 is the end of the sentence), token, model, oracle (nats)."""
+def write_token_table(
+    path: str | Path, paired: Paired | None, sentences: Sequence[Sequence[str]], about: Mapping[str, Any]
+) -> None:
+    """Write columns sentence, position (the last + 1 is the end of the sentence), token, model, oracle (nats).
+
+    Args:
+        path: the Parquet file.
+        paired: the scores; None: no token has scores of both sides, so there are no rows.
+        sentences: that were scored.
+        about: a JSON value for the metadata of the schema: the record of the model, and the parts of its signature.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    words = [
-        sentences[s][p] if p < len(sentences[s]) else END
-        for s, p in zip(paired.sentence.tolist(), paired.position.tolist(), strict=True)
-    ]
-    table = pa.table(
-        {
-            "sentence": paired.sentence,
-            "position": paired.position,
-            "token": pa.array(words).dictionary_encode(),
-            "model": paired.model,
-            "oracle": paired.oracle,
-        }
-    )
+    kinds = {"sentence": pa.int32(), "position": pa.int32(), "token": pa.dictionary(pa.int32(), pa.string())}
+    kinds |= {"model": pa.float64(), "oracle": pa.float64()}
+    schema = pa.schema(kinds, {"truesource": json.dumps(about, ensure_ascii=False, allow_nan=False)})
+    table = schema.empty_table()
+    if paired is not None:
+        words = [
+            sentences[s][p] if p < len(sentences[s]) else END
+            for s, p in zip(paired.sentence.tolist(), paired.position.tolist(), strict=True)
+        ]
+        token = pa.array(words, pa.string()).dictionary_encode()
+        table = pa.table([paired.sentence, paired.position, token, paired.model, paired.oracle], schema=schema)
     with atomic_path(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
@@ -107,5 +118,18 @@ def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
         InputError: it is missing or damaged.
     """
     columns: dict[str, Kind] = {"sentence": "int", "position": "int", "model": "float", "oracle": "float"}
-    table = read_table(path, columns, what="this table of scores", remedy="score the model again")
+    table = read_table(path, columns, what=_WHAT, remedy=_REMEDY)
     return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def read_token_record(path: str | Path, model: type[T]) -> T:
+    """The record that `write_token_table` wrote as ``about``.
+
+    Args:
+        path: the Parquet file.
+        model: what it must hold, see `truesource.grammar.support.records`.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    return read_table_record(path, "truesource", model, what=_WHAT, remedy=_REMEDY)

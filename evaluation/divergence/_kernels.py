@@ -25,7 +25,7 @@ def _insert(values, places, k, value, place):
 
 @kernel
 def _mixed(p, log_p, q, log_q):
-    """The share of one event in the Jensen-Shannon divergence, nats."""
+    """Share of one event in the Jensen-Shannon divergence, nats."""
     if log_p == log_q or p + q == 0.0:
         return 0.0
     middle = math.log(0.5 * (p + q))

@@ -16,7 +16,7 @@ CurvesBy = Literal["class", "length", "position", "frequency", "depth"]
 
 
 class CurveSettings(Settings):
-    """Which curves there are, and when a group counts as learned."""
+    """Settings: the curves, and when a group counts as learned."""
 
     advanced: ClassVar = frozenset({"tags", "threshold", "contexts"})
     by: tuple[CurvesBy, ...] = Field(

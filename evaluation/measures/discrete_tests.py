@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 
+from truesource.evaluation.measures import DRAWS, PERMUTATIONS
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
-from truesource.evaluation.measures.repetitions import DRAWS, PERMUTATIONS
+from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -324,32 +324,6 @@ def permuted_words(
         for part, _ in zip(parts, parallel(work), strict=True):
             progress.advance(part.stop - part.start)
     return dict(zip(STATISTICS, drawn.T, strict=True))
-
-
-def permutation_tests(
-    of: Encoded,
-    others: Encoded,
-    *,
-    ranks: int = RANKS,
-    draws: int = PERMUTATIONS,
-    seed: int = DEFAULT_SEED,
-    tail: Tail = "upper",
-) -> Mapping[str, ChanceTest]:
-    """ChanceTest the distances of `compare_words`.
-
-    Args:
-        of: one sample.
-        others: the other, encoded together with it.
-        ranks: of ``rank_ks``.
-        draws: permutations.
-        seed: of them.
-        tail: see `truesource.evaluation.measures.monte_carlo.p_value`.
-
-    Raises:
-        InputError: the samples were not encoded together.
-    """
-    null = permuted_words(of, others, ranks=ranks, draws=draws, seed=seed)
-    return {name: judged(value, null[name], tail) for name, value in compare_words(of, others, ranks=ranks).items()}
 
 
 def _together(of: Encoded, others: Encoded) -> None:

@@ -154,7 +154,6 @@ def compare_naturalness(
     *,
     exact: Mapping[str, FloatArray] | None = None,
     variant: Variant = "default",
-    splits: int = SPLITS,
     seed: int = DEFAULT_SEED,
 ) -> Naturalness:
     """Compare corpora with a reference, such as the held-out part of a treebank.
@@ -169,15 +168,14 @@ def compare_naturalness(
         reference: name of the reference.
         exact: exact length pmf (h+1,) of sources that are drawn from a grammar, h not below the longest sentence.
         variant: ``paper`` ranks the n-grams of the reference only; both fits of the law are always there.
-        splits: random choices of sentences for the n-grams; their mean and range are reported.
         seed: of all that is random.
 
     Raises:
         InputError: the reference is not among the sources, a source has fewer than 2 sentences or 3 different words,
             or there is nothing to compare.
     """
-    if reference not in sources or len(sources) < 2 or splits < 1:
-        raise InputError(f"give the reference {reference!r} and at least one other source, and at least one split")
+    if reference not in sources or len(sources) < 2:
+        raise InputError(f"give the reference {reference!r} and at least one other source")
     names = [reference, *(name for name in sources if name != reference)]
     for name in names:
         if len(sources[name]) < 2:
@@ -193,7 +191,7 @@ def compare_naturalness(
     _add_sizes(corpora, add, seed)
     _add_lengths(corpora, naturalness, add, seed)
     _add_laws(corpora, naturalness, add, seed)
-    _add_ngrams(corpora, variant, splits, add, seed)
+    _add_ngrams(corpora, variant, add, seed)
     return naturalness
 
 
@@ -275,13 +273,13 @@ def _released(corpus: Encoded, rows: IntArray, seed: int) -> ReleasedFit | None:
         return None
 
 
-def _add_ngrams(corpora: Mapping[str, Encoded], variant: Variant, splits: int, add: _Add, seed: int) -> None:
+def _add_ngrams(corpora: Mapping[str, Encoded], variant: Variant, add: _Add, seed: int) -> None:
     """Agreement with one half of the reference, the first of ``corpora``: mean and range over random splits."""
     names = list(corpora)
     size = min(len(corpora[names[0]]) // 2, *(len(corpora[name]) for name in names[1:]))
     for table in ngrams(list(corpora.values())):
         seen: dict[str, list[Agreement]] = {name: [] for name in names}
-        for split in range(splits):
+        for split in range(SPLITS):
             orders = [permuted(len(corpus), seed, split) for corpus in corpora.values()]
             half = table.counts(0, orders[0][:size])
             for i, name in enumerate(names):
@@ -292,10 +290,10 @@ def _add_ngrams(corpora: Mapping[str, Encoded], variant: Variant, splits: int, a
         parts = {
             "types": "union" if variant == "default" else "reference",
             "sentences": f"{size}+{size}",
-            "interval": f"range-of-{splits}-splits",
+            "interval": f"range-of-{SPLITS}-splits",
         }
         for name, met_all in seen.items():
-            if len(met_all) == splits:
+            if len(met_all) == SPLITS:
                 for what in ("spearman", "shared_types", "shared_tokens", "covered_types", "covered_tokens"):
                     values = [getattr(met, what) for met in met_all]
                     ends = min(values), max(values)

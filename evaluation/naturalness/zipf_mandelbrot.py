@@ -70,14 +70,13 @@ class _Regression(NamedTuple):
     noise: FloatArray  #: (F, F) covariance of the moments of one sample
 
 
-def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
+def true_law(fit: EstimatedRankFit, *, seed: int) -> TrueLaw | Missing:
     """The law whose samples are fitted by ``fit.law``, or why there is none.
 
     Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
 
     Args:
         fit: the fit to counts by ranks that come from other sentences.
-        pure: Zipf's law, ``beta = 0``.
         seed: of the samples.
     """
     law = fit.law
@@ -85,7 +84,7 @@ def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw
         return "no-power-law"
     if too_few(fit.sentences):
         return "fewer-than-10-sentences"
-    solved = _solved(fit, [0, 2] if pure else [0, 1, 2], np.random.default_rng(seed))
+    solved = _solved(fit, np.random.default_rng(seed))
     if solved is None:
         return "not-identified"
     at, covariance = solved
@@ -93,45 +92,40 @@ def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw
     low, high = at - half, at + half
     if high[1] < 0.0:
         return "beta-at-bound"
-    below = 0.0 if pure else min(0.0, at[1]) / covariance[1, 1]  # alpha where beta is 0, given that it cannot be less
+    below = min(0.0, at[1]) / covariance[1, 1]  # alpha where beta is 0, given that it cannot be less
     alpha = Interval(float(at[0] - below * covariance[0, 1]), max(0.0, float(low[0])), float(high[0]))
     beta = Interval(*(max(0.0, math.expm1(x[1])) for x in (at, low, high)))
-    return TrueLaw(alpha, Interval(0.0) if pure else beta, max(law.types, round(math.exp(at[2]))))
+    return TrueLaw(alpha, beta, max(law.types, round(math.exp(at[2]))))
 
 
-def _solved(fit: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
+def _solved(fit: EstimatedRankFit, rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
     """Find where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
     None where nothing is found.
     """
     at, guess, counting = _start(fit)
     low, high = _bounds(fit.law.types)
-    scale, grid = np.array([1.0, 1.0 + fit.law.beta, 0.0]), np.ix_(free, free)
-    observed = scale * [*fit.gradient, 0.0]
+    observed = np.array([1.0, 1.0 + fit.law.beta, 0.0]) * [*fit.gradient, 0.0]
     try:
-        part = _carried(counting[grid] + guess.noise[grid], guess.slopes[grid])
+        covariance = _carried(counting + guess.noise, guess.slopes)
         for samples in ROUNDS:
             at = np.clip(at, low, high)
-            laws = np.tile(at, (samples, 1))
-            laws[:, free] += _around(part, samples, rng)
-            laws = _within(laws, fit.law.types, rng)
+            laws = _within(np.tile(at, (samples, 1)) + _around(covariance, samples, rng), fit.law.types, rng)
             if not np.isfinite(laws).all():
                 return None
             moments = simulated(laws, fit.law, fit.ranking_tokens, rng) - observed
-            guess = _regressed(laws[:, free] - at[free], moments[:, free])
-            part = _carried(counting[grid] + guess.noise * (1.0 + 1.0 / samples), guess.slopes)
+            guess = _regressed(laws - at, moments)
+            covariance = _carried(counting + guess.noise * (1.0 + 1.0 / samples), guess.slopes)
             step = -np.linalg.solve(guess.slopes, guess.at_guess)
-            at[free] += step
-            near = np.abs(step) <= NEAR * np.sqrt(np.diag(part)) + 1.0 / fit.law.types
+            at = at + step
+            near = np.abs(step) <= NEAR * np.sqrt(np.diag(covariance)) + 1.0 / fit.law.types
             if samples == ROUNDS[-1] and near.all():
                 break
     except np.linalg.LinAlgError:
         return None
-    covariance = np.zeros((3, 3))
-    covariance[grid] = part
     error = np.sqrt(np.diag(covariance))
     inside = (at - 2.0 * error > low) & (at + 2.0 * error < high)
-    return (at, covariance) if near.all() and inside[free].all() else None
+    return (at, covariance) if near.all() and inside.all() else None
 
 
 def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
@@ -259,7 +253,7 @@ class ReleasedFit:
     types: int  #: words that took part
 
 
-def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int = DEFAULT_SEED) -> ZipfFit:
+def fit_corpus(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> ZipfFit:
     """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
     The law that is fitted is that of the estimated ranks; `true_law` finds the one
@@ -274,15 +268,14 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int
     of_token = ranks[corpus.tokens[chosen]]
     ranked = of_token > 0
     counts = np.bincount(of_token[ranked] - 1, minlength=int(ranks.max()))
-    law = fit_law(counts, pure=pure)
+    law = fit_law(counts)
     sentence = corpus.sentence[chosen][ranked]
     _, gradient, information = objective(law.alpha, law.beta, counts / counts.sum())
     scores = score_covariance(law, of_token[ranked], sentence)
     fit = EstimatedRankFit(
         law, gradient, information, scores, len(np.unique(sentence)), int(corpus.lengths[ranking].sum())
     )
-    truth = true_law(fit, pure=pure, seed=seed)
-    return ZipfFit(law, truth, counts, 1.0 - float(ranked.mean()))
+    return ZipfFit(law, true_law(fit, seed=seed), counts, 1.0 - float(ranked.mean()))
 
 
 def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = DEFAULT_SEED) -> ReleasedFit:

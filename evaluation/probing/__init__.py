@@ -16,7 +16,7 @@ Control = Literal["tokens", "split", "none"]
 
 
 class ProbeSettings(Settings):
-    """Settings of probes: what they learn from, and what is measured of them."""
+    """Settings of probes: their targets and data, and the measures."""
 
     advanced: ClassVar = frozenset({"soft", "split_by", "control", "mdl"})
     soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")

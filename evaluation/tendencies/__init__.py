@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from truesource.evaluation.measures.repetitions import DRAWS, PERMUTATIONS
+from truesource.evaluation.measures import DRAWS, PERMUTATIONS
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 

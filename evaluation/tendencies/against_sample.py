@@ -8,6 +8,7 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.signature import digest_sentences
+from truesource.evaluation.measures import PERMUTATIONS
 from truesource.evaluation.measures.discrete_tests import (
     RANKS,
     atoms,
@@ -19,7 +20,6 @@ from truesource.evaluation.measures.discrete_tests import (
 )
 from truesource.evaluation.measures.integer_corpus import Encoded, encode_with_words
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
-from truesource.evaluation.measures.repetitions import PERMUTATIONS
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.findings import (
     KINDS,

@@ -160,7 +160,6 @@ def against_truth(
             exponent=exponents[0] if exponents else None,
             shares=shares,
             floor=floor(chance[usual].types, law),
-            floor_sentences=usual,
         ),
     )
 

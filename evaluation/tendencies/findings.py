@@ -103,10 +103,9 @@ class TruthCurves:
     exponent: float | None  #: of the Zipf law of these
     shares: Mapping[str, tuple[FloatArray, FloatArray]]  #: of each class: values, and their probabilities
     #: ``own``, ``reference_law`` and ``reference``: Kolmogorov-Smirnov distances of types at one length, as
-    #: `LengthDistances`, of samples of the truth of ``floor_sentences``: ends of the middle 95%, (2, L+1); NaN where
+    #: `LengthDistances`, of samples of the truth of the commonest size: ends of the middle 95%, (2, L+1); NaN where
     #: these have too few sentences of a length
     floor: Mapping[str, FloatArray]
-    floor_sentences: int
 
 
 @dataclass(frozen=True, repr=False)

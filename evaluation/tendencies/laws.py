@@ -213,19 +213,17 @@ def length_distances(
     sample: TypeCounts,
     reference: TypeCounts | None,
     *,
-    least: int = LEAST,
     law: HeapsLaw | None = None,
     draws: int = 999,
     seed: int = DEFAULT_SEED,
 ) -> list[LengthDistances]:
-    """Distances at every length of which the sample has ``least`` sentences or more (figure 4).
+    """Distances at every length of which the sample has `LEAST` sentences or more (figure 4).
 
     The p-values of the laws treat their parameters as known, as in the paper; those against the reference are exact.
 
     Args:
         sample: of the text in question.
         reference: of the text it is compared with, a table of the same size; None: there is none.
-        least: sentences.
         law: of the reference, where it is known better than from these sentences.
         draws: of each null distribution.
         seed: of the draws.
@@ -238,10 +236,10 @@ def length_distances(
     own = fit_heaps(sample)
     other = law if law is not None or reference is None else fit_heaps(reference)
     distances = []
-    for length in np.flatnonzero(sample.sentences >= least).tolist():
+    for length in np.flatnonzero(sample.sentences >= LEAST).tolist():
         row = sample.row(length, length + 1)
         met = None
-        if reference is not None and reference.sentences[length] >= least:
+        if reference is not None and reference.sentences[length] >= LEAST:
             rest = reference.row(length, len(row))
             met = between(np.pad(row, (0, len(rest) - len(row))), rest, draws=draws, seed=seed)["ks"]
         distances.append(
@@ -287,10 +285,9 @@ class RankFrequency:
     unranked: float  #: share of the sample's tokens whose words have no rank, left out
 
 
-def by_own_rank(counts: IntArray, ranks: int | None = None) -> IntArray:
-    """Counts in descending order, those above 0 and at most ``ranks`` of them."""
-    ordered = np.sort(counts[counts > 0])[::-1]
-    return ordered if ranks is None else ordered[:ranks]
+def by_own_rank(counts: IntArray) -> IntArray:
+    """Counts in descending order, those above 0."""
+    return np.sort(counts[counts > 0])[::-1]
 
 
 def by_rank_of(counts: IntArray, probability: FloatArray) -> IntArray:

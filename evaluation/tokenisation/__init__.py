@@ -13,7 +13,7 @@ Proposal = Literal["own", "fitted", "uniform"]
 
 @dataclass(frozen=True, kw_only=True)
 class EstimatorSettings:
-    """Of all estimators; `Estimator.reads` lists those that change the value of one.
+    """Settings of all estimators; `Estimator.reads` lists those that change the value of one.
 
     The defaults are also those of the configuration and of the verb.
     """
@@ -39,7 +39,7 @@ class EstimatorRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which tables beside the estimates; `truesource.evaluation.tokenisation.measure_sets` makes them."""
+    """Tables beside the estimates; `truesource.evaluation.tokenisation.measure_sets` makes them."""
 
     grid: bool  #: perplexities of the published estimators
     curves: bool  #: against the number of segmentations, their order, and the temperature

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,7 @@ SLACK = 1e-6  #: share of a score by which a segmentation may be below the best:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeSums:
-    """Sums of `truesource.evaluation.tokenisation.lattice` of every word type and of all tokens together."""
+    """Sums of `truesource.evaluation.tokenisation.lattice` of every word type."""
 
     words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
     counts: IntArray  #: (U,) tokens of each
@@ -46,48 +45,6 @@ class TypeSums:
     log_collisions: FloatArray  #: (U,) log of the sum of Q_b^2, nats
     log_paths: FloatArray  #: (U,) log of the number of paths
     paths: tuple[int, ...]  #: (U,) the number of paths
-
-    @property
-    def log_partition(self) -> float:
-        """Log Z_b of the whole text, nats."""
-        return self._total(self.log_partitions)
-
-    @property
-    def entropy(self) -> float:
-        """Entropy of Q_b of the whole text, nats."""
-        return self._total(self.entropies)
-
-    @property
-    def log_collision(self) -> float:
-        """Log of the sum of Q_b^2 over the paths of the whole text, nats."""
-        return self._total(self.log_collisions)
-
-    @property
-    def log_n_paths(self) -> float:
-        """Log of the number of paths of the whole text."""
-        return self._total(self.log_paths)
-
-    def _total(self, values: FloatArray) -> float:
-        return math.fsum((self.counts * values).tolist())
-
-
-def sums_by_type(builder: LatticeBuilder, text: str | Mapping[str, int], b: float = 1.0) -> TypeSums:
-    """Sum over the paths of every word type.
-
-    Args:
-        builder: whose lattices factorise over words.
-        text: a spelling, or its words (as `LatticeBuilder.words` gives them) with how often each stands there.
-        b: inverse temperature.
-
-    Raises:
-        InputError: the lattice does not factorise, a word is no joining of pieces, or b is refused.
-    """
-    if not builder.factorises:
-        raise InputError(
-            "some piece joins white space to what stands before it, so words cannot be segmented one by one;"
-            " use the lattice of the whole text"
-        )
-    return sums_of_stretches(builder, Counter(builder.words(text)) if isinstance(text, str) else text, b)
 
 
 def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: float = 1.0) -> TypeSums:

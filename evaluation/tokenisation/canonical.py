@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from truesource.evaluation.tokenisation.documents import (
 )
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best, sample
-from truesource.evaluation.tokenisation.results import Evaluation, check_windows, seed_of
+from truesource.evaluation.tokenisation.results import Evaluation, check_windows, ratio_scores, seed_of
 from truesource.generator.language_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -32,10 +32,8 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 LISTED = 5  #: segmentations that a record lists
 BEYOND = 10.0  #: times the usual rounding, which none is
-Words = Literal["all", "multi-token"]
-Case = Literal["first", "same", "other"]
-CASES: tuple[Case, ...] = ("first", "same", "other")
-WORDS: tuple[Words, ...] = ("all", "multi-token")
+CASES = ("first", "same", "other")
+WORDS = ("all", "multi-token")
 
 
 def token_log_probs(model: TokenisedModel, rows: Sequence[IntArray]) -> list[FloatArray]:
@@ -81,23 +79,7 @@ def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[
     return log_probs
 
 
-@dataclass(frozen=True, eq=False)
-class CanonicalMass:
-    """P(T*)/P(D), the probability that a text is segmented as the tokeniser segments it, given the text."""
-
-    model: str
-    run: str  #: label of the run that estimated P(D)
-    share: FloatArray  #: (N,) of each document, in (0, 1]; 1 where the estimate of P(D) is below P(T*)
-    capped: int  #: documents whose estimate of P(D) was below P(T*), beyond rounding, which is certainly too low
-    scores: dict[str, Score]  #: see `canonical_mass`
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record a score, for JSON."""
-        head = {"model": self.model, "run": self.run}
-        return [{**head, **score.as_record()} for score in self.scores.values()]
-
-
-def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED) -> CanonicalMass:
+def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED) -> dict[str, Score]:
     """Share of the canonical tokenisation in the sum over all segmentations (Vieira et al. 2025; Chirkova et al. 2023).
 
     Scores: ``canonical_mass``, the mean over documents of P(T*)/P(D), which shrinks with the length of documents;
@@ -113,9 +95,8 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED
     gap = evaluation.log_p(run) - evaluation.one_best
     capped = gap < -BEYOND * evaluation.rounding * np.abs(evaluation.one_best)
     gap = np.maximum(gap, 0.0)
-    share = np.exp(-gap)
     ones = np.ones(len(gap))
-    total = np.stack([share, gap, capped.astype(np.float64)], axis=1)
+    total = np.stack([np.exp(-gap), gap, capped.astype(np.float64)], axis=1)
     count = np.stack([ones, evaluation.words, ones], axis=1)
     intervals = np.clip(resampled_ratios(total, count, seed=seed), 0.0, [1.0, np.inf, 1.0])
     value = total.sum(axis=0) / count.sum(axis=0)
@@ -124,25 +105,7 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = DEFAULT_SEED
         run, bound=evaluation.total(run).bound, unit="share", ci=ci_part(len(gap), seed, "document")
     )
     names = ("canonical_mass", "canonical_mass_per_word", "canonical_capped")
-    scores = {name: Score(name, float(value[i]), signed, *ends(*intervals[:, i])) for i, name in enumerate(names)}
-    return CanonicalMass(evaluation.model, run, share, int(capped.sum()), scores)
-
-
-@dataclass(frozen=True)
-class LocalCanonicality:
-    """Comparison of the canonical tokenisation of a word with its others, given the text before it."""
-
-    model: str
-    words: int  #: that were compared: those with more than one segmentation
-    scores: dict[str, Score]  #: see `local_canonicality`; empty where no word has two segmentations
-    most_likely: dict[str, dict[tuple[str, ...], int]]  #: by word: how often each other segmentation was best
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record a score, for JSON; ``instead``: the segmentations most often more probable, and how often."""
-        records = [{"model": self.model, "compared": self.words, **score.as_record()} for score in self.scores.values()]
-        others = [(" ".join(cut), times) for cuts in self.most_likely.values() for cut, times in cuts.items()]
-        others.sort(key=lambda other: (-other[1], other[0]))
-        return [{**record, "instead": others[:LISTED]} for record in records]
+    return {name: Score(name, float(value[i]), signed, *ends(*intervals[:, i])) for i, name in enumerate(names)}
 
 
 def local_canonicality(
@@ -152,7 +115,7 @@ def local_canonicality(
     *,
     candidates: int = 64,
     seed: int = DEFAULT_SEED,
-) -> LocalCanonicality:
+) -> list[dict[str, Any]]:
     """Find whether the most likely segmentation of each word, given the canonical text before, is the canonical.
 
     Every word is compared with the ``candidates`` segmentations of it that Q ranks highest; P of a segmentation is that
@@ -160,6 +123,10 @@ def local_canonicality(
     than one segmentation: ``locally_canonical``, the share whose most likely segmentation is the tokeniser's;
     ``local_canonical_mass``, the mean share of the canonical tokenisation in the sum over the segmentations compared.
     Intervals are of a document bootstrap.
+
+    Returns:
+        One record a score, for JSON, none where no word has two segmentations; ``compared``: words; ``instead``: the
+        segmentations most often more probable, and how often.
 
     Raises:
         InputError: pieces reach from one word to the next, or ``candidates`` is below 2.
@@ -170,7 +137,7 @@ def local_canonicality(
         raise InputError(f"at least 2 segmentations of a word are compared, got {candidates}")
     lists: dict[str, list[tuple[int, ...]]] = {}
     total, count = np.zeros((len(documents), 2)), np.zeros((len(documents), 2))
-    most_likely: dict[str, dict[tuple[str, ...], int]] = {}
+    instead: dict[tuple[str, tuple[str, ...]], int] = {}
     for row, document in enumerate(
         track(documents.documents, "segmentations of words in context, by text", len(documents))
     ):
@@ -179,14 +146,12 @@ def local_canonicality(
             total[row] += best == own, np.exp(log_p[cuts.index(own)] - np.logaddexp.reduce(log_p))
             count[row] += 1.0
             if best != own:
-                spelt = tuple(builder.inventory.pieces[piece] for piece in best)
-                seen = most_likely.setdefault(word, {})
-                seen[spelt] = seen.get(spelt, 0) + 1
+                other = word, tuple(builder.inventory.pieces[piece] for piece in best)
+                instead[other] = instead.get(other, 0) + 1
     compared = int(count[:, 0].sum())
-    scores = {}
+    records = []
+    others = sorted(((" ".join(cut), times) for (_, cut), times in instead.items()), key=lambda o: (-o[1], o[0]))
     if compared:
-        intervals = np.clip(resampled_ratios(total, count, seed=seed), 0.0, 1.0)
-        value = total.sum(axis=0) / count.sum(axis=0)
         signed = signature(
             {
                 "model": model.name,
@@ -200,9 +165,12 @@ def local_canonicality(
                 "data": digest_sentences([[document.text.original] for document in documents.documents]),
             }
         )
-        for i, name in enumerate(("locally_canonical", "local_canonical_mass")):
-            scores[name] = Score(name, float(value[i]), signed, *ends(*intervals[:, i]))
-    return LocalCanonicality(model.name, compared, scores, most_likely)
+        names = ("locally_canonical", "local_canonical_mass")
+        columns = {name: (total[:, i], count[:, i]) for i, name in enumerate(names)}
+        for score in ratio_scores(columns, signed, seed, within=(0.0, 1.0)).values():
+            head = {"model": model.name, "compared": compared}
+            records.append({**head, **score.as_record(), "instead": others[:LISTED]})
+    return records
 
 
 def _in_context(
@@ -244,40 +212,6 @@ def _in_context(
     return compared
 
 
-@dataclass(frozen=True)
-class CachingRow:
-    """Mean loss of the words that count, in one of the two selections."""
-
-    words: Words
-    losses: Mapping[Case, Score]  #: nats a word; empty where no word counts
-    occurrences: int  #: later occurrences that were segmented both as before and in another way
-    types: int  #: different words among them, document by document
-
-
-@dataclass(frozen=True)
-class Caching:
-    """Result of `caching`."""
-
-    model: str
-    rows: tuple[CachingRow, ...]
-    impossible: int  #: sampled segmentations of probability zero, or that do not fit the model's window, left out
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record a loss, for JSON: ``words`` and ``case`` say which."""
-        return [
-            {
-                "model": self.model,
-                "words": row.words,
-                "case": case,
-                "occurrences": row.occurrences,
-                "types": row.types,
-                **score.as_record(),
-            }
-            for row in self.rows
-            for case, score in row.losses.items()
-        ]
-
-
 def caching(
     model: TokenisedModel,
     documents: Documents,
@@ -285,7 +219,7 @@ def caching(
     settings: EstimatorSettings,
     *,
     bootstrap: int = DEFAULT_SEED,
-) -> Caching:
+) -> list[dict[str, Any]]:
     """Loss of repeated words by how they were segmented before (Cao & Rimell 2021, section 4.3 and table 2).
 
     Of each document, ``settings.samples`` segmentations are drawn from Q. A word that occurred before in its document
@@ -302,6 +236,11 @@ def caching(
         builder: of the lattices; says what the words are.
         settings: ``samples``, ``b`` and ``seed``.
         bootstrap: its seed.
+
+    Returns:
+        One record a loss, nats a word, for JSON: ``words`` and ``case`` say which; none where no word counts.
+        ``occurrences``: later ones that were segmented both as before and in another way; ``types``: different words
+        among them, document by document.
 
     Raises:
         InputError: pieces reach from one word to the next, so that words have no loss of their own; the canonical
@@ -320,16 +259,22 @@ def caching(
         impossible += read.impossible
         for column, words in enumerate(WORDS):
             losses = read.losses(multiple=words == "multi-token")
-            totals[row, column], counts[row, column] = losses.total, losses.count
-            occurrences[column] += losses.occurrences
-            types[column] += losses.types
+            totals[row, column], counts[row, column] = losses[:2]
+            occurrences[column] += losses[2]
+            types[column] += losses[3]
     parts = _signed_parts(model, documents, settings, impossible, bootstrap)
-    rows = []
+    records = []
     for column, words in enumerate(WORDS):
+        total, count = totals[:, column], counts[:, column]
+        if not count.sum(axis=0).all():
+            continue
         signed = signature({**parts, "repeated-words": words})
-        scores = _mean_losses(totals[:, column], counts[:, column], signed, bootstrap)
-        rows.append(CachingRow(words, scores, int(occurrences[column]), int(types[column])))
-    return Caching(model.name, tuple(rows), impossible)
+        columns = {f"loss_{case}": (total[:, i], count[:, i]) for i, case in enumerate(CASES)}
+        for case, score in zip(CASES, ratio_scores(columns, signed, bootstrap).values(), strict=True):
+            head = {"model": model.name, "words": words, "case": case}
+            among = {"occurrences": int(occurrences[column]), "types": int(types[column])}
+            records.append({**head, **among, **score.as_record()})
+    return records
 
 
 def _signed_parts(
@@ -352,25 +297,6 @@ def _signed_parts(
     }
 
 
-def _mean_losses(total: FloatArray, count: FloatArray, signed: str, seed: int) -> dict[Case, Score]:
-    """Means of (D, 3) losses of the documents, by `CASES`; nothing where a case has no words."""
-    if not count.sum(axis=0).all():
-        return {}
-    intervals = resampled_ratios(total, count, seed=seed)
-    value = total.sum(axis=0) / count.sum(axis=0)
-    return {
-        case: Score(f"loss_{case}", float(value[i]), signed, *ends(*intervals[:, i])) for i, case in enumerate(CASES)
-    }
-
-
-@dataclass(frozen=True)
-class _Losses:
-    total: FloatArray  #: (3,) nats, by `CASES`
-    count: FloatArray  #: (3,) pairs of a word and a sample
-    occurrences: int
-    types: int
-
-
 @dataclass(frozen=True, eq=False)
 class _Sampled:
     """The words of one document in all sampled segmentations."""
@@ -382,8 +308,8 @@ class _Sampled:
     times: IntArray  #: how often each segmentation was drawn
     impossible: int
 
-    def losses(self, *, multiple: bool) -> _Losses:
-        """Sums over the words that count."""
+    def losses(self, *, multiple: bool) -> tuple[FloatArray, FloatArray, int, int]:
+        """Over the words that count, by `CASES`, (3,): nats, pairs of a word and a sample; occurrences; types."""
         total, count = np.zeros(3), np.zeros(3)
         before: dict[str, list[int]] = {}
         types: set[str] = set()
@@ -402,7 +328,7 @@ class _Sampled:
         for word in types:
             total[0] += self.times @ self.loss[:, before[word][0]]
             count[0] += self.times.sum()
-        return _Losses(total, count, occurrences, len(types))
+        return total, count, occurrences, len(types)
 
 
 def _read(

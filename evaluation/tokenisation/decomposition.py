@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.oracle import Oracle, frequency_band, frequency_powers
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.transformed import transform_parts
-from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.tokenisation.documents import student
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
-from truesource.evaluation.tokenisation.results import Evaluation, Total
+from truesource.evaluation.tokenisation.results import Evaluation, Total, ratio_scores
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -29,7 +28,6 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
 _TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
-By = Literal["length", "rarest-word"]
 STEP = 5  #: lengths in a band
 
 
@@ -102,15 +100,6 @@ def _largest(run: str, total: Total, others: list[tuple[float, str, bool, float]
         if value - total.log_p > math.hypot(own, error, DOUBT * total.rounding)
     ]
     return max(gaps, key=lambda one: one.nats, default=None)
-
-
-@dataclass(frozen=True)
-class Band:
-    """One row of a table."""
-
-    group: str
-    documents: int
-    scores: Mapping[str, Score]  #: the gaps and their sum, nats a word
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -202,51 +191,27 @@ class Decomposition:
             scores["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
         return scores
 
-    def table(self, by: By, seed: int = DEFAULT_SEED) -> list[Band]:
-        """Gaps and their sum for a word, by band of what a document is: shortest, or most frequent, first.
+    def records(self, seed: int = DEFAULT_SEED) -> list[dict[str, Any]]:
+        """One record a score, for JSON; then the gaps and their sum for a word, by mean length of the sentences.
 
-        ``length`` is the mean number of words of its sentences; ``rarest-word`` the least exact probability, among
-        all tokens of the grammar and ends of sentences, that one of its words has. Bands of the latter are powers of
-        ten.
-
-        Raises:
-            InputError: an unknown ``by``, or the grammar's expected counts are infinite.
+        Those of lengths have ``by``, ``group`` and ``documents`` as well, the shortest first.
         """
-        if by == "length":
-            key = -(-self.words // (self.n_sentences * STEP)).astype(np.int64)
-            names = {k: f"{STEP * (k - 1) + 1} to {STEP * k} words" for k in np.unique(key).tolist()}
-        elif by == "rarest-word":
-            key = -self._rarest()
-            names = {k: frequency_band(-k) for k in np.unique(key).tolist()}
-        else:
-            raise InputError(f"tables are by {', '.join(get_args(By))}; got {by!r}")
-        gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
-        bands = []
-        for k, name in names.items():
-            at = key == k
-            inside = {f"{gap}_per_word": values[at] for gap, values in gaps.items()}
-            scores = self._ratios(inside, self.words[at], "nats/word", seed, by=by, band=name)
-            bands.append(Band(name, int(at.sum()), scores))
-        return bands
-
-    def records(self, seed: int = DEFAULT_SEED, by: Sequence[By] = ()) -> list[dict[str, Any]]:
-        """One record a score, for JSON; those of tables have ``by``, ``group`` and ``documents`` as well."""
         head = {"model": self.model, "run": self.run}
         records = [{**head, **score.as_record()} for score in self.scores(seed).values()]
-        for name in by:
-            for band in self.table(name, seed):
-                place = {"by": name, "group": band.group, "documents": band.documents}
-                records += [{**head, **place, **score.as_record()} for score in band.scores.values()]
+        gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
+        key = -(-self.words // (self.n_sentences * STEP)).astype(np.int64)
+        for k in np.unique(key).tolist():
+            at, band = key == k, f"{STEP * (k - 1) + 1} to {STEP * k} words"
+            inside = {f"{gap}_per_word": values[at] for gap, values in gaps.items()}
+            scores = self._ratios(inside, self.words[at], "nats/word", seed, by="length", band=band)
+            place = {"by": "length", "group": band, "documents": int(at.sum())}
+            records += [{**head, **place, **score.as_record()} for score in scores.values()]
         return records
 
     def _ratios(
         self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object
     ) -> dict[str, Score]:
         """Pooled means with intervals."""
-        total = np.stack(list(columns.values()), axis=1)
-        counts = np.repeat(count[:, None], total.shape[1], axis=1)
-        intervals = resampled_ratios(total, counts, seed=seed)
-        value = total.sum(axis=0) / counts.sum(axis=0)
         signed = self.evaluation.signed(
             self.run,
             unit=unit,
@@ -259,15 +224,7 @@ class Decomposition:
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
             **{"set-aside-as-altered": len(self.altered), "ci": ci_part(len(count), seed, "document"), **more},
         )
-        rows = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
-        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in rows}
-
-    def _rarest(self) -> IntArray:
-        """(M,) power of ten of the least probability of a word in each document."""
-        probability = unigram(self.grammar, self.lengths).words
-        ids = self.grammar.word_ids
-        least = [min(probability[ids[w]] for s in sentences for w in s) for sentences in self.sentences]
-        return frequency_powers(np.array(least)).astype(np.int64)
+        return ratio_scores({name: (total, count) for name, total in columns.items()}, signed, seed)
 
 
 def decompose(

@@ -4,102 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
-from truesource.evaluation.tokenisation.documents import Bound, Document, Documents
+from truesource.evaluation.tokenisation.documents import Document, Documents
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.results import Total, evaluate_runs, numbered, seed_of
 from truesource.generator.language_model import TokenisedModel
-from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
 
 SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` segmentations
-BY_BLOCKS = (
-    "block",
-    "dpf",
-    "beam",
-)  #: estimators that go on from ``particles`` places by ``candidates`` segmentations of a word
+#: estimators that go on from ``particles`` places by ``candidates`` segmentations of a word
+BY_BLOCKS = ("block", "dpf", "beam")
 DETERMINISTIC = ("exact", "bracket", "one-best", "nbest", "consistent-nbest", "beam")  #: no seed changes their values
 BUDGETS = (8, 16, 32, 64, 128)
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """Log P(D) of each document that estimators are compared with."""
-
-    numbers: IntArray  #: (N,) of the documents among the texts given
-    log_p: FloatArray  #: (N,) nats
-    standard_error: FloatArray  #: (N,) of ``log_p``, from independent runs, nats; 0 where exact
-    exact: BoolArray  #: (N,)
-    how: str  #: for signatures and captions
-
-    @property
-    def worst(self) -> float:
-        """The largest standard error, nats."""
-        return float(self.standard_error.max())
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostPoint:
-    """One estimator at one setting against the reference."""
-
-    model: str
-    estimator: str
-    settings: EstimatorSettings
-    bound: Bound
-    steps_per_piece: float  #: token-steps of the model over pieces of T*
-    error: float  #: mean over documents and repeats of log estimate - log reference, nats
-    sd: float | None  #: over repeats, root mean square over documents, nats; None without repeats
-    rmse: float  #: root mean square of log estimate - log reference over documents and repeats, nats
-    ratio: float | None  #: mean of estimate / reference, 1 for an unbiased one; None where it overflows
-    documents: int
-    repeats: int
-    reference: str
-
-    def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        settings = {key: value for key, value in vars(self.settings).items() if key != "most_prefixes"}
-        return {**{key: value for key, value in vars(self).items() if key != "settings"}, **settings}
-
-
 def reference_log_p(
     model: TokenisedModel, documents: Documents, settings: EstimatorSettings, *, repeats: int = 3
-) -> Reference:
+) -> tuple[FloatArray, str]:
     """Log P(D) exactly where it can be enumerated, else from independent runs of the discrete particle filter.
 
-    The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``: its
-    standard error, from the spread of the runs, says how far it can be trusted.
+    The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``.
 
     Args:
         model: whose P is summed.
         documents: the texts.
         settings: many candidates and particles; ``most_prefixes`` bounds enumeration.
-        repeats: runs for each document that cannot be enumerated, at least 2.
+        repeats: runs for each document that cannot be enumerated.
+
+    Returns:
+        (N,) nats, and how they were computed, for signatures and captions.
 
     Raises:
-        InputError: fewer than 2 repeats, or the model's window is too short.
+        InputError: the model's window is too short.
     """
-    if repeats < 2:
-        raise InputError(f"a reference needs at least 2 runs to say how sure it is, got {repeats}")
     own = replace(settings, replicates=1)
-    log_p, error, exact = np.zeros(len(documents)), np.zeros(len(documents)), np.zeros(len(documents), dtype=np.bool_)
+    log_p, n = np.zeros(len(documents)), 0
     pairs = zip(documents.numbers, documents.documents, strict=True)
     for i, (number, document) in enumerate(track(pairs, "reference values of the estimators, by text", len(documents))):
         with numbered(number):
-            values, exact[i] = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
+            values, exact = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
         log_p[i] = np.logaddexp.reduce(values) - math.log(len(values))
-        if len(values) > 1 and np.isfinite(log_p[i]):
-            error[i] = np.exp(values - log_p[i]).std(ddof=1) / math.sqrt(len(values))
-    n = int(exact.sum())
+        n += exact
     estimated = f"dpf/{repeats}x{settings.candidates}x{settings.particles}:{len(documents) - n}"
-    how = "exact" if n == len(documents) else f"exact:{n}+{estimated}" if n else estimated
-    return Reference(np.array(documents.numbers, dtype=np.int64), log_p, error, exact, how)
+    return log_p, "exact" if n == len(documents) else f"exact:{n}+{estimated}" if n else estimated
 
 
 def _reference(
@@ -136,10 +91,10 @@ def equal_cost(
     model: TokenisedModel,
     documents: Documents,
     runs: Sequence[EstimatorRun],
-    reference: Reference,
+    reference: tuple[FloatArray, str],
     *,
     repeats: int = 10,
-) -> list[CostPoint]:
+) -> list[dict[str, Any]]:
     """Error, spread and cost of estimators, each at its own setting and with several seeds.
 
     Documents whose reference is not finite are left out, as are those that some run leaves out. Rank estimators by
@@ -152,11 +107,16 @@ def equal_cost(
         reference: from `reference_log_p`.
         repeats: of every estimator that draws.
 
+    Returns:
+        One record a run, for JSON: its settings, and with e = log estimate - log reference, nats, over documents and
+        repeats ``error``, the mean of e, ``rmse``, the root of the mean of its square, ``sd``, that over repeats (None
+        without), and ``ratio``, the mean of estimate / reference, 1 for an unbiased one (None where it overflows);
+        ``steps_per_piece``: token-steps of the model over pieces of T*.
+
     Raises:
-        InputError: the reference is of other documents, or as `evaluation.tokenisation.results.evaluate_runs`.
+        InputError: no document has a reference, or as `evaluation.tokenisation.results.evaluate_runs`.
     """
-    if tuple(reference.numbers.tolist()) != documents.numbers or repeats < 1:
-        raise InputError("the reference has to be of the same documents, and there is at least one repeat")
+    known, how = reference
     labels = [
         [f"{i}/{r}" for r in range(1 if run.estimator in DETERMINISTIC else repeats)] for i, run in enumerate(runs)
     ]
@@ -166,30 +126,32 @@ def equal_cost(
         for r, label in enumerate(row)
     }
     evaluation = evaluate_runs(model, documents, table)
-    place = np.searchsorted(reference.numbers, evaluation.numbers)
-    truth, finite = reference.log_p[place], np.isfinite(reference.log_p[place])
+    truth = known[np.searchsorted(documents.numbers, evaluation.numbers)]
+    finite = np.isfinite(truth)
     if not finite.any():
         raise InputError("no document has a reference value")
     errors = [np.stack([evaluation.log_p(label) - truth for label in row])[:, finite] for row in labels]
     totals = [[evaluation.total(label) for label in row] for row in labels]
-    return [_cost_point(model.name, *each, reference.how) for each in zip(runs, errors, totals, strict=True)]
+    return [_cost_point(model.name, *each, how) for each in zip(runs, errors, totals, strict=True)]
 
 
-def _cost_point(model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str) -> CostPoint:
-    """A point from errors of the repeats at each document, (R, N), nats, and totals of the repeats."""
+def _cost_point(
+    model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str
+) -> dict[str, Any]:
+    """The record from errors of the repeats at each document, (R, N), nats, and totals of the repeats."""
     with np.errstate(over="ignore"):
         ratio = float(np.exp(error).mean())
-    return CostPoint(
-        model=model,
-        estimator=run.estimator,
-        settings=run.settings,
-        bound=totals[0].bound,
-        steps_per_piece=float(np.mean([total.steps_per_piece for total in totals])),
-        error=float(error.mean()),
-        sd=float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(error) > 1 else None,
-        rmse=float(np.sqrt(np.square(error).mean())),
-        ratio=ratio if math.isfinite(ratio) else None,
-        documents=error.shape[1],
-        repeats=len(error),
-        reference=reference,
-    )
+    return {
+        "model": model,
+        "estimator": run.estimator,
+        "bound": totals[0].bound,
+        "steps_per_piece": float(np.mean([total.steps_per_piece for total in totals])),
+        "error": float(error.mean()),
+        "sd": float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(error) > 1 else None,
+        "rmse": float(np.sqrt(np.square(error).mean())),
+        "ratio": ratio if math.isfinite(ratio) else None,
+        "documents": error.shape[1],
+        "repeats": len(error),
+        "reference": reference,
+        **{key: value for key, value in vars(run.settings).items() if key != "most_prefixes"},
+    }

@@ -239,13 +239,6 @@ def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
     return marginal
 
 
-def log_collision(lattice: Lattice, b: float = 1.0) -> float:
-    """Log of the probability that two independent paths from Q_b are the same, sum of Q_b^2, nats, at most 0."""
-    once = log_partition(lattice, b)
-    finite(2.0 * b, b)
-    return min(log_partition(lattice, 2.0 * b) - 2.0 * once, 0.0)
-
-
 def count_paths(lattice: Lattice) -> int:
     """Number of paths."""
     # all paths meet at the positions that no arc crosses, so numbers stay small between those
@@ -324,18 +317,6 @@ def fit_scores(
     Raises:
         InputError: no word is a joining of pieces, or a setting is out of range.
     """
-    return fit_trace(inventory, words, iterations=iterations, tolerance=tolerance, floor=floor)[0]
-
-
-def fit_trace(
-    inventory: PieceInventory,
-    words: Mapping[str, int],
-    *,
-    iterations: int = 50,
-    tolerance: float = 1e-6,
-    floor: float = 1e-9,
-) -> tuple[FloatArray, list[float]]:
-    """Fit scores as `fit_scores`; also the log-likelihood of the words (nats) at the start and after every step."""
     n = len(inventory.pieces)
     if iterations < 1 or not tolerance >= 0.0:
         raise InputError("EM needs at least one iteration and a tolerance of 0 or more")
@@ -349,20 +330,21 @@ def fit_trace(
     lattice, bounds = builder.join(kept)
     counts = np.array([words[word] for word in kept], dtype=np.float64)
     scores = np.full(n, -np.log(n))
-    trace: list[float] = []
+    before = -math.inf
     with meter("fitting unigram scores, by iteration", iterations) as shown:
         for _ in range(iterations):
             marginal: FloatArray
             marginal, partition = sum_kernels.marginals(
                 lattice.first, lattice.source, scores[lattice.piece], 1.0, bounds, counts
             )
-            trace.append(float(counts @ partition))
-            shown.advance(note=f"log-likelihood {trace[-1]:.6g}")
-            if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * abs(trace[-1]):
+            likelihood = float(counts @ partition)  # log of it
+            shown.advance(note=f"log-likelihood {likelihood:.6g}")
+            if likelihood - before < tolerance * abs(likelihood):
                 break
+            before = likelihood
             expected = np.bincount(lattice.piece, weights=marginal, minlength=n).astype(np.float64)
             scores = np.log(_bounded(expected, floor))
-    return scores, trace
+    return scores
 
 
 def _bounded(expected: FloatArray, floor: float) -> FloatArray:

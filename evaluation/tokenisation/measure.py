@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.score import Score
     from truesource.evaluation.tokenisation import EstimatorSettings, Proposal
-    from truesource.evaluation.tokenisation.canonical import CanonicalMass
     from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
@@ -30,21 +29,8 @@ if TYPE_CHECKING:
 
 #: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,
 #: and last what falls short as a rule
-MARGINAL = (
-    "exact",
-    "auto",
-    "bracket",
-    "dpf",
-    "block",
-    "wor1",
-    "wr1",
-    "beam",
-    "nbest",
-    "distinct",
-    "wor",
-    "wr",
-    "guided",
-)
+MARGINAL: tuple[str, ...] = ("exact", "auto", "bracket", "dpf", "block", "wor1", "wr1")
+MARGINAL += ("beam", "nbest", "distinct", "wor", "wr", "guided")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -55,7 +41,9 @@ class Measured(ResultRecords):
     marginal: str  #: label of the run that stands for log P(D)
     ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `truesource.evaluation.tokenisation.summaries`
     gaps: MarginalGaps | None  #: None where one cut is all that was asked for
-    canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise, and where that is too low
+    canonical: (
+        Mapping[str, Score] | None
+    )  #: the share of the tokeniser's own cut; None likewise, and where that is too low
     decomposition: Decomposition | None  #: against the truth, where it is known
     seed: int
 
@@ -110,9 +98,10 @@ class Measured(ResultRecords):
                 {"model": self.model, "run": self.marginal, **score.as_record()} for score in self.gaps.scores.values()
             ]
         if self.canonical is not None:
-            records += self.canonical.records()
+            head = {"model": self.model, "run": self.marginal}
+            records += [{**head, **score.as_record()} for score in self.canonical.values()]
         if self.decomposition is not None:
-            records += self.decomposition.records(self.seed, ("length",))
+            records += self.decomposition.records(self.seed)
         return records
 
     def _below(self, name: str, shortfall: Shortfall) -> dict[str, Any]:
@@ -136,15 +125,12 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
     Raises:
         InputError: there are none, one is unknown or stands twice, or there are too few samples for one.
     """
-    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, check_estimator
 
     if not names:
         raise InputError(f"name at least one estimator; there are {', '.join(ESTIMATORS)}")
     for name in names:
-        if name not in ESTIMATORS:
-            raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
-        if samples < ESTIMATORS[name].fewest:
-            raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, got {samples}")
+        check_estimator(name, samples)
     if len(set(names)) < len(names):
         raise InputError(f"an estimator stands twice in {','.join(names)}")
 
@@ -258,14 +244,12 @@ def impossible_exact(model: TokenisedModel, documents: Documents, settings: Esti
 
     Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
     """
-    from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, remembers_all
+    from truesource.evaluation.tokenisation.estimators.exact import remembers_all, too_many_prefixes
 
     if not remembers_all(model):
         return None
-    for number, document in zip(documents.numbers, documents.documents, strict=True):
-        if not exact_is_possible(model, document, settings):
-            return number
-    return None
+    pairs = zip(documents.numbers, documents.documents, strict=True)
+    return next((number for number, document in pairs if too_many_prefixes(document.lattice, settings)), None)
 
 
 def measure(

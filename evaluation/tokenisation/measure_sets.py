@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.tokenisation.measure import Measured, fitting_documents, measure, measured_of
 from truesource.grammar.support.errors import InputError
@@ -17,12 +18,10 @@ from truesource.grammar.support.errors import InputError
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.tokenisation import EstimatorSettings, Wanted
-    from truesource.evaluation.tokenisation.canonical import Caching, LocalCanonicality
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.domain_shift import SetResult
-    from truesource.evaluation.tokenisation.equal_cost import CostPoint
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-    from truesource.evaluation.tokenisation.summaries import EstimatorPoint, Grid, OrderCurves, TemperaturePoint
+    from truesource.evaluation.tokenisation.summaries import Grid
     from truesource.evaluation.tokenisation.words import WordTable
     from truesource.generator.language_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
@@ -32,80 +31,54 @@ if TYPE_CHECKING:
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
 REPEATS = 4  #: seeds of each estimator at equal cost
 CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth where that cannot be enumerated
+#: settings of an estimator in signatures
+SETTINGS = ("estimator", "samples", "b", "seed", "candidates", "particles", "bound")
+NOT_OF_TEXTS = ("equal-cost", "words", "out-of-domain")  #: tables that need a truth, or are in a file of their own
 POOLED = "pooled"  #: stands for all sets together where a set's name is expected
 _NAME = re.compile(r"[^\W_][\w.-]*")
 
 
 @dataclass(eq=False, kw_only=True)
 class Tables:
-    """Tables that were asked for; None or empty where not."""
+    """Tables that were asked for."""
 
+    tables: dict[str, list[dict[str, Any]]]  #: records by name of the table
     grid: Grid | None = None
-    orders: OrderCurves | None = None
-    counts: list[EstimatorPoint] = field(default_factory=list)
-    temperatures: list[TemperaturePoint] = field(default_factory=list)
-    caching: Caching | None = None
-    canonical: LocalCanonicality | None = None
     words: WordTable | None = None
-    costs: list[CostPoint] = field(default_factory=list)
-    sets: list[SetResult] = field(default_factory=list)
-    parts: Mapping[str, object] = field(default_factory=dict)  #: of signatures
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON: ``table`` says of which."""
+        return [{"table": name, **record} for name, records in self.tables.items() for record in records]
 
     @property
     def of_texts(self) -> Tables:
         """The tables of `Wanted.of_texts`."""
-        return replace(self, words=None, costs=[], sets=[])
+        tables = {name: records for name, records in self.tables.items() if name not in NOT_OF_TEXTS}
+        return Tables(tables=tables, grid=self.grid)
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON: ``table`` says of which."""
-        records: list[dict[str, Any]] = []
-        if self.grid is not None:
-            records += [{"table": "grid", **record} for record in self.grid.records()]
-        if self.orders is not None:
-            records += [
-                self._point("order", record, "ppl", order=record["order"], cuts=record["cuts"], unit="per-word")
-                for record in self.orders.records()
-                if record["ppl"] is not None
-            ]
-        records += [
-            self._setting("samples", point.as_record(), "ppl", "per-word")
-            for point in self.counts
-            if point.ppl is not None
-        ]
-        for warm in self.temperatures:
-            record = warm.as_record()
-            records += [
-                self._setting("temperature", record, name, unit)
-                for name, unit in (("ppl", "per-word"), ("difference_percent", "percent"))
-                if record[name] is not None
-            ]
-        for cost in self.costs:
-            record = cost.as_record()
-            more = {"reference": record["reference"], "repeats": record["repeats"], "of-documents": record["documents"]}
-            records += [
-                self._setting("equal-cost", record, name, unit, **more)
-                for name, unit in (("rmse", "nats/document"), ("error", "nats/document"), ("ratio", "ratio"))
-                if record[name] is not None
-            ]
-        if self.caching is not None:
-            records += [{"table": "caching", **record} for record in self.caching.records()]
-        for name in ("canonical", "words"):
-            made = getattr(self, name)
-            records += [{"table": name, **record} for record in made.records()] if made is not None else []
-        for one in self.sets:
-            records += [{"table": "out-of-domain", **record} for record in one.records()]
-        return records
 
-    def _setting(self, table: str, record: dict[str, Any], name: str, unit: str, **more: object) -> dict[str, Any]:
-        keys = ("estimator", "samples", "b", "seed", "candidates", "particles", "bound")
-        own = {key: record[key] for key in keys if key in record}
-        return self._point(table, record, name, **own, **more, unit=unit)
+def _scored(
+    points: Sequence[Mapping[str, Any]],
+    units: Mapping[str, str],
+    parts: Mapping[str, object],
+    keys: Sequence[str] = SETTINGS,
+) -> list[dict[str, Any]]:
+    """Records of the suite from points of a curve; the other numbers of a point stay beside each that is scored.
 
-    def _point(self, table: str, record: dict[str, Any], name: str, **own: object) -> dict[str, Any]:
-        """A record of the suite from a point of a curve; its other numbers stay beside it."""
-        signed = signature({**own, **self.parts})
-        scored = {"name": name, "value": record[name], "low": None, "high": None, "signature": signed}
-        return {"table": table, **{key: value for key, value in record.items() if key != name}, **scored}
+    Args:
+        points: of the curve.
+        units: by name of the numbers that are scored; there is no record where a point has None.
+        parts: of all signatures.
+        keys: what signatures say of a point.
+    """
+    records = []
+    for point in points:
+        own = {"of-documents" if key == "documents" else key: point[key] for key in keys if key in point}
+        for name, unit in units.items():
+            if point[name] is not None:
+                score = Score(name, point[name], signature({**own, "unit": unit, **parts}))
+                records.append({**{key: value for key, value in point.items() if key != name}, **score.as_record()})
+    return records
 
 
 def check_tables(wanted: Wanted, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
@@ -164,31 +137,41 @@ def make_tables(
     )
     from truesource.evaluation.tokenisation.words import word_surprisals
 
-    seed = settings.seed
-    made = Tables(parts=measured.evaluation.parts)
+    seed, parts = settings.seed, measured.evaluation.parts
+    tables: dict[str, list[dict[str, Any]]] = {}
+    made = Tables(tables=tables)
     if wanted.grid:
-        made.grid = perplexity_grid(model, documents, settings, samples=(settings.samples,), seed=seed)
+        made.grid = perplexity_grid(model, documents, settings, seed=seed)
+        tables["grid"] = made.grid.records()
     if wanted.curves:
-        made.orders = order_curves(model, documents, settings.samples)
+        orders = order_curves(model, documents, settings.samples)
+        tables["order"] = _scored(orders, {"ppl": "per-word"}, parts, ("order", "cuts"))
         counts = [2**k for k in range(settings.samples.bit_length())]
-        made.counts = sample_curves(model, documents, settings, counts=counts)
-        made.temperatures = temperature_curve(model, documents, settings, inverse_temperatures=TEMPERATURES)
+        tables["samples"] = _scored(sample_curves(model, documents, settings, counts), {"ppl": "per-word"}, parts)
+        warm = temperature_curve(model, documents, settings, TEMPERATURES)
+        tables["temperature"] = _scored(warm, {"ppl": "per-word", "difference_percent": "percent"}, parts)
+    if wanted.equal_cost:
+        costs = compare_costs(model, documents, settings, wanted.equal_cost)
+        units = {"rmse": "nats/document", "error": "nats/document", "ratio": "ratio"}
+        tables["equal-cost"] = _scored(costs, units, parts, (*SETTINGS, "reference", "repeats", "documents"))
     if wanted.caching:
-        made.caching = caching(model, documents, builder, settings, bootstrap=seed)
+        tables["caching"] = caching(model, documents, builder, settings, bootstrap=seed)
     if wanted.canonical:
-        made.canonical = local_canonicality(model, documents, builder, seed=seed)
+        tables["canonical"] = local_canonicality(model, documents, builder, seed=seed)
     if wanted.words:
         made.words = word_surprisals(
             model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
         )
-    if wanted.equal_cost:
-        made.costs = compare_costs(model, documents, settings, wanted.equal_cost)
+        tables["words"] = made.words.records()
     if wanted.out_of_domain and truth is not None:
-        made.sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(documents))
+        sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(documents))
+        tables["out-of-domain"] = [record for one in sets for record in one.records()]
     return made
 
 
-def compare_costs(model: TokenisedModel, documents: Documents, settings: EstimatorSettings, n: int) -> list[CostPoint]:
+def compare_costs(
+    model: TokenisedModel, documents: Documents, settings: EstimatorSettings, n: int
+) -> list[dict[str, Any]]:
     """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
     from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 
@@ -230,14 +213,6 @@ class MeasuredSets:
     pooled: Measured  #: all documents together; its gaps know their sets
     tables: Mapping[str, Tables]  #: of each set, by name: those that are of texts alone
     pooled_grid: Grid | None  #: perplexities of the published estimators; None: not wanted
-
-    @property
-    def grids(self) -> Mapping[str, Grid]:
-        """Published table by name of the set, at last of all sets pooled; empty where not wanted."""
-        if self.pooled_grid is None:
-            return {}
-        grids = {name: tables.grid for name, tables in self.tables.items() if tables.grid is not None}
-        return {**grids, POOLED: self.pooled_grid}
 
     @property
     def each(self) -> Mapping[str, Measured]:
@@ -316,5 +291,5 @@ def measure_sets(
         sets,
         measured_of(evaluations, measured.marginal, settings),
         by_set,
-        pooled_grid(grids, seed=settings.seed) if grids else None,
+        pooled_grid(grids) if grids else None,
     )

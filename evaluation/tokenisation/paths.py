@@ -24,7 +24,6 @@ _NOTHING = np.empty(0)
 _STREAM = 1
 Method = Literal["top-down", "race"]
 MOST_REPEATS = 0.5  #: the race is run if no draw can repeat an earlier one with a larger probability
-MOST_DRAWS = 10_000_000  #: in the mean, of a race that was asked for by name
 _STREAMS = {"top-down": 2, "race": 3}
 
 
@@ -251,12 +250,10 @@ def sample_distinct(
 
     Raises:
         InputError: ``k`` is below 2 and there are more than ``k`` paths, ``b`` is negative, the seed is out of range,
-            ``avoid`` is no path, the method is unknown, or it is a race that may take more than `MOST_DRAWS` draws.
+            or ``avoid`` is no path.
     """
     if k < 1:
         raise InputError(f"asking for {k} paths; there must be at least two, for the estimate to have a variance")
-    if method not in (None, "top-down", "race"):
-        raise InputError(f"unknown method {method!r}; it is top-down or race")
     proposal = Proposal(lattice, b, avoid)
     number = kernel_seed(seed)
     n_paths = proposal.count_up_to(k + 1)
@@ -265,8 +262,6 @@ def sample_distinct(
         return DistinctPaths(paths, np.zeros(len(paths)), -math.inf, "all")
     if k < 2:
         raise InputError("one path without replacement gives an estimate of infinite variance; ask for two or more")
-    if method == "race":
-        _check_race(proposal, k)
     chosen = method or choose(proposal, k)
     paths, kappa = (_race if chosen == "race" else _top_down)(proposal, k, number)
     return DistinctPaths(paths, log_inclusion(paths.log_q, kappa), kappa, chosen)
@@ -285,17 +280,6 @@ def choose(proposal: Proposal, k: int) -> Method:
         collision = max(collision - best * best, 0.0) + rounding
         collision *= math.exp(-2.0 * max(proposal.log_rest, -300.0))
     return "race" if k * collision <= MOST_REPEATS**2 else "top-down"
-
-
-def _check_race(proposal: Proposal, k: int) -> None:
-    """Check that a race that was asked for will end: at worst the ``k`` best paths come again and again."""
-    best = _but(best_of(proposal, k + int(proposal.avoid is not None)), proposal.avoid)
-    others = 1.0 - math.fsum(np.exp(best.log_q[:k] - proposal.log_rest))
-    if k + 1 > MOST_DRAWS * others:
-        raise InputError(
-            f"a race for {k} paths may take more than {MOST_DRAWS:,} draws, since {k} paths hold nearly all"
-            " probability; choose top-down"
-        )
 
 
 def log_inclusion(log_q: FloatArray, kappa: float) -> FloatArray:

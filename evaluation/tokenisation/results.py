@@ -14,6 +14,7 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
+from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import (
     Bound,
@@ -27,7 +28,7 @@ from truesource.evaluation.tokenisation.documents import (
     window_part,
 )
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
-from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST, check_estimator
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -259,7 +260,8 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
             the model takes (before anything is scored), or no document is left.
     """
     runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
-    _check(runs)
+    for run in runs.values():
+        check_estimator(run.estimator, run.settings.samples)
     check_windows(model, documents)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
@@ -332,16 +334,6 @@ def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
     return left_out
 
 
-def _check(runs: Mapping[str, EstimatorRun]) -> None:
-    """Check that there are such estimators, and that they have as many samples as they need."""
-    for run in runs.values():
-        if run.estimator not in ESTIMATORS:
-            raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(ESTIMATORS)}")
-        fewest = ESTIMATORS[run.estimator].fewest
-        if run.settings.samples < fewest:
-            raise InputError(f"{run.estimator} needs at least {fewest} samples, got {run.settings.samples}")
-
-
 @contextmanager
 def numbered(number: int) -> Iterator[None]:
     """Say which text an error is about, counted from 1."""
@@ -379,6 +371,29 @@ def digest_scores(documents: Sequence[Document]) -> str:
     for document in documents:
         sha.update(np.ascontiguousarray(document.lattice.score).tobytes())
     return sha.hexdigest()[:8]
+
+
+def ratio_scores(
+    columns: Mapping[str, tuple[FloatArray, FloatArray]],
+    signed: str | Mapping[str, str],
+    seed: int,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> dict[str, Score]:
+    """Ratios of sums over documents, with intervals of a document bootstrap that draws the same documents for all.
+
+    Args:
+        columns: by name of the score, numerators and denominators, (N,) each.
+        signed: signature of all, or by name.
+        seed: of the bootstrap.
+        within: ends of intervals are no further out.
+    """
+    total, count = (np.stack([column[side] for column in columns.values()], axis=1) for side in (0, 1))
+    intervals = np.clip(resampled_ratios(total, count, seed=seed), *within)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    return {
+        name: Score(name, float(value[i]), signed if isinstance(signed, str) else signed[name], *ends(*intervals[:, i]))
+        for i, name in enumerate(columns)
+    }
 
 
 def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:

@@ -14,12 +14,12 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
-from truesource.evaluation.tokenisation.documents import Bound, Documents
+from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.estimators.weights import score_segmentations
 from truesource.evaluation.tokenisation.lattice import entropy
 from truesource.evaluation.tokenisation.paths import canonical_first, n_best
-from truesource.evaluation.tokenisation.results import Evaluation, evaluate_runs, pool
+from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents, evaluate_runs, pool, ratio_scores
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -28,12 +28,10 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float
-COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
-SAMPLERS = ("wr", "wor", "wor1", "nbest")
+SAMPLERS = ("wr", "wor", "wor1", "nbest")  #: of the grid and of the curves
 WARMED = "wor1"  #: the estimator of the temperature curve
 Order = Literal["tokeniser", "model"]
 ORDERS: tuple[Order, ...] = ("tokeniser", "model")
-METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
 Consistency = Literal["consistent", "inconsistent"]
 PREFIXES: Mapping[Consistency, str] = {
     "consistent": "consistent-",
@@ -86,43 +84,17 @@ def perplexity(nats: float) -> float | None:
     return math.exp(nats) if nats <= MOST else None
 
 
-@dataclass(frozen=True, eq=False)
-class OrderCurves:
-    """Sums over the first k of N segmentations of every document, in two orders."""
-
-    model: str
-    log_p: dict[
-        Order, FloatArray
-    ]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... segmentations, nats
-    one_best: float  #: sum of log P(T*), nats
-    words: int
-    documents: int
-    left_out: int  #: documents of which T* has probability zero
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record per order and number of segmentations, for JSON; ``ppl`` is per word, None if too large."""
-        return [
-            {
-                "model": self.model,
-                "order": order,
-                "cuts": k,
-                "log_p": value,
-                "ppl": perplexity(-value / self.words),
-                "documents": self.documents,
-                "left_out": self.left_out,
-            }
-            for order, values in self.log_p.items()
-            for k, value in enumerate(values.tolist(), start=1)
-        ]
-
-
-def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> OrderCurves:
+def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> list[dict[str, Any]]:
     """Cumulative sums over N segmentations, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
 
     The segmentations are those of ``nbest``: T* is the first in the order of Q, whether Q ranks it first or not (scores
     that are not the tokeniser's own), so that the value at k is that of ``nbest`` with k samples. The second order is
     an oracle experiment: it says how many of the segmentations matter. A document of fewer than ``n`` segmentations has
     its whole sum from its last segmentation on. All values are lower bounds.
+
+    Returns:
+        One record per order and number of segmentations, for JSON: ``log_p`` is the sum over documents of the log of
+        the sum over so many segmentations, nats; ``ppl`` is per word, None if too large.
 
     Raises:
         InputError: ``n`` is below 1, no document is left, or the canonical tokenisation of one is longer than what the
@@ -131,230 +103,158 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
     if n < 1:
         raise InputError(f"at least one segmentation is summed, got {n}")
     totals: dict[Order, FloatArray] = {order: np.zeros(n) for order in ORDERS}
-    one_best, words, left_out = 0.0, 0, 0
+    words = left_out = 0
     for document in track(documents.documents, f"the {n} best segmentations", len(documents)):
         cuts = canonical_first(document.best, n_best(document.lattice, n).each(), n)
         by_q = score_segmentations(model, document, cuts).log_p
         if not np.isfinite(by_q[0]):
             left_out += 1
             continue
-        one_best += float(by_q[0])
         words += document.text.n_words
         for order, values in zip(ORDERS, (by_q, np.sort(by_q)[::-1]), strict=True):
             sums = np.logaddexp.accumulate(values)
             totals[order] += np.append(sums, np.full(n - len(sums), sums[-1]))
     if not words:
         raise InputError(f"the model gives probability zero to the canonical tokenisation of all {left_out} documents")
-    return OrderCurves(model.name, totals, one_best, words, len(documents) - left_out, left_out)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EstimatorPoint:
-    """One estimator at one setting, over all documents that count."""
-
-    model: str
-    estimator: str
-    settings: EstimatorSettings
-    log_p: float  #: sum over documents, nats
-    ppl: float | None  #: per word; None beyond the largest float
-    standard_error: float | None  #: of ``log_p``, nats
-    log_lower: float  #: certainly at most the truth, nats
-    bound: Bound
-    steps_per_piece: float  #: token-steps of the model over pieces of T*
-    documents: int
-
-    def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        settings = self.settings
-        return {
-            "model": self.model,
-            "estimator": self.estimator,
-            "samples": settings.samples,
-            "b": settings.b,
-            "seed": settings.seed,
-            **{key: value for key, value in vars(self).items() if key not in ("model", "estimator", "settings")},
-        }
+    head = {"model": model.name}
+    counts = {"documents": len(documents) - left_out, "left_out": left_out}
+    return [
+        {**head, "order": order, "cuts": k, "log_p": value, "ppl": perplexity(-value / words), **counts}
+        for order, values in totals.items()
+        for k, value in enumerate(values.tolist(), start=1)
+    ]
 
 
 def sample_curves(
-    model: TokenisedModel,
-    documents: Documents,
-    settings: EstimatorSettings,
-    *,
-    estimators: Sequence[str] = SAMPLERS,
-    counts: Sequence[int] = COUNTS,
-) -> list[EstimatorPoint]:
+    model: TokenisedModel, documents: Documents, settings: EstimatorSettings, counts: Sequence[int]
+) -> list[dict[str, Any]]:
     """Estimates against the number of segmentations scored; ``one-best`` is the first point.
 
     An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
 
+    Returns:
+        One record a point, see `_points`.
+
     Raises:
         InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
-    _known(estimators)
     runs = {
         f"{name}/{k}": EstimatorRun(name, replace(settings, samples=k))
-        for name in estimators
+        for name in SAMPLERS
         for k in counts
         if k >= ESTIMATORS[name].fewest
     }
     return _points(model, documents, runs)[0]
 
 
-@dataclass(frozen=True)
-class TemperaturePoint:
-    """WOR + 1-best at one inverse temperature."""
-
-    point: EstimatorPoint
-    #: of its perplexity to that of n-best with as many segmentations, percent; below 0 is tighter; None: too large
-    difference: float | None
-
-    def as_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**self.point.as_record(), "difference_percent": self.difference}
-
-
 def temperature_curve(
-    model: TokenisedModel,
-    documents: Documents,
-    settings: EstimatorSettings,
-    *,
-    inverse_temperatures: Sequence[float],
-    estimator: str = WARMED,
-) -> list[TemperaturePoint]:
+    model: TokenisedModel, documents: Documents, settings: EstimatorSettings, inverse_temperatures: Sequence[float]
+) -> list[dict[str, Any]]:
     """Perplexity over the inverse temperature b of Q, in percent of n-best's (Cao & Rimell 2021, figure 1).
+
+    Returns:
+        One record a point, see `_points`; ``difference_percent`` is that of its perplexity to that of n-best with as
+        many segmentations, below 0 where it is tighter; None: too large.
 
     Raises:
         InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
-    _known([estimator])
-    runs = {f"{estimator}/b={b:g}": EstimatorRun(estimator, replace(settings, b=b)) for b in inverse_temperatures}
+    runs = {f"{WARMED}/b={b:g}": EstimatorRun(WARMED, replace(settings, b=b)) for b in inverse_temperatures}
     (_, nbest, *points), words = _points(model, documents, {"nbest": EstimatorRun("nbest", settings), **runs})
-    ratios = (perplexity((nbest.log_p - point.log_p) / words) for point in points)
-    return [
-        TemperaturePoint(point, None if ratio is None else 100.0 * (ratio - 1.0))
-        for point, ratio in zip(points, ratios, strict=True)
-    ]
+    for point in points:
+        ratio = perplexity((nbest["log_p"] - point["log_p"]) / words)
+        point["difference_percent"] = None if ratio is None else 100.0 * (ratio - 1.0)
+    return points
 
 
 def _points(
     model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
-) -> tuple[list[EstimatorPoint], float]:
-    """T*, then the runs in their order; and the words of the documents that count."""
+) -> tuple[list[dict[str, Any]], float]:
+    """A record of T*, then of the runs in their order; and the words of the documents that count.
+
+    ``log_p`` is the sum over documents, nats, ``standard_error`` that of it, ``log_lower`` certainly at most the truth;
+    ``ppl`` is per word, None beyond the largest float; ``steps_per_piece`` token-steps of the model over pieces of T*.
+    """
     evaluation = evaluate_runs(model, documents, runs)
     words = float(evaluation.words.sum())
     points = []
     for label in (ONE_BEST, *runs):
-        total = evaluation.total(label)
+        total, settings = evaluation.total(label), evaluation.runs[label].settings
         points.append(
-            EstimatorPoint(
-                model=model.name,
-                estimator=total.estimator,
-                settings=evaluation.runs[label].settings,
-                log_p=total.log_p,
-                ppl=perplexity(-total.log_p / words),
-                standard_error=total.standard_error,
-                log_lower=total.log_lower,
-                bound=total.bound,
-                steps_per_piece=total.steps_per_piece,
-                documents=len(evaluation.documents),
-            )
+            {
+                "model": model.name,
+                "estimator": total.estimator,
+                "samples": settings.samples,
+                "b": settings.b,
+                "seed": settings.seed,
+                "log_p": total.log_p,
+                "ppl": perplexity(-total.log_p / words),
+                "standard_error": total.standard_error,
+                "log_lower": total.log_lower,
+                "bound": total.bound,
+                "steps_per_piece": total.steps_per_piece,
+                "documents": len(evaluation.documents),
+            }
         )
     return points, words
 
 
-def _known(estimators: Sequence[str]) -> None:
-    for name in estimators:
-        if name not in ESTIMATORS:
-            raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
-
-
-@dataclass(frozen=True)
-class GridCell:
-    """One perplexity of the table."""
-
-    cuts: Consistency  #: whether equal words of a document are segmented alike
-    method: str
-    samples: int
-    ppl: Score | None  #: per word; None beyond the largest float
-    improvement: Score | None  #: over T*, a share; None likewise
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The table of one model and set of documents."""
+    """The table of one model and set of documents: perplexities per word and improvements over T*."""
 
-    model: str
-    one_best: Score | None  #: perplexity with T*, which the paper prints in brackets; None beyond the largest float
-    cells: tuple[GridCell, ...]
     evaluation: Evaluation
-    places: Mapping[
-        str, tuple[Consistency, str, int]
-    ]  #: by label of the run: consistency, method and samples of its cell
+    places: Mapping[str, tuple[Consistency, str]]  #: by label of the run: consistency and method of its cell
+    seed: int  #: of the bootstrap
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
-        head: dict[str, Any] = {"model": self.model, "method": ONE_BEST, "cuts": None, "samples": None}
-        records = [] if self.one_best is None else [{**head, **self.one_best.as_record()}]
-        for cell in self.cells:
-            head = {"model": self.model, "method": cell.method, "cuts": cell.cuts, "samples": cell.samples}
-            records += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement) if score is not None]
+        """One record a perplexity, for JSON; that of T*, which the paper prints in brackets, has no ``cuts``.
+
+        There is none where it is beyond the largest float.
+        """
+        scores = perplexities(self.evaluation, self.seed)
+        head: dict[str, Any] = {"model": self.evaluation.model, "method": ONE_BEST, "cuts": None, "samples": None}
+        records = [{**head, **scores[ONE_BEST]["ppl"].as_record()}] if "ppl" in scores[ONE_BEST] else []
+        for label, (cuts, method) in self.places.items():
+            head |= {"method": method, "cuts": cuts, "samples": self.evaluation.runs[label].settings.samples}
+            names = [name for name in ("ppl", "improvement") if name in scores[label]]
+            records += [{**head, **scores[label][name].as_record()} for name in names]
         return records
 
 
 def perplexity_grid(
-    model: TokenisedModel,
-    documents: Documents,
-    settings: EstimatorSettings,
-    *,
-    samples: Sequence[int] = (128,),
-    seed: int = DEFAULT_SEED,
+    model: TokenisedModel, documents: Documents, settings: EstimatorSettings, *, seed: int = DEFAULT_SEED
 ) -> Grid:
     """Perplexity per word with {consistent, inconsistent} segmentations by {wr, wor, wor1, nbest}, and with T*.
 
-    Methods are left out at numbers of samples that are too few for them.
+    Methods are left out where the samples are too few for them.
 
     Args:
         model: whose P is summed.
         documents: the texts.
-        settings: of the estimators; ``samples`` is replaced.
-        samples: numbers of segmentations scored for each document.
+        settings: of the estimators.
         seed: of the bootstrap.
 
     Raises:
         InputError: as `truesource.evaluation.tokenisation.results.evaluate_runs`.
     """
-    places: dict[str, tuple[Consistency, str, int]] = {
-        f"{prefix}{method}/{k}": (cuts, method, k)
+    places: dict[str, tuple[Consistency, str]] = {
+        prefix + method: (cuts, method)
         for cuts, prefix in PREFIXES.items()
-        for k in samples
-        for method in METHODS_OF_TABLE
-        if k >= ESTIMATORS[prefix + method].fewest
+        for method in SAMPLERS
+        if settings.samples >= ESTIMATORS[prefix + method].fewest
     }
-    runs = {
-        label: EstimatorRun(PREFIXES[cuts] + method, replace(settings, samples=k))
-        for label, (cuts, method, k) in places.items()
-    }
-    return _grid(evaluate_runs(model, documents, runs), places, seed)
+    return Grid(evaluate_documents(model, documents, list(places), settings), places, seed)
 
 
-def pooled_grid(grids: Mapping[str, Grid], *, seed: int = DEFAULT_SEED) -> Grid:
+def pooled_grid(grids: Mapping[str, Grid]) -> Grid:
     """The table of the documents of several sets together.
 
     Args:
         grids: by name of the set, of one model with the same settings.
-        seed: of the bootstrap.
     """
     first = next(iter(grids.values()))
-    return _grid(pool({name: grid.evaluation for name, grid in grids.items()}), first.places, seed)
-
-
-def _grid(evaluation: Evaluation, places: Mapping[str, tuple[Consistency, str, int]], seed: int) -> Grid:
-    scores = perplexities(evaluation, seed)
-    cells = tuple(
-        GridCell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()
-    )
-    return Grid(evaluation.model, scores[ONE_BEST].get("ppl"), cells, evaluation, places)
+    return replace(first, evaluation=pool({name: grid.evaluation for name, grid in grids.items()}))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -414,15 +314,13 @@ def marginal_gaps(
         parts = {"ci": ci_part(len(gap), seed, "document", method=method), "entropy-b": f"{b:g}"}
         return pooled.signed(run, **parts, unit=unit)
 
-    total = np.stack([gap, gap, entropies], axis=1)
-    count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
-    intervals = resampled_ratios(total, count, seed=seed)
-    value = total.sum(axis=0) / count.sum(axis=0)
-    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
-    scores = {
-        name: Score(name, float(value[i]), signed(unit), *ends(*intervals[:, i]))
-        for i, (name, unit) in enumerate(units.items())
+    columns = {
+        "gap": (gap, np.ones(len(gap))),
+        "gap_per_piece": (gap, pieces),
+        "entropy_per_piece": (entropies, pieces),
     }
+    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
+    scores = ratio_scores(columns, {name: signed(unit) for name, unit in units.items()}, seed)
     if len(gap) >= 3:
         known = np.where(np.abs(gap) > pooled.rounding * np.abs(pooled.one_best), gap, 0.0)
         x, y = entropies / pieces, known / pieces

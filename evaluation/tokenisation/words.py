@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +32,8 @@ from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, check_window, every_segmentation_fits
-from truesource.evaluation.tokenisation.estimators.blocks import BlockWalk, word_ends
-from truesource.evaluation.tokenisation.estimators.sequential import Filter, Particles, resampled
+from truesource.evaluation.tokenisation.estimators.blocks import word_ends
+from truesource.evaluation.tokenisation.estimators.sequential import discrete_filter
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, extend, log_sum
 from truesource.evaluation.tokenisation.lattice import arc_ends, count_paths
 from truesource.evaluation.tokenisation.results import Evaluation, numbered, seed_of
@@ -53,18 +53,11 @@ class WordProbabilities:
     words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
     log_p: FloatArray  #: (W,) nats; minus these are surprisals
     log_end: float | None  #: of the end of the text after the last word, nats; None: the model has no end
-    exact: bool  #: whether all segmentations were summed: of the words, and of their contexts unless ``one-best``
-    steps: int  #: token-steps of the model
+    exact: bool  #: whether all segmentations were summed
 
 
-def word_log_probs(
-    model: TokenisedModel,
-    document: Document,
-    settings: EstimatorSettings,
-    *,
-    contexts: Literal["all", "one-best"] = "all",
-) -> WordProbabilities:
-    """Log probability of every word of a text given those before it, summed over its segmentations.
+def word_log_probs(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> WordProbabilities:
+    """Log probability of every word of a text given those before it, summed over the segmentations of all of them.
 
     Args:
         model: of pieces.
@@ -72,15 +65,38 @@ def word_log_probs(
         settings: of the discrete particle filter that sums over segmentations; ``candidates`` segmentations of a word
             are listed, and one more is drawn if ``tail``. Where it leaves nothing out, values are exact. Sums of
             ``replicates`` filters are averaged before their ratios are taken.
-        contexts: ``all``: what stands before a word is in all its segmentations, as the words say; ``one-best``: in the
-            tokeniser's canonical tokenisation alone, as a reader of that segmentation would have it.
 
     Raises:
         InputError: a piece reaches from one word into the next, the model gives the text probability zero or its
             window is too short for the segmentations.
     """
-    reader = _Reader(model, document, settings)
-    return reader.after_all() if contexts == "all" else reader.after_best()
+    inventory, has_end = model.pieces.inventory, model.around[1] > 0
+    fits = every_segmentation_fits(model, document)
+    filters = discrete_filter(model, document, settings)
+    walk, log_filters = filters.walk, math.log(filters.filters)
+    boundary = _Boundary(walk.scorer, inventory, has_end=has_end)
+    ends = _word_ends(document, inventory)
+    sums = [0.0]
+    for end, particles in zip(walk.blocks.ends, filters.run(), strict=True):
+        if end not in ends:
+            continue
+        if (particles.position != end).any():
+            raise _no_words()
+        sums.append(log_sum(particles.log_w + boundary(particles.context)) - log_filters)
+        if sums[-1] == -math.inf:
+            if fits:
+                raise _impossible()
+            raise InputError(
+                "all prefixes of segmentations that were followed are longer than the model reads, or have probability"
+                " zero; divide the text, or follow more of them with --particles"
+            )
+    total = log_sum(particles.log_w + walk.score_ends(particles.context)) - log_filters
+    return WordProbabilities(
+        _words(document, inventory, ends),
+        np.diff(sums),
+        total - sums[-1] if has_end else None,
+        fits and walk.whole and not filters.reduced,
+    )
 
 
 def canonical_log_probs(model: TokenisedModel, document: Document) -> WordProbabilities:
@@ -110,7 +126,6 @@ def canonical_log_probs(model: TokenisedModel, document: Document) -> WordProbab
         np.diff(sums),
         last - float(sums[-1]) if model.around[1] else None,
         count_paths(document.lattice) == 1,
-        scorer.steps,
     )
 
 
@@ -163,66 +178,6 @@ def _read_canonical(
     return np.array(contexts), np.array(sums)
 
 
-class _Reader:
-    """Reads the words of one document."""
-
-    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
-        self._inventory = model.pieces.inventory
-        self._document = document
-        self._has_end = model.around[1] > 0
-        self._fits = every_segmentation_fits(model, document)
-        self._walk = BlockWalk(model, document, settings, tail=settings.tail)
-        rng = np.random.default_rng(settings.seed)
-        most, n = settings.particles, max(1, settings.replicates)
-        self._filter = Filter(self._walk, lambda log_w: resampled(log_w, most, rng), rng if settings.tail else None, n)
-        self._ends = _word_ends(document, self._inventory)
-        self._words = _words(document, self._inventory, self._ends)
-        self._boundary = _Boundary(self._walk.scorer, self._inventory, has_end=self._has_end)
-
-    def after_all(self) -> WordProbabilities:
-        sums = [0.0]
-        for end, particles in zip(self._walk.blocks.ends, self._filter.run(), strict=True):
-            if end in self._ends:
-                sums.append(self._log_sum(particles, end))
-        ends = self._walk.score_ends(particles.context)
-        total = log_sum(particles.log_w + ends) - math.log(self._filter.filters)
-        return self._result(np.diff(sums), total - sums[-1])
-
-    def after_best(self) -> WordProbabilities:
-        contexts, _ = _read_canonical(self._walk.scorer, self._document, self._inventory.ids, self._ends)
-        boundaries = self._boundary(contexts)
-        self._filter.kept = contexts
-        log_p = []
-        blocks = self._walk.blocks.ends
-        for t, (start, end) in enumerate(itertools.pairwise([0, *self._ends])):
-            now = Particles.at(contexts[t], start, self._filter.filters)
-            for stop in (block for block in blocks if start < block <= end):
-                now = self._filter.through(now, stop, reduce=stop < end)
-            log_p.append(self._log_sum(now, end) - (boundaries[t] if t else 0.0))
-        last = self._walk.score_ends(contexts[-1:])[0] - boundaries[-1]
-        return self._result(np.array(log_p), float(last))
-
-    def _log_sum(self, particles: Particles, end: int) -> float:
-        """Log of the mean over filters of the sum of the weights, each with what follows a whole word."""
-        if (particles.position != end).any():
-            raise _no_words()
-        total = log_sum(particles.log_w + self._boundary(particles.context)) - math.log(self._filter.filters)
-        if total == -math.inf:
-            if self._fits:
-                raise _impossible()
-            raise InputError(
-                "all prefixes of segmentations that were followed are longer than the model reads, or have probability"
-                " zero; divide the text, or follow more of them with --particles"
-            )
-        return total
-
-    def _result(self, log_p: FloatArray, log_end: float) -> WordProbabilities:
-        return WordProbabilities(
-            self._words, log_p, log_end if self._has_end else None,
-            self._fits and self._walk.whole and not self._filter.reduced, self._walk.scorer.steps,
-        )  # fmt: skip
-
-
 def _impossible() -> InputError:
     return InputError("the model gives the text probability zero, so that its words have none")
 
@@ -233,39 +188,29 @@ def _no_words() -> InputError:
     )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class WordTable:
     """One row a word, in the order of the texts."""
 
     model: str
-    document: tuple[int, ...]  #: (W,) number of the text among those given, from 0
-    position: tuple[int, ...]  #: (W,) in its text, from 0
-    word: tuple[str, ...]  #: (W,) as the tokeniser spells it
-    canonical: FloatArray  #: (W,) surprisal in the canonical tokenisation, nats
-    marginal: FloatArray  #: (W,) surprisal summed over its segmentations and those of the words before, nats
-    #: (W,) surprisal under the grammar, nats; NaN where that cannot make the text; None: no grammar
-    truth: FloatArray | None
+    #: by name, (W,) each: ``document``, number of the text among those given, from 0; ``position`` in it, from 0;
+    #: ``word``, as the tokeniser spells it; ``surprisal`` in the canonical tokenisation, nats; ``surprisal_marginal``,
+    #: summed over its segmentations and those of the words before; with a grammar ``surprisal_truth``, None where that
+    #: cannot make the text
+    columns: Mapping[str, Sequence[Any]]
     scores: Mapping[str, Score]  #: see `word_surprisals`
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a word: document, position, word, surprisal (canonical), surprisal_marginal, surprisal_truth."""
-        columns: dict[str, Any] = {
-            "document": self.document,
-            "position": self.position,
-            "word": self.word,
-            "surprisal": self.canonical.tolist(),
-            "surprisal_marginal": self.marginal.tolist(),
-        }
-        if self.truth is not None:
-            columns["surprisal_truth"] = [None if value != value else value for value in self.truth.tolist()]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        """One row a word: the columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
     def records(self) -> list[dict[str, Any]]:
         """One record a score, for JSON; ``words``: how many it is the mean of."""
-        known = len(self.word) if self.truth is None else int(np.isfinite(self.truth).sum())
+        n = len(self.columns["word"])
+        known = n - sum(value is None for value in self.columns.get("surprisal_truth", ()))
         words = {"surprisal_truth": known, "surprisal_excess": known}
         return [
-            {"model": self.model, "words": words.get(name, len(self.word)), **score.as_record()}
+            {"model": self.model, "words": words.get(name, n), **score.as_record()}
             for name, score in self.scores.items()
         ]
 
@@ -324,16 +269,17 @@ def word_surprisals(
     if truth is not None:
         parts |= {"grammar": truth.identity, "given": lengths or "none", **transform_parts(truth, None, "causal")}
         parts |= disjoint_part(excluded)
-    return WordTable(
-        model=model.name,
-        document=tuple(numbers),
-        position=tuple(position for row in canonical for position in range(len(row))),
-        word=tuple(words),
-        canonical=np.concatenate(canonical),
-        marginal=np.concatenate(marginal),
-        truth=np.concatenate(true) if truth is not None else None,
-        scores=_means(_columns(canonical, marginal, None if truth is None else true), signature(parts), seed),
-    )
+    columns: dict[str, Sequence[Any]] = {
+        "document": numbers,
+        "position": [position for row in canonical for position in range(len(row))],
+        "word": words,
+        "surprisal": np.concatenate(canonical).tolist(),
+        "surprisal_marginal": np.concatenate(marginal).tolist(),
+    }
+    if truth is not None:
+        columns["surprisal_truth"] = [None if value != value else value for value in np.concatenate(true).tolist()]
+    means = _columns(canonical, marginal, None if truth is None else true)
+    return WordTable(model.name, columns, _means(means, signature(parts), seed))
 
 
 def _columns(

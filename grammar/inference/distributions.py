@@ -34,20 +34,6 @@ class Distributions:
     states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Numbers kept of the distributions at the m positions of one sentence: n words, and its end if causal.
-
-    At a position whose context is impossible, surprisal is inf, entropy 0, rank 0.
-    """
-
-    surprisal: FloatArray  #: (m,) -ln P(observed), nats; inf where impossible
-    entropy: FloatArray  #: (m,) nats
-    rank: IntArray  #: (m,) 1 + how many words (or the end) are more probable than the observed one
-    top: IntArray  #: (m, k) most probable words, most probable first; V is the end of the sentence
-    top_probability: FloatArray  #: (m, k)
-
-
 def next_token_distributions(
     exact: Exact,
     sentences: Sequence[Sequence[str]],
@@ -102,26 +88,6 @@ def next_token_blocks(
         yield Distributions(j, batch.members, observed, table, possible, whole, logs, result.starts[j].T)
 
 
-def masked_distributions(
-    exact: Exact,
-    sentences: Sequence[Sequence[str]],
-    reduce: Callable[[Distributions], T],
-    *,
-    variant: Variant = "default",
-    dtype: DTypeLike = np.float64,
-) -> Iterator[T]:
-    """``reduce`` of ``P(word | all other words and the length)`` at every position; see `next_token_distributions`.
-
-    ``variant`` is that of `Exact.masked_log_probs`.
-    """
-    charts = exact.charts(dtype)
-
-    def task(batch: Batch) -> list[T]:
-        return [reduce(block) for block in masked_blocks(exact, batch, variant=variant, dtype=dtype)]
-
-    yield from _stream(task, charts.batches(sentences, outside=True), len(sentences), "exact masked-word distributions")
-
-
 def masked_blocks(
     exact: Exact,
     batch: Batch,
@@ -157,70 +123,6 @@ def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences
         total = sum(len(members) for batch in some for members in batch.members)
         for _, results in run(task, some, f"{description} (part of {n_sentences:,} sentences)", total):
             yield from results
-
-
-def next_token_summaries(
-    exact: Exact,
-    sentences: Sequence[Sequence[str]],
-    lengths: LengthRange | None = None,
-    *,
-    top: int = 0,
-    dtype: DTypeLike = np.float64,
-) -> list[Summary]:
-    """Surprisal, entropy, rank and the ``top`` most probable words of the next token, a `Summary` a sentence."""
-    blocks = next_token_distributions(exact, sentences, lambda block: _reduced(block, top), lengths, dtype=dtype)
-    return _collect(blocks, [len(s) + 1 for s in sentences], top)
-
-
-def masked_summaries(
-    exact: Exact,
-    sentences: Sequence[Sequence[str]],
-    *,
-    top: int = 0,
-    variant: Variant = "default",
-    dtype: DTypeLike = np.float64,
-) -> list[Summary]:
-    """Surprisal, entropy, rank and the ``top`` most probable words of each masked token, a `Summary` a sentence."""
-    blocks = masked_distributions(exact, sentences, lambda block: _reduced(block, top), variant=variant, dtype=dtype)
-    return _collect(blocks, [len(s) for s in sentences], top)
-
-
-_Rows = tuple[int, tuple[tuple[int, ...], ...], FloatArray, FloatArray, IntArray, IntArray, FloatArray]
-
-
-def _reduced(block: Distributions, top: int) -> _Rows:
-    table = block.probability
-    rows = np.arange(len(table))
-    if not 0 <= top <= table.shape[1]:
-        raise InputError(f"top is {top}, expecting 0 to {table.shape[1]}")
-    mass = np.where(block.observed >= 0, table[rows, block.observed], 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -np.where(table > 0.0, table * np.log(table), 0.0).sum(axis=1)
-    rank = 1 + (table > mass[:, None]).sum(axis=1)
-    rank[~block.possible] = 0
-    best = np.argsort(-table, axis=1, kind="stable")[:, :top] if top else np.zeros((len(table), 0), dtype=np.int64)
-    return (
-        block.position,
-        block.members,
-        -block.log_observed,
-        entropy,
-        rank,
-        best,
-        np.take_along_axis(table, best, axis=1),
-    )
-
-
-def _collect(blocks: Iterator[_Rows], sizes: Sequence[int], top: int) -> list[Summary]:
-    result = [
-        Summary(np.empty(m), np.empty(m), np.empty(m, np.int64), np.empty((m, top), np.int64), np.empty((m, top)))
-        for m in sizes
-    ]
-    for position, members, *columns in blocks:
-        for row, group in enumerate(members):
-            for i in group:
-                for name, column in zip(Summary.__dataclass_fields__, columns, strict=True):
-                    getattr(result[i], name)[position] = column[row]
-    return result
 
 
 def class_posteriors(

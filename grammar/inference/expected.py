@@ -8,7 +8,7 @@ stands (binarisation included) each add 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -237,47 +237,6 @@ def capped_length_pmf(pcfg: PCFG, max_height: int, high: int, lengths: LengthRan
     return np.asarray(table[: high + 1] / _positive_mass(total, max_height, lengths))
 
 
-def capped_log_prob(
-    pcfg: PCFG, sentence: Sequence[str], max_height: int, lengths: LengthRange | None = None, *, given: bool = True
-) -> float:
-    """Ln P(sentence | height at most ``max_height``, length in ``lengths``), nats; -inf where no such tree makes it.
-
-    With ``given=False`` it is ln P(sentence, height at most ``max_height``), not divided by anything. One chart per
-    height, O(H n^3 P) for P child pairs: meant for sentences of ordinary length.
-
-    Raises:
-        InputError: the sentence has no tokens, or no tree has that height (and a length in the range).
-    """
-    _check_height(max_height)
-    n = len(sentence)
-    if n == 0:
-        raise InputError("the sentence has no tokens")
-    lexicon = pcfg.exact.lexicon
-    unary = unary_matrix(pcfg)
-    leaves = np.zeros((len(pcfg.symbols), n + 1, n + 1))
-    for i, word in enumerate(pcfg.encode(sentence)):
-        if word >= 0:
-            rules = slice(lexicon.start[word], lexicon.start[word + 1])
-            leaves[lexicon.parent[rules], i, i + 1] = lexicon.prob[rules]
-    chart = np.zeros_like(leaves)
-    for _ in range(2, max_height + 1):
-        two = kernels.split_spans(chart, pcfg.exact.pairs)
-        grown = leaves + (unary @ chart.reshape(len(unary), -1)).reshape(chart.shape) + two
-        if np.array_equal(grown, chart):
-            break
-        chart = grown
-    joint = float(chart[pcfg.start, 0, n])
-    if not given:
-        return math.log(joint) if joint > 0.0 else -math.inf
-    if lengths is None:
-        total = float(height_masses(pcfg, max_height)[-1])
-    else:
-        total = float(capped_length_masses(pcfg, max_height, lengths.high)[lengths.low :, pcfg.start].sum())
-    total = _positive_mass(total, max_height, lengths)
-    possible = joint > 0.0 and (lengths is None or n in lengths)
-    return math.log(joint) - math.log(total) if possible else -math.inf
-
-
 def _check_height(max_height: int) -> None:
     if max_height < 2:
         raise InputError(f"the smallest tree has height 2 (a symbol over a word), got a cap of {max_height}")
@@ -370,53 +329,3 @@ def token_class(
         joint[: lengths.low] = 0.0
     expected = expected_counts(pcfg, lengths).words
     return TokenClass(np.ascontiguousarray(joint), float(expected @ inside / expected.sum()))
-
-
-def removed_mass(pcfg: PCFG, sentences: Iterable[Sequence[str]], lengths: LengthRange | None = None) -> float:
-    """``P'(S)``: probability that a sentence (of the range) is one of ``sentences``; each counts once.
-
-    Sentences that the grammar cannot make, or outside the range, add nothing. Without ``lengths``, sentences are
-    those of derivations that end.
-
-    Raises:
-        InputError: no sentence of the grammar has a length in the range, or a sentence has no tokens.
-    """
-    distinct = list(dict.fromkeys(tuple(sentence) for sentence in sentences))
-    if not distinct:
-        return 0.0
-    log_probs = pcfg.exact.string_log_probs(distinct, lengths) - _log_all(pcfg, lengths)
-    return min(math.fsum(np.exp(log_probs).tolist()), 1.0)
-
-
-def held_out_log_probs(
-    pcfg: PCFG, test: Sequence[Sequence[str]], train: Iterable[Sequence[str]], lengths: LengthRange | None = None
-) -> FloatArray:
-    """Ln P(sentence | it is not one of ``train``), (N,) nats: exact scores of a test set without training sentences.
-
-    "No overlapping sentences" changes the distribution of the test set from P' to ``P'(w) / (1 - P'(S))``, S the
-    distinct training sentences. A test sentence that is in ``train``, or that the grammar cannot make, has -inf.
-
-    Raises:
-        InputError: ``train`` holds all sentences of the range, or as `removed_mass`.
-    """
-    train = [tuple(sentence) for sentence in train]
-    removed = removed_mass(pcfg, train, lengths)
-    if removed >= 1.0 - 1e-12:
-        raise InputError("the training sentences are all that the grammar can make: nothing is left for a test set")
-    log_probs = pcfg.exact.string_log_probs(test, lengths) - _log_all(pcfg, lengths) - math.log1p(-removed)
-    seen = set(train)
-    log_probs[[tuple(sentence) in seen for sentence in test]] = -np.inf
-    return np.asarray(log_probs)
-
-
-def _log_all(pcfg: PCFG, lengths: LengthRange | None) -> float:
-    """Ln of the mass that scores given ``lengths`` sum to.
-
-    Raises:
-        InputError: it is zero.
-    """
-    if lengths is not None:
-        return 0.0
-    if not pcfg.exact.total_mass > 0.0:
-        raise InputError("no derivation of this grammar ends; mend it")
-    return math.log(pcfg.exact.total_mass)

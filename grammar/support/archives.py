@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import check_unpacked_size
+from truesource.grammar.support.records import decode_record
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,6 +141,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return header
 
 
+T = TypeVar("T")
 Kind = Literal["text", "int", "float", "bool", "ints"]  #: of a column; ``ints``: lists of whole numbers
 _DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}  # bytes
@@ -186,6 +188,20 @@ def read_table(
                 raise InputError(f"the column {name!r} has empty values")
             result[name] = _decoded(table.column(name), path)
     return pa.table(result)
+
+
+def read_table_record(path: str | Path, key: str, model: type[T], *, what: str = "this file", remedy: str) -> T:
+    """Read the JSON value that stands under a key of the metadata of the schema.
+
+    Raises:
+        InputError: the file is missing or damaged, has no such key, or its value does not fit the model.
+    """
+    path = Path(path)
+    with _opened(path, (), what, remedy) as parquet:
+        content = (parquet.schema_arrow.metadata or {}).get(key.encode())
+        if content is None:
+            raise InputError(f"its schema has no record {key!r}")
+        return decode_record(content, model, what=f"the record in {what}", remedy=remedy, path=path, embedded=True)
 
 
 def read_texts(path: str | Path, column: str, *, what: str = "this file", remedy: str) -> Iterator[Any]:

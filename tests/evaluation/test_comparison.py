@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from truesource import FunctionModel
 from truesource.evaluation.core.comparison import Comparison, compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import oracle_for
-from truesource.evaluation.core.token_table import read_token_table, write_token_table
+from truesource.evaluation.core.signature import signature, signature_parts
+from truesource.evaluation.core.token_table import read_token_record, read_token_table, write_token_table
 from truesource.generator.language_model import (
     Objective,
     ScoringFrame,
@@ -334,8 +336,11 @@ def test_kl_is_the_log_of_relative_perplexity_interval_included() -> None:
 
 def test_the_token_table_reads_back(tmp_path: Path) -> None:
     found = signed(sentences=SAMPLE)
-    write_token_table(tmp_path / "tokens.parquet", found.paired, SAMPLE)
+    about = {"record": found.as_record(), "parts": signature_parts(found.parts)}
+    write_token_table(tmp_path / "tokens.parquet", found.paired, SAMPLE, about)
     table = read_token_table(tmp_path / "tokens.parquet")
+    kept = read_token_record(tmp_path / "tokens.parquet", dict[str, Any])
+    assert kept == about and signature(kept["parts"]) == kept["record"]["signature"]
     for name in ("sentence", "position", "model", "oracle"):
         assert table[name].tolist() == getattr(found.paired, name).tolist()
     import pyarrow.parquet as pq

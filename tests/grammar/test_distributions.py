@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
+from distribution_rows import masked_rows, next_rows
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_grammars import cases, length_ranges
 from reference_inference import derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.distributions import (
-    Distributions,
-    class_posteriors,
-    masked_distributions,
-    masked_summaries,
-    next_token_distributions,
-    next_token_summaries,
-)
+from truesource.grammar.inference.distributions import class_posteriors
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
@@ -29,30 +21,14 @@ CHAINS = PCFG.from_text("S -> A 0.5 | a 0.5\nA -> a 0.4 | b 0.6")
 TWO = PCFG.from_text("S -> S S 0.3 | a 0.4 | b 0.3")
 
 
-def keep(block: Distributions) -> Distributions:
-    return block
-
-
-def rows(blocks: list[Distributions], sentence: int) -> list[tuple[np.ndarray, bool, int]]:
-    """Distribution, whether possible, and what was observed, at each position of one sentence."""
-    found = {}
-    for block in blocks:
-        for row, members in enumerate(block.members):
-            if sentence in members:
-                found[block.position] = block.probability[row], bool(block.possible[row]), int(block.observed[row])
-    return [found[i] for i in range(len(found))]
-
-
 @given(cases(most=4), st.one_of(st.none(), length_ranges(5)))
 def test_next_token_rows_are_those_of_one_prefix(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
     if lengths is not None:
         assume(pcfg.exact.length_pmf(lengths.high)[lengths.low :].sum() > 0.0)
-    blocks = list(next_token_distributions(pcfg.exact, sentences, keep, lengths))
-    for i, sentence in enumerate(sentences):
-        found = rows(blocks, i)
+    for sentence, found in zip(sentences, next_rows(pcfg.exact, sentences, lengths), strict=True):
         assert len(found) == len(sentence) + 1
-        for j, (row, possible, observed) in enumerate(found):
+        for j, (row, possible, observed, _) in enumerate(found):
             assert observed == (pcfg.word_ids.get(sentence[j], -1) if j < len(sentence) else len(pcfg.terminals))
             try:
                 wanted = pcfg.next_token(sentence[:j], lengths)
@@ -70,9 +46,8 @@ def test_next_token_rows_are_those_of_one_prefix(case: Case, lengths: LengthRang
 @given(cases(most=4))
 def test_masked_rows_are_those_of_one_sentence(case: Case) -> None:
     pcfg, sentences = case
-    blocks = list(masked_distributions(pcfg.exact, sentences, keep))
-    for i, sentence in enumerate(sentences):
-        for j, (row, possible, _) in enumerate(rows(blocks, i)):
+    for sentence, found in zip(sentences, masked_rows(pcfg.exact, sentences), strict=True):
+        for j, (row, possible, _, _) in enumerate(found):
             try:
                 wanted = pcfg.exact.masked(sentence, j)
             except InputError:
@@ -84,26 +59,14 @@ def test_masked_rows_are_those_of_one_sentence(case: Case) -> None:
 
 
 @given(cases(most=3))
-def test_summaries_are_those_of_the_rows(case: Case) -> None:
+def test_what_stands_there_has_the_probability_of_the_scores(case: Case) -> None:
     pcfg, sentences = case
-    k = min(2, len(pcfg.terminals))
-    for kind, blocks in (
-        ("causal", list(next_token_distributions(pcfg.exact, sentences, keep))),
-        ("masked", list(masked_distributions(pcfg.exact, sentences, keep))),
+    for rows, scores in (
+        (next_rows(pcfg.exact, sentences), pcfg.exact.causal_log_probs(sentences)),
+        (masked_rows(pcfg.exact, sentences), pcfg.exact.masked_log_probs(sentences)),
     ):
-        make = next_token_summaries if kind == "causal" else masked_summaries
-        scores = pcfg.exact.causal_log_probs if kind == "causal" else pcfg.exact.masked_log_probs
-        for i, (summary, score) in enumerate(zip(make(pcfg.exact, sentences, top=k), scores(sentences), strict=True)):
-            np.testing.assert_allclose(summary.surprisal, -score, rtol=1e-10, atol=1e-12)
-            for j, (row, possible, observed) in enumerate(rows(blocks, i)):
-                if not possible:
-                    assert summary.rank[j] == 0
-                    continue
-                assert summary.entropy[j] == pytest.approx(-sum(p * math.log(p) for p in row if p > 0.0), abs=1e-12)
-                mass = row[observed] if observed >= 0 else 0.0
-                assert summary.rank[j] == 1 + sum(p > mass for p in row)
-                np.testing.assert_array_equal(summary.top_probability[j], sorted(row, reverse=True)[:k])
-                np.testing.assert_array_equal(row[summary.top[j]], summary.top_probability[j])
+        for found, score in zip(rows, scores, strict=True):
+            np.testing.assert_allclose([row.log_observed for row in found], score, rtol=1e-10, atol=1e-12)
 
 
 def tags(tree: Tree) -> list[str]:
@@ -140,21 +103,20 @@ def test_classes_that_do_not_fit_are_refused() -> None:
 
 def test_the_paper_variant_counts_a_derivation_once_for_each_symbol_of_its_chain() -> None:
     """'a' by S: 0.7 in all, by A below it 0.5 times 0.4 more; the exact share is 0.7."""
-    literal = next(masked_distributions(CHAINS.exact, [["a"]], keep, variant="paper"))
-    exact = next(masked_distributions(CHAINS.exact, [["a"]], keep))
-    np.testing.assert_allclose(literal.probability[0], [0.9 / 1.5, 0.6 / 1.5], rtol=1e-12)
-    np.testing.assert_allclose(exact.probability[0], [0.7, 0.3], rtol=1e-12)
+    ((literal,),) = masked_rows(CHAINS.exact, [["a"]], "paper")
+    ((exact,),) = masked_rows(CHAINS.exact, [["a"]])
+    np.testing.assert_allclose(literal.probability, [0.9 / 1.5, 0.6 / 1.5], rtol=1e-12)
+    np.testing.assert_allclose(exact.probability, [0.7, 0.3], rtol=1e-12)
     score = CHAINS.exact.masked_log_probs([["a"]], variant="paper")[0]
     np.testing.assert_allclose(np.exp(score), [0.6], rtol=1e-12)
 
 
 def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = [["a"], ["b", "a"], ["a", "a"], ["a", "b", "b"], ["b"], ["a"]]
-    wanted = next_token_summaries(TWO.exact, sentences, top=2)
+    wanted = next_rows(TWO.exact, sentences)
     monkeypatch.setattr("truesource.grammar.inference.batch.BUDGET", 1)
-    for one, other in zip(next_token_summaries(TWO.exact, sentences, top=2), wanted, strict=True):
-        np.testing.assert_allclose(one.entropy, other.entropy, rtol=1e-12)
-        np.testing.assert_array_equal(one.top, other.top)
+    for found, expected in zip(next_rows(TWO.exact, sentences), wanted, strict=True):
+        np.testing.assert_allclose([r.probability for r in found], [r.probability for r in expected], rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 40, 200])
@@ -191,8 +153,3 @@ def test_masked_beside_an_unknown_word_of_a_very_long_sentence() -> None:
     """The columns after an impossible word are scaled too, so that nothing underflows."""
     found = TWO.masked(["a"] * 300 + ["never-seen"] + ["b"] * 900, 300)
     np.testing.assert_allclose(found, [4 / 7, 3 / 7], rtol=1e-10)
-
-
-def test_more_of_the_top_than_there_are_words_is_refused() -> None:
-    with pytest.raises(InputError, match="top is 9, expecting 0 to 3"):
-        next_token_summaries(TWO.exact, [["a"]], top=9)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from chart_grammar import by_charts
+from distribution_rows import Row, masked_rows, next_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import cases, length_ranges, linear_pcfgs, small_pcfgs
@@ -15,7 +17,7 @@ from reference_inference import all_strings, rules_of
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.inside_outside import expected_rule_counts
 from truesource.grammar.inference.charts import Leaves, LinearCharts
-from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
+from truesource.grammar.inference.distributions import class_posteriors
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -118,18 +120,19 @@ def test_masked_scores_are_those_of_the_charts(case: Case) -> None:
         close(ours, theirs)
 
 
+def same(ours: list[list[Row]], theirs: list[list[Row]]) -> None:
+    for one, other in zip(itertools.chain(*ours), itertools.chain(*theirs), strict=True):
+        close(one.probability, other.probability)
+        close(one.log_observed, other.log_observed)
+
+
 @given(LINEAR, RANGES)
 def test_full_distributions_are_those_of_the_charts(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
     exact, chart = pcfg.exact, by_charts(pcfg).exact
     if lengths is None or exact.length_masses(lengths.high)[lengths.low :, pcfg.start].any():
-        pairs = zip(*(next_token_summaries(one, sentences, lengths) for one in (exact, chart)), strict=True)
-        for ours, theirs in pairs:
-            close(ours.surprisal, theirs.surprisal)
-            close(ours.entropy, theirs.entropy)
-    for ours, theirs in zip(*(masked_summaries(one, sentences) for one in (exact, chart)), strict=True):
-        close(ours.surprisal, theirs.surprisal)
-        close(ours.entropy, theirs.entropy)
+        same(next_rows(exact, sentences, lengths), next_rows(chart, sentences, lengths))
+    same(masked_rows(exact, sentences), masked_rows(chart, sentences))
 
 
 @given(LINEAR)

@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chart_grammar import by_charts
+from distribution_rows import masked_rows, next_rows
 from fraction_inference import FractionGrammar, log
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
+from truesource.grammar.inference.distributions import class_posteriors
 from truesource.grammar.inference.single import TOLERANCE
 from truesource.grammar.pcfg import PCFG
 
@@ -74,10 +75,9 @@ def test_distributions_on_a_garden_path(grammar: PCFG, n: int) -> None:
     assert within.probability.sum() + within.stop == pytest.approx(1.0, rel=1e-10)
     given_lengths = grammar.exact.causal_log_probs([sentence], lengths)[0].sum()
     assert given_lengths == pytest.approx(grammar.exact.string_log_probs([sentence], lengths)[0], abs=1e-9)
-    free = next_token_summaries(grammar.exact, [sentence])[0]
-    assert -free.surprisal.sum() == pytest.approx(wanted, abs=1e-9)
-    masked = masked_summaries(grammar.exact, [sentence])[0]
-    np.testing.assert_allclose(masked.surprisal[:-1], math.log(10.0), rtol=1e-10)
+    (free,), (masked,) = next_rows(grammar.exact, [sentence]), masked_rows(grammar.exact, [sentence])
+    assert sum(row.log_observed for row in free) == pytest.approx(wanted, abs=1e-9)
+    np.testing.assert_allclose([row.log_observed for row in masked[:-1]], -math.log(10.0), rtol=1e-10)
     (tags,) = class_posteriors(grammar.exact, [sentence])
     np.testing.assert_allclose(tags[:-1, grammar.symbol_ids["Z"]], 1.0, rtol=1e-10)
 

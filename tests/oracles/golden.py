@@ -194,7 +194,8 @@ def canonical(path: Path) -> bytes:
     """The content of a file without times, versions and the working folder."""
     if path.suffix == ".parquet":
         table = pq.read_table(path)
-        return repr([(name, str(table[name].type), table[name].to_pylist()) for name in table.column_names]).encode()
+        columns = [(name, str(table[name].type), table[name].to_pylist()) for name in table.column_names]
+        return repr(columns).encode() + (table.schema.metadata or {}).get(b"truesource", b"")
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             return b"".join(name.encode() + arrays[name].tobytes() for name in sorted(arrays))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import DatasetCard, ModelCard
 from tiny_run import BANK
 
+from truesource.evaluation.core.token_table import read_token_record
 from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
 
@@ -37,7 +39,7 @@ def executed(base: Path, *overrides: str) -> Path:
 
 
 def test_results_are_those_of_the_scores(run: Path) -> None:
-    scores = json.loads((run / "scores" / "bigrams.json").read_text())
+    scores = read_token_record(run / "scores" / "bigrams.parquet", dict[str, Any])["record"]
     card = ModelCard.load(run / "models" / "bigrams" / "README.md")
     found = {result.metric_type: result for result in card.data.eval_results}
     assert card.data.model_name == "bigrams" and "## " not in card.text[:3]

@@ -344,7 +344,7 @@ def test_columns_are_chosen(here: Path, command: Command) -> None:
     found = command("compare", "toy", "--columns", "tokens,p,kl", "--table", "t.csv")
     assert found.code == 0, found.err
     head = Path("t.csv").read_text("utf-8").splitlines()[0]
-    assert head == "table,model,tokens,tokens_note,p,kl,kl_low,kl_high,signature"
+    assert head == "table,model,tokens,p,kl,kl_low,kl_high,signature"
 
 
 def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, here: Path, command: Command) -> None:

@@ -80,7 +80,7 @@ def test_a_file_that_changed_is_named(tmp_path: Path) -> None:
     assert fate is Fate.RUNS
     assert reason.startswith("input changed: ")
     (tmp_path / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
-    (tmp_path / "runs/toy/scores/a.json").unlink()
+    (tmp_path / "runs/toy/scores/a.parquet").unlink()
     assert planned(tmp_path)["score:a"] == (Fate.RUNS, "files are missing or incomplete")
 
 

@@ -123,7 +123,7 @@ def make_run(folder: Path) -> Path:
         results.append(compare(Oracle(pcfg, objective, lengths=lengths), pcfg, sentences, lengths=lengths).as_record())
         name = f"{objective}-small"
         found = compare(Blurred(pcfg, name, objective, lengths, 0.08), pcfg, sentences, lengths=lengths)
-        write_token_table(folder / "scores" / f"{name}.parquet", found.paired, sentences)
+        write_token_table(folder / "scores" / f"{name}.parquet", found.paired, sentences, {})
         results.append({**found.as_record(), "parameters": 1_234_567})
         metrics = [{"step": 0, "tokens": 0, "loss": None, "dev_loss": 3.0}] + [
             {

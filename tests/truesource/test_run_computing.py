@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
+from truesource.evaluation.core.token_table import read_token_record
 from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
+from truesource.report.finished_run import ScoresRecord
 
 CONFIG = """\
 name: d
@@ -34,10 +36,10 @@ def test_precision_is_measured_anew_and_device_and_trackers_are_not(tmp_path: Pa
     assert json.loads((run / "models" / "net" / "training.json").read_text("utf-8"))["device"]
     assert made(tmp_path, "device=cpu") == set()
     assert made(tmp_path, "models.0.training.report_to=[tensorboard]") <= {"report"}
-    signature = json.loads((run / "scores" / "net.json").read_text("utf-8"))["signature"]
+    signature = read_token_record(run / "scores" / "net.parquet", ScoresRecord)["record"]["signature"]
     assert "networks:" not in signature
     assert made(tmp_path, "dtype=bfloat16") == {"score:oracle", "score:net", "report"}
-    signature = json.loads((run / "scores" / "net.json").read_text("utf-8"))["signature"]
+    signature = read_token_record(run / "scores" / "net.parquet", ScoresRecord)["record"]["signature"]
     assert "networks:bfloat16" in signature
 
 
@@ -67,6 +69,6 @@ def test_options_and_the_environment_give_the_keys_and_set_wins(
     found = command(*call, "--set", "device=cpu", "--dtype", "bfloat16")
     assert found.code == 0, found.err
     run = tmp_path / "runs" / "d"
-    assert "networks:bfloat16" in json.loads((run / "scores" / "net.json").read_text("utf-8"))["signature"]
+    assert "networks:bfloat16" in read_token_record(run / "scores" / "net.parquet", ScoresRecord)["record"]["signature"]
     config = json.loads((run / "config.json").read_text("utf-8"))
     assert config["dtype"] == "bfloat16"

@@ -186,7 +186,7 @@ def test_a_changed_treebank_is_noticed(copy: Path) -> None:
         ("models/c", ["train:c", "report"]),  # which writes the results into the card
         ("models/c/model.safetensors", ["train:c", "report"]),
         ("scores/oracle-masked.parquet", ["score:oracle"]),
-        ("scores/c.json", ["score:c"]),
+        ("scores/c.parquet", ["score:c"]),
         ("results.json", ["report"]),
     ],
 )
@@ -380,7 +380,7 @@ WHERE = [
     ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 12),
     ("train:c", "truesource.lmtrain.training.folder_card", 1),
     ("score:oracle", "truesource.chain.scores.stage.write_token_table", 2),
-    ("score:c", "truesource.chain.scores.stage.write_json", 1),
+    ("score:c", "truesource.chain.scores.stage.write_token_table", 1),
     ("report", "truesource.run.report_stage.write_page", 1),
 ]
 

@@ -13,12 +13,14 @@ from pydantic import ValidationError
 from tiny_run import prepare, run
 
 from truesource.chain.treebank.text import TreebankText
+from truesource.evaluation.core.token_table import read_token_record
 from truesource.evaluators.treebank_baseline.stage import TextInMemory, best_state, budget, equal_part
 from truesource.experiment import load_config, plan
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import TrainConfig
+from truesource.report.finished_run import ScoresRecord
 
 CONFIG = """\
 name: toy
@@ -109,7 +111,7 @@ def kneser_ney_unigram(counts: Counter[str], types: int) -> dict[str, float]:
 
 def test_numbers_of_sampled_text_are_those_of_the_scores(finished: Path) -> None:
     for name in ("unigram", "gpt2"):
-        scores = json.loads((finished / "runs" / "toy" / "scores" / f"{name}.json").read_text("utf-8"))
+        scores = read_token_record(finished / "runs" / "toy" / "scores" / f"{name}.parquet", ScoresRecord)["record"]
         found = values(record(finished, name), text="sampled")
         assert found["sampled", "ppl"] == pytest.approx(scores["ppl"], rel=1e-12)
         assert found["grammar", "bound"] == pytest.approx(scores["bound"], rel=1e-12)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,18 +11,13 @@ import numpy as np
 from truesource.comparing.named import Training, are_replicates, training_of
 from truesource.evaluation.comparing import ModelScores, SeedScores
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.signature import parts_of
-from truesource.evaluation.core.token_table import read_token_table
+from truesource.evaluation.core.token_table import read_token_record, read_token_table
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.results import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
-from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.report.finished_run import read_results
+from truesource.report.finished_run import ScoresRecord, read_results
 from truesource.report.records import REMEDY, Record
-
-_CI_SEED = re.compile(r"/seed(\d+)$")
-_NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it
 
 
 @dataclass
@@ -75,11 +68,11 @@ def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_
         label = f"{run}/{row['model']}" if several else row["model"]
         if row["relative_ppl"] is None:
             left_out.append(f"{label} can make no sentence, so it is left out")
-        elif not (folder / "scores" / f"{row['model']}.parquet").is_file():
+        elif (scores := _seed_scores(folder, row, label)) is None:
             left_out.append(f"{label} has no scores of tokens ({folder / 'scores'}), so it is left out")
         else:
             name = row.get("replicate_of") or row["model"]
-            seeds.setdefault(name, []).append(_seed_scores(folder, row, label))
+            seeds.setdefault(name, []).append(scores)
             trainings.setdefault(name, []).append(training_of(folder / "models" / row["model"]))
     return [_Unit(run, name, ModelScores(name=name, seeds=of), trainings[name]) for name, of in seeds.items()]
 
@@ -104,45 +97,37 @@ def _combined(units: Sequence[_Unit]) -> list[ModelScores]:
     ]
 
 
-def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores:
-    parts = parts_of(row["signature"])
-    parts.pop("v", None)
-    ci = _CI_SEED.search(str(parts.get("ci", "")))
-    return SeedScores(
-        label=label,
-        paired=_paired(folder / "scores" / f"{row['model']}.parquet", row),
-        parts={"objective": row["objective"], **parts},
-        resampling=DEFAULT_SEED if ci is None else int(ci[1]),
-        seed=row.get("seed"),
-        exact=_exact(folder / "divergence" / f"{row['model']}.json"),
-    )
-
-
-def _paired(file: Path, row: Record) -> Paired:
-    """The scores of the tokens; all sentences without a token count as those that the model cannot make."""
-    table = read_token_table(file)
-    sentence = table["sentence"].astype(np.int32)
-    n = row["sentences"] + row["excluded"]
-    model, oracle = table["model"].astype(np.float64), table["oracle"].astype(np.float64)
-    right = (
-        len(sentence) == row["tokens"] > 0
-        and bool(np.isfinite(model).all() and np.isfinite(oracle).all())
-        and bool((np.diff(sentence) >= 0).all())
-        and 0 <= int(sentence[0]) <= int(sentence[-1]) < n
-        and math.isclose(float(np.mean(oracle - model)), math.log(row["relative_ppl"]), rel_tol=_NEAR, abs_tol=_NEAR)
-    )
-    if not right:
+def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
+    """The scores of a model; None where no token has any."""
+    file = folder / "scores" / f"{row['model']}.parquet"
+    if not file.is_file():
+        return None
+    scored = read_token_record(file, ScoresRecord)
+    if not {**scored["record"], "model": row["model"]}.items() <= row.items():
         raise InputError(
             f"these scores are not those of {row['model']} in results.json; {REMEDY}", file, code="damaged"
         )
-    return Paired(
-        model=model,
-        oracle=oracle,
-        sentence=sentence,
-        position=table["position"].astype(np.int32),
-        impossible_model=np.setdiff1d(np.arange(n, dtype=np.int32), sentence),
-        impossible_oracle=np.empty(0, np.int32),
-        n_sentences=n,
+    table = read_token_table(file)
+    if not len(table["sentence"]):
+        return None
+    sentence, n = table["sentence"].astype(np.int32), row["sentences"] + row["excluded"]
+    if len(sentence) != row["tokens"] or (np.diff(sentence, prepend=0, append=n - 1) < 0).any():
+        raise InputError(f"the tokens are not those of the sentences; {REMEDY}", file, code="damaged")
+    return SeedScores(
+        label=label,
+        paired=Paired(
+            model=table["model"].astype(np.float64),
+            oracle=table["oracle"].astype(np.float64),
+            sentence=sentence,
+            position=table["position"].astype(np.int32),
+            impossible_model=np.setdiff1d(np.arange(n, dtype=np.int32), sentence),  # all without a token
+            impossible_oracle=np.empty(0, np.int32),
+            n_sentences=n,
+        ),
+        parts=scored["parts"],
+        resampling=scored["seed"],
+        seed=row.get("seed"),
+        exact=_exact(folder / "divergence" / f"{row['model']}.json"),
     )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.evaluation.comparing import ModelComparison
-from truesource.evaluation.core.score import no_interval_entry
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.grammar.support.errors import InputError
@@ -176,7 +175,8 @@ def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
 
 def _why_none(parts: Mapping[str, object]) -> dict[str, str]:
     """Under ``no_interval``, why there is no interval, where the parts of a signature say so."""
-    return no_interval_entry(signature(parts))
+    method, _, why = str(parts.get("ci", "")).partition("/")
+    return {"no_interval": why} if method == "none" and why else {}
 
 
 def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:

@@ -10,14 +10,17 @@ from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
+from truesource.evaluation.core.signature import SignatureKey
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.estimate.split_merge.train import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.records import read_record, read_records
+from truesource.grammar.support.records import STRICT, read_record, read_records
 from truesource.grammar.support.settings import require_run
 from truesource.lmtrain.training_record import MetricsRow, training_seconds
 from truesource.report.records import (
@@ -109,6 +112,15 @@ OPTIONAL = (
 )
 COMPARISON = "comparison.json"  #: in a run folder, where models have several seeds
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
+
+
+@with_config(STRICT)
+class ScoresRecord(TypedDict):
+    """A model in the metadata of ``scores/<model>.parquet``."""
+
+    record: ResultRow
+    parts: dict[SignatureKey, Any]  #: of the signature, without the version; empty of a model that can make no sentence
+    seed: int  #: of the intervals
 
 
 @dataclass(frozen=True)
@@ -264,4 +276,6 @@ def _lines(path: Path, model: type[T]) -> list[T]:
 
 
 def _scores(path: Path) -> dict[str, np.ndarray] | None:
-    return read_token_table(path) if path.is_file() else None
+    """The scores of tokens; None where there are none."""
+    table = read_token_table(path) if path.is_file() else None
+    return table if table is not None and len(table["sentence"]) else None

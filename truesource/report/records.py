@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
-
-if TYPE_CHECKING:
-    pass
-
 
 Record = Mapping[str, Any]
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
@@ -20,7 +16,7 @@ REMEDY = "delete it and run the experiment again"  #: a run passes over stages w
 
 @with_config(STRICT)
 class ResultRow(TypedDict):
-    """A row of ``results.json`` and content of ``scores/<model>.json``, see `truesource.evaluation.core.comparison`."""
+    """A row of ``results.json``, see `truesource.evaluation.core.comparison.Comparison.as_record`."""
 
     model: FileName
     objective: Literal["causal", "masked"]

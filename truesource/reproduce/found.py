@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.token_table import read_token_record
 from truesource.grammar.support.records import read_record
+from truesource.report.finished_run import ScoresRecord
 from truesource.report.records import REMEDY
 from truesource.run.config import RunConfig
 from truesource.sweep.results import read_sweep
@@ -77,13 +79,14 @@ def _is_evaluator(config: RunConfig, name: str) -> bool:
 def _of_evaluator(folder: Path, evaluator: str, entries: Sequence[ModelEntry]) -> Iterator[Found]:
     """The records of one evaluator: of the models, and of files that belong to no model."""
     names = {entry.name: entry for entry in entries}
-    for file in sorted(file for place in ("*.json", "models/*.json") for file in (folder / evaluator).glob(place)):
+    places = ("*.parquet",) if evaluator == "scores" else ("*.json", "models/*.json")
+    for file in sorted(file for place in places for file in (folder / evaluator).glob(place)):
         entry = names.get(file.stem)
         if entry is None and file.stem != "oracle" and _is_of_a_model(folder, file.stem):
             continue  # a model that the configuration does not ask for
-        content: Any = read_record(file, Any, remedy=REMEDY)
-        records = _scores(content) if evaluator == "scores" else numbers_in(content)
-        for record in records:
+        of_scores = evaluator == "scores"
+        content: Any = read_token_record(file, ScoresRecord) if of_scores else read_record(file, Any, remedy=REMEDY)
+        for record in _scores(content["record"]) if of_scores else numbers_in(content):
             named = str(record.get("model", record.get("source")))  # a source of text is a model, or none
             yield _labelled(record, evaluator, entry or names.get(named), names)
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.token_table import read_token_record
 from truesource.generator.corpus_record import corpus_card
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
-from truesource.report.finished_run import COMPARISON
+from truesource.report.finished_run import COMPARISON, ScoresRecord
 from truesource.report.page import write_page
-from truesource.report.records import REMEDY, ResultRow
+from truesource.report.records import ResultRow
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:
     """The results of a model in the run, with intervals; empty where there was nothing to compare."""
     from huggingface_hub import EvalResult
 
-    row: Any = read_record(run.folder / "scores" / f"{entry.name}.json", ResultRow, remedy=REMEDY)
+    row: Any = _result(run, entry.name)
     where: dict[str, Any] = {
         "task_type": "text-generation" if row["objective"] == "causal" else "fill-mask",
         "dataset_type": f"{run.config.name}-corpus",
@@ -68,6 +69,10 @@ def results_of(run: RunFolder, entry: ModelEntry) -> list[EvalResult]:
         about = {"signature": row["signature"], **({} if None in interval else {"interval_95": interval})}
         found.append(EvalResult(**where, metric_type=kind, metric_name=name, metric_value=row[key], metric_args=about))
     return found
+
+
+def _result(run: RunFolder, name: str) -> ResultRow:
+    return read_token_record(run.folder / "scores" / f"{name}.parquet", ScoresRecord)["record"]
 
 
 def stages(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
@@ -86,8 +91,7 @@ def inputs(run: RunFolder) -> Any:
 def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     """Write ``results.json``, the cards of corpus and models, and ``report.html``."""
     names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.entries)]
-    files = [run.folder / "scores" / f"{name}.json" for name in names]
-    records = [read_record(file, ResultRow, remedy=REMEDY) for file in files]
+    records = [_result(run, name) for name in names]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
     (run.folder / COMPARISON).unlink(missing_ok=True)  # of an earlier configuration
     if run.config.seeds is not None:

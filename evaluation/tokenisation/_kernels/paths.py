@@ -76,7 +76,7 @@ def count_up_to(first: Array, source: Array, limit: int) -> Any:
 
 @kernel
 def guard(first: Array, source: Array, score: Array, log_forward: Array, path: Array) -> tuple[Array, Array, Array]:
-    """Tables that keep draws off one path.
+    """Arrays with which the kernels avoid one path.
 
     Gives ``avoided`` (n+1,); ``guarded`` (A,); and ``log_rest`` (n+1,), log probability that not all of the rest
     follows the path, at its positions. It is a sum of what leaves the path, never 1 minus what follows it.
@@ -197,7 +197,7 @@ def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, strea
 
 @kernel
 def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
-    """True if a path in ``store`` is the one at the end of ``row``."""
+    """Tell whether a path in ``store`` is that at the end of ``row``."""
     if high - low != len(row) - at:
         return False
     i = 0

@@ -135,7 +135,7 @@ def _decay(lack, weight):
 
 @kernel
 def _is_met(first, source, i, last):
-    """True if no arc that ends at i+1 to ``last`` starts before i."""
+    """Tell whether no arc that ends at i+1 to ``last`` starts before i."""
     met = True
     for k in range(i + 1, last + 1):
         met &= first[k] == first[k + 1] or source[first[k]] >= i
@@ -209,7 +209,7 @@ def marginals(first, source, score, b, bounds, weight):
 
 @kernel
 def sums(first, source, score, b, bounds):
-    """Of each text: ln Z_b, entropy, ln Z_2b, ln of the number of paths, the number (-1: more than `MOST`)."""
+    """Sums of each text: ln Z_b, entropy, ln Z_2b, ln of the number of paths, the number (-1: more than `MOST`)."""
     n = len(first) - 2
     log, entropy = np.empty(n + 1), np.empty(n + 1)
     found = np.empty((4, len(bounds) - 1))

@@ -351,12 +351,12 @@ class BlockWalk:
         cut = np.unique(tokens, axis=0, return_inverse=True)[1].reshape(-1)
         return Moves(rows=rows, log_p=log_p, log_q=log_q, cut=cut, before=before, token=last, position=position_after)
 
-    def advance(self, moves: Moves, rows: IntArray, kept: IntArray | None = None) -> IntArray:
-        """(K,) contexts after some ways, given by number; all contexts but these, and ``kept``, are forgotten."""
+    def advance(self, moves: Moves, rows: IntArray) -> IntArray:
+        """(K,) contexts after some ways, given by number; all contexts but these are forgotten."""
         context = moves.before[rows].copy()
         on = np.flatnonzero(moves.token[rows] >= 0)
         context[on] = extend(self.scorer, context[on], moves.token[rows][on])
-        self.scorer.keep(np.unique(context if kept is None else np.concatenate([context, kept])))
+        self.scorer.keep(np.unique(context))
         return context
 
     def score_ends(self, context: IntArray) -> FloatArray:

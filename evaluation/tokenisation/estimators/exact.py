@@ -8,23 +8,19 @@ improbable beginnings out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from truesource.evaluation.tokenisation import EstimatorSettings
-from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, check_window, reader
+from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, reader
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, log_sum, score_segmentations
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends
 from truesource.generator.language_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
-_FIELDS = {
-    "context": np.int64, "log_p": np.float64, "mean": np.float64, "log_best": np.float64, "before": np.int64,
-    "arc": np.int64,
-}  # fmt: skip
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
 FORGET = 1024  #: new contexts after which those no longer needed are forgotten
 PROBE = 12  #: pieces after which a model of finite memory is expected to have forgotten where it began
@@ -32,43 +28,28 @@ PROBE = 12  #: pieces after which a model of finite memory is expected to have f
 
 @dataclass(frozen=True)
 class States:
-    """Contexts at one position, and what the segmentations that lead there have in sum."""
+    """Contexts at one position, and the sum over the segmentations that lead there."""
 
     context: IntArray  #: (R,)
     log_p: FloatArray  #: (R,) of the text so far, summed over the segmentations that lead here
-    mean: FloatArray  #: (R,) mean log P of those segmentations, each with its share
-    log_best: FloatArray  #: (R,) log P of the most likely of them
-    before: IntArray  #: (R,) state that it comes from, at the source of its last arc
-    arc: IntArray  #: (R,) its last arc
-
-    def __len__(self) -> int:
-        return len(self.context)
 
     @classmethod
     def joined(cls, parts: Sequence[States]) -> States:
         """Several sets as one, equal contexts made one."""
-        if not parts:
-            return cls(*(np.empty(0, dtype) for dtype in _FIELDS.values()))
-        return cls(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))._merged()
+        context = np.concatenate([np.empty(0, np.int64), *(part.context for part in parts)])
+        log_p = np.concatenate([np.empty(0), *(part.log_p for part in parts)])
+        different, group = np.unique(context, return_inverse=True)
+        if len(different) == len(context):
+            return cls(context, log_p)
+        order = np.lexsort((-log_p, group))  # the likeliest of each group first
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        top = log_p[order[starts]]
+        weight = np.exp(log_p[order] - np.repeat(top, np.diff(np.append(starts, len(order)))))
+        return cls(different, top + np.log(np.add.reduceat(weight, starts)))
 
     def where(self, which: BoolArray) -> States:
         """Some of the states."""
-        return States(*(getattr(self, field)[which] for field in _FIELDS))
-
-    def _merged(self) -> States:
-        context, group = np.unique(self.context, return_inverse=True)
-        if len(context) == len(self.context):
-            return self
-        order = np.lexsort((-self.log_best, group))  # the best of each group first
-        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-        top = np.maximum.reduceat(self.log_p[order], starts)
-        weight = np.exp(self.log_p[order] - np.repeat(top, np.diff(np.append(starts, len(order)))))
-        sums = np.add.reduceat(weight, starts)
-        means = np.add.reduceat(weight * self.mean[order], starts) / sums
-        first = order[starts]
-        return States(
-            context, top + np.log(sums), means, self.log_best[first], self.before[first], self.arc[first]
-        )  # fmt: skip
+        return States(self.context[which], self.log_p[which])
 
 
 class Budget:
@@ -110,12 +91,8 @@ class ExactSum:
     """Results of one pass over all segmentations of a text."""
 
     log_p: float = -math.inf  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
-    best: IntArray | None = None  #: arcs of the most likely segmentation; None where all have probability zero
-    log_best: float = -math.inf  #: its log P, nats
-    entropy: float | None = None  #: of P(segmentation | text), nats; None where all have probability zero
-    log_dropped: float = (
-        -math.inf
-    )  #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
+    #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
+    log_dropped: float = -math.inf
     contexts: int  #: pairs of a position and a context that were visited, the empty text included
     steps: int  #: token-steps of the model
 
@@ -149,21 +126,6 @@ def of_sum(name: str, total: ExactSum) -> Estimate:
     )
 
 
-def exact_is_possible(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> bool:
-    """Tell whether the model can read T* and `exact` visits at most ``settings.most_prefixes`` contexts.
-
-    Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
-    """
-    try:
-        check_window(model, document)
-        _check_prefixes(model, document.lattice, settings)
-        if _too_many_prefixes(document.lattice, settings):
-            exact_sum(model, document, settings)
-    except InputError:
-        return False
-    return True
-
-
 def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
     """Different prefixes of segmentations, the empty one and whole ones included; counting stops beyond ``most``."""
     counts = [1]
@@ -178,7 +140,7 @@ def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
 
 
 def exact_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
-    """Sum, maximum and entropy of P over all segmentations of a text that fit the model's window.
+    """Sum of P over all segmentations of a text that fit the model's window.
 
     The P of the beginnings that fill the window before the text is over is ``log_dropped``.
 
@@ -208,65 +170,49 @@ def sum_over_contexts(
     by_source = np.argsort(lattice.source, kind="stable")
     leaving = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 2))
     target = arc_ends(lattice)
-    zero = np.zeros(1)
-    none = np.full(1, -1)
-    back: list[tuple[IntArray, IntArray]] = []  # at each position, the state before and the last arc of every state
     waiting: list[list[States]] = [[] for _ in range(lattice.n + 1)]
-    waiting[0].append(States(np.array([scorer.begin()]), zero, zero, zero, none, none))
+    waiting[0].append(States(np.array([scorer.begin()]), np.zeros(1)))
     budget = Budget(spare)
     visited = made = 0
     for position in range(lattice.n + 1):
         states = States.joined(waiting[position])
         waiting[position] = []
-        visited += len(states)
+        visited += len(states.context)
         if visited > settings.most_prefixes:
             raise _too_many(settings)
         if isinstance(scorer, WithinWindow) and position < lattice.n:
             full = scorer.full(states.context)
             budget.lose(states.log_p[full])
             states = states.where(~full)
-        back.append((states.before, states.arc))
         if position == lattice.n:
             break
         arcs = by_source[leaving[position] : leaving[position + 1]]
-        pairs = len(states) * len(arcs)
+        pairs = len(states.context) * len(arcs)
         share = CHUNK / max(pairs, CHUNK) / (lattice.n - position)
         for low in range(0, pairs, CHUNK):
             pair = np.arange(low, min(low + CHUNK, pairs))
             source, arc = pair // len(arcs), arcs[pair % len(arcs)]
-            new = _extended(scorer, states, source, arc, tokens[arc], budget, share)
-            made += len(new)
-            ends = target[new.arc]
+            new, kept = _extended(scorer, states, source, tokens[arc], budget, share)
+            made += len(kept)
+            ends = target[arc[kept]]
             for end in np.unique(ends).tolist():
                 waiting[end].append(new.where(ends == end))
             if made > FORGET:
                 here = states.context[(low + CHUNK) // len(arcs) :]
                 scorer.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
                 made = 0
-    at_end = np.empty(len(states))
-    for low in range(0, len(states), CHUNK):
+    at_end = np.empty(len(states.context))
+    for low in range(0, len(states.context), CHUNK):
         scorer.keep(np.unique(states.context[low:]))
         at_end[low : low + CHUNK] = scorer.log_end(states.context[low : low + CHUNK])
-    counts = ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps)
-    return _sum_at_end(counts, at_end, states, lambda state: _way_back(back, lattice, state))
+    return _sum_at_end(states, at_end, ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps))
 
 
-def _sum_at_end(counts: ExactSum, at_end: FloatArray, states: States, way_back: Callable[[int], IntArray]) -> ExactSum:
-    """Add the sums over the states of the last position, each with the log probability that the text ends (R,)."""
+def _sum_at_end(states: States, at_end: FloatArray, counts: ExactSum) -> ExactSum:
+    """Add the sum over the states of the last position, each with the log probability that the text ends (R,)."""
     check_numbers(at_end)
-    possible = np.flatnonzero(at_end > -math.inf)
-    if not len(possible):
-        return counts
-    weights, mean, best = ((values + at_end)[possible] for values in (states.log_p, states.mean, states.log_best))
-    log_p = log_sum(weights)
-    winner = int(best.argmax())
-    return replace(
-        counts,
-        log_p=log_p,
-        best=way_back(int(possible[winner])),
-        log_best=float(best[winner]),
-        entropy=max(log_p - float(np.exp(weights - log_p) @ mean), 0.0),
-    )
+    weights = states.log_p + at_end
+    return replace(counts, log_p=log_sum(weights[at_end > -math.inf]))
 
 
 def _in_one_pass(
@@ -279,17 +225,8 @@ def _in_one_pass(
     if visited > settings.most_prefixes:
         raise _too_many(settings)
     last = slice(int(sums.first[lattice.n]), int(sums.first[lattice.n + 1]))
-
-    def way_back(state: int) -> IntArray:
-        arcs, state = [], state + last.start
-        while sums.arc[state] >= 0:
-            arcs.append(int(sums.arc[state]))
-            state = int(sums.before[state])
-        return np.array(arcs[::-1], dtype=np.int64)
-
-    states = States(*(getattr(sums, field)[last] for field in _FIELDS))
-    at_end = scorer.log_end(states.context)
-    return _sum_at_end(ExactSum(contexts=visited, steps=scorer.steps), at_end, states, way_back)
+    states = States(sums.context[last], sums.log_p[last])
+    return _sum_at_end(states, scorer.log_end(states.context), ExactSum(contexts=visited, steps=scorer.steps))
 
 
 def remembers_all(model: TokenisedModel) -> bool:
@@ -302,12 +239,13 @@ def remembers_all(model: TokenisedModel) -> bool:
     return before != context
 
 
-def _too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
+def too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
+    """Tell whether a model that remembers everything would visit more than ``settings.most_prefixes`` contexts."""
     return count_prefixes(lattice, settings.most_prefixes) > settings.most_prefixes
 
 
 def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: EstimatorSettings) -> None:
-    if _too_many_prefixes(lattice, settings) and remembers_all(model):
+    if too_many_prefixes(lattice, settings) and remembers_all(model):
         raise _too_many(settings)
 
 
@@ -319,32 +257,15 @@ def _too_many(settings: EstimatorSettings) -> TooManyContextsError:
 
 
 def _extended(
-    scorer: IncrementalScorer,
-    states: States,
-    at: IntArray,
-    arcs: IntArray,
-    tokens: IntArray,
-    budget: Budget,
-    share: float,
-) -> States:
-    """The states that arcs lead to, each from the state beside it; those left out that are too improbable."""
+    scorer: IncrementalScorer, states: States, at: IntArray, tokens: IntArray, budget: Budget, share: float
+) -> tuple[States, IntArray]:
+    """The states that tokens lead to, each from the state beside it, but for improbable ones; numbers of those kept."""
     step = scorer.log_prob(states.context[at], tokens)
     check_numbers(step)
     kept = budget.keeps(states.log_p[at] + step, share)
-    at, arcs, tokens, step = at[kept], arcs[kept], tokens[kept], step[kept]
+    at, tokens, step = at[kept], tokens[kept], step[kept]
     context = scorer.extend(states.context[at], tokens) if len(at) else at
-    return States(context, states.log_p[at] + step, states.mean[at] + step, states.log_best[at] + step, at, arcs)
-
-
-def _way_back(back: list[tuple[IntArray, IntArray]], lattice: Lattice, state: int) -> IntArray:
-    """The arcs of the best segmentation that ends in a state of the last position."""
-    arcs: list[int] = []
-    position = lattice.n
-    while position:
-        before, arc = back[position]
-        arcs.append(int(arc[state]))
-        state, position = int(before[state]), int(lattice.source[arcs[-1]])
-    return np.array(arcs[::-1], dtype=np.int64)
+    return States(context, states.log_p[at] + step), kept
 
 
 def bracket(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
@@ -371,7 +292,7 @@ def bracket_sum(model: TokenisedModel, document: Document, settings: EstimatorSe
         settings: ``tolerance``, and ``most_prefixes``, the most contexts that may be visited.
 
     Returns:
-        Sum, maximum and entropy over the segmentations that were followed; with ``log_upper``. If the model gives T*
+        The sum over the segmentations that were followed; with ``log_upper``. If the model gives T*
         probability zero, all are followed.
 
     Raises:

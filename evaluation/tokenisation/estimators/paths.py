@@ -11,14 +11,16 @@ comes twice. They are the paths of a lattice over the different words written on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation import EstimatorSettings
-from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate, every_segmentation_fits, narrowed
+from truesource.evaluation.tokenisation.documents import Document, Estimate, every_segmentation_fits
 from truesource.evaluation.tokenisation.estimators.blocks import word_ends
 from truesource.evaluation.tokenisation.estimators.weights import (
     ScoredSegmentations,
@@ -30,7 +32,6 @@ from truesource.evaluation.tokenisation.estimators.weights import (
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends, count_paths
 from truesource.evaluation.tokenisation.paths import (
     DistinctPaths,
-    Method,
     Paths,
     canonical_first,
     n_best,
@@ -40,56 +41,6 @@ from truesource.evaluation.tokenisation.paths import (
 from truesource.generator.language_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
-
-
-class SegmentationSource(Protocol):
-    """Source of segmentations: all paths of a lattice, or those with one segmentation for each word."""
-
-    @property
-    def whole(self) -> Bound:
-        """Bound on P(D) that a sum over all of its segmentations is."""
-
-    @property
-    def drawn(self) -> Bound:
-        """Bound on P(D) that an unbiased estimate of that sum is."""
-
-    def count(self) -> int:
-        """Number of segmentations."""
-
-    def best(self, k: int) -> Paths:
-        """The k best, or all."""
-
-    def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """Independent draws, none of them the segmentation to avoid."""
-
-    def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """Draws without replacement, none of them the segmentation to avoid."""
-
-
-class LatticeSegmentations:
-    """All paths of a document's lattice, in proportion to exp(b * score)."""
-
-    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
-        self._lattice = document.lattice
-        self._settings = settings
-        self.whole: Bound = narrowed("exact", model, document)  #: the sum over all paths is P(D) if they fit the window
-        self.drawn: Bound = narrowed("unbiased", model, document)  #: likewise
-
-    def count(self) -> int:
-        """Paths of the lattice."""
-        return count_paths(self._lattice)
-
-    def best(self, k: int) -> Paths:
-        """Best paths by descending score."""
-        return n_best(self._lattice, k)
-
-    def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """Draw by forward filtering and backward sampling."""
-        return sample(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
-
-    def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """Draw by perturbed log probabilities."""
-        return sample_distinct(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
 
 class ConsistentPaths:
@@ -138,31 +89,6 @@ class ConsistentPaths:
         self._first_arc = first[starts[:-1] + 1]  # (types,) first arc of each word in the lattice above
         self._tokens = tokens
 
-    def count(self) -> int:
-        """Number of consistent paths."""
-        return count_paths(self.lattice)
-
-    def sample(self, k: int, *, b: float = 1.0, seed: int, avoid: NDArray[Any] | None = None) -> Paths:
-        """Draw paths of the whole text, with log Q_cons, as `truesource.evaluation.tokenisation.paths.sample`."""
-        return self.expanded(sample(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid)))
-
-    def sample_distinct(
-        self,
-        k: int,
-        *,
-        b: float = 1.0,
-        seed: int,
-        avoid: NDArray[Any] | None = None,
-        method: Method | None = None,
-    ) -> DistinctPaths:
-        """Draw paths of the whole text, with log Q_cons, as `evaluation.tokenisation.paths.sample_distinct`."""
-        drawn = sample_distinct(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid), method=method)
-        return DistinctPaths(self.expanded(drawn.paths), drawn.log_inclusion, drawn.kappa, drawn.method)
-
-    def n_best(self, k: int) -> Paths:
-        """Best paths of the whole text, by descending log Q_cons, as `evaluation.tokenisation.paths.n_best`."""
-        return self.expanded(n_best(self.lattice, k))
-
     def expanded(self, paths: Paths) -> Paths:
         """Paths of the lattice of different words as paths of the whole text."""
         k, words = len(paths), len(self.words)
@@ -195,9 +121,6 @@ class ConsistentPaths:
             raise InputError("the path to avoid segments a word in two ways")
         return reduced
 
-    def _reduced(self, avoid: NDArray[Any] | None) -> IntArray | None:
-        return None if avoid is None else self.reduced(avoid)
-
 
 def _ranges(low: IntArray, high: IntArray) -> IntArray:
     """The numbers from each of ``low`` to below its ``high``, one range after the other."""
@@ -207,160 +130,144 @@ def _ranges(low: IntArray, high: IntArray) -> IntArray:
     return numbers
 
 
-class ConsistentSegmentations:
-    """The consistent paths of a document's lattice, in proportion to the product of exp(b * score) over its words."""
+class Segmentations:
+    """Segmentations of a document: all paths of its lattice in proportion to exp(b * score), or the consistent ones."""
 
-    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
-        """Find the different words.
+    def __init__(
+        self, name: str, model: TokenisedModel, document: Document, settings: EstimatorSettings, *, consistent: bool
+    ) -> None:
+        """Find the different words, of consistent ones.
+
+        Args:
+            name: of the estimator.
+            model: that scores them.
+            document: the text.
+            settings: ``samples``, ``b``, ``seed``.
+            consistent: whether all tokens of a word are segmented in the same way.
 
         Raises:
-            InputError: a piece joins two words.
+            InputError: a piece joins two words, of consistent ones.
         """
-        self._paths = ConsistentPaths(document.lattice, model.pieces.inventory)
-        self._document = document
-        self._settings = settings
-        self._fit = every_segmentation_fits(model, document)
+        self.samples = settings.samples
+        self.canonical = document.best
+        self._name, self._model, self._document = name, model, document
+        self._b, self._seed = settings.b, settings.seed
+        self._words = ConsistentPaths(document.lattice, model.pieces.inventory) if consistent else None
+        self._lattice = document.lattice if self._words is None else self._words.lattice
+
+    @cached_property
+    def n(self) -> int:
+        """Number of segmentations."""
+        return count_paths(self._lattice)
 
     @cached_property
     def _all(self) -> bool:
-        """True where every segmentation is consistent and fits the model's window."""
-        return self._fit and self._paths.count() == count_paths(self._document.lattice)
-
-    @property
-    def whole(self) -> Bound:
-        """Exact where every segmentation is consistent and fits, else below P(D)."""
-        return "exact" if self._all else "lower"
-
-    @property
-    def drawn(self) -> Bound:
-        """Unbiased for P_cons, a part of P(D)."""
-        return "unbiased" if self._all else "part"
-
-    def count(self) -> int:
-        """Consistent paths."""
-        return self._paths.count()
+        """True where every segmentation of the text is among them and fits the model's window."""
+        complete = self._words is None or self.n == count_paths(self._document.lattice)
+        return complete and every_segmentation_fits(self._model, self._document)
 
     def best(self, k: int) -> Paths:
-        """Best paths by descending score over the different words."""
-        return self._paths.n_best(k)
+        """The k of the largest sums of scores (of the different words), or all."""
+        return self._of_text(n_best(self._lattice, k))
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """Draw by forward filtering and backward sampling over the different words."""
-        return self._paths.sample(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
+        """Independent draws, none of them the segmentation to avoid."""
+        return self._of_text(sample(self._lattice, k, b=self._b, seed=self._seed, avoid=self._avoided(avoid)))
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """Draw by perturbed log probabilities over the different words."""
-        return self._paths.sample_distinct(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
+        """Draws without replacement, none of them the segmentation to avoid."""
+        drawn = sample_distinct(self._lattice, k, b=self._b, seed=self._seed, avoid=self._avoided(avoid))
+        return replace(drawn, paths=self._of_text(drawn.paths))
+
+    def _of_text(self, paths: Paths) -> Paths:
+        return paths if self._words is None else self._words.expanded(paths)
+
+    def _avoided(self, path: IntArray | None) -> IntArray | None:
+        return path if path is None or self._words is None else self._words.reduced(path)
+
+    def score(self, segmentations: Sequence[NDArray[np.integer]]) -> ScoredSegmentations:
+        """Log P of some segmentations."""
+        return score_segmentations(self._model, self._document, segmentations)
+
+    def summed(self, scored: ScoredSegmentations, *, complete: bool) -> Estimate:
+        """The estimate from the sum over the different ones, which is exact or a lower bound."""
+        exact = complete and self._all
+        return Estimate(
+            estimator=self._name,
+            log_p=scored.log_lower,
+            bound="exact" if exact else "lower",
+            relative_variance=0.0 if exact else None,
+            log_lower=scored.log_lower,
+            steps=scored.steps,
+            cuts=scored.distinct,
+            log_upper=scored.log_lower if exact else None,
+        )
+
+    def weighted(self, scored: ScoredSegmentations, weighted: WeightedSum) -> Estimate:
+        """The estimate from weights, unbiased for the sum over all of these segmentations."""
+        return Estimate(
+            estimator=self._name,
+            bound="unbiased" if self._all else "part",
+            log_lower=scored.log_lower,
+            steps=scored.steps,
+            cuts=scored.distinct,
+            **vars(weighted),
+        )
 
 
-# -- from any source of segmentations -------------------------------------------------------------------------------
-
-
-def nbest(
-    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
-) -> Estimate:
-    """Log of the sum of P over the ``settings.samples`` best segmentations, T* always among them; a lower bound.
+def nbest(source: Segmentations) -> Estimate:
+    """Log of the sum of P over the ``samples`` best segmentations, T* always among them; a lower bound.
 
     No draws; independent of b; does not fall when more segmentations are summed. T* takes the place of the last of the
     best segmentations where it is not one of them (scores that are not the tokeniser's own).
     """
-    paths = canonical_first(document.best, source.best(settings.samples).each(), settings.samples)
-    scored = score_segmentations(model, document, paths)
-    return _of_segmentations(name, scored, source.whole if source.count() <= settings.samples else "lower")
+    paths = canonical_first(source.canonical, source.best(source.samples).each(), source.samples)
+    return source.summed(source.score(paths), complete=source.n <= source.samples)
 
 
-def wr(
-    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
-) -> Estimate:
-    """Log of the mean of P/Q over ``settings.samples`` independent draws; unbiased in probability."""
-    paths = source.draw(settings.samples)
-    scored = score_segmentations(model, document, paths.each())
-    return _of_weights(name, scored, mean_of_weights(scored.log_p - paths.log_q), source.drawn)
+def wr(source: Segmentations) -> Estimate:
+    """Log of the mean of P/Q over ``samples`` independent draws; unbiased in probability."""
+    paths = source.draw(source.samples)
+    scored = source.score(paths.each())
+    return source.weighted(scored, mean_of_weights(scored.log_p - paths.log_q))
 
 
-def wr1(
-    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
-) -> Estimate:
-    """P(T*) and the mean of P/Q over ``settings.samples`` - 1 samples of the others; unbiased in probability."""
-    if source.count() == 1:
-        return _of_segmentations(name, score_segmentations(model, document, [document.best]), source.whole)
-    paths = source.draw(settings.samples - 1, document.best)
-    scored = score_segmentations(model, document, [document.best, *paths.each()])
-    weighted = mean_of_weights(scored.log_p[1:] - paths.log_q, float(scored.log_p[0]))
-    return _of_weights(name, scored, weighted, source.drawn)
+def wr1(source: Segmentations) -> Estimate:
+    """P(T*) and the mean of P/Q over ``samples`` - 1 samples of the others; unbiased in probability."""
+    if source.n == 1:
+        return source.summed(source.score([source.canonical]), complete=True)
+    paths = source.draw(source.samples - 1, source.canonical)
+    scored = source.score([source.canonical, *paths.each()])
+    return source.weighted(scored, mean_of_weights(scored.log_p[1:] - paths.log_q, float(scored.log_p[0])))
 
 
-def wor(
-    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
-) -> Estimate:
-    """Sum of P/q_kappa over ``settings.samples`` distinct draws; unbiased in probability, exact where these are all."""
-    if source.count() <= settings.samples:
-        return _of_all(name, source, model, document)
-    drawn = source.draw_distinct(settings.samples)
-    scored = score_segmentations(model, document, drawn.paths.each())
-    return _of_weights(name, scored, sum_of_inclusions(scored.log_p, drawn.log_inclusion), source.drawn)
+def wor(source: Segmentations) -> Estimate:
+    """Sum of P/q_kappa over ``samples`` distinct draws; unbiased in probability, exact where these are all."""
+    if source.n <= source.samples:
+        return source.summed(source.score(source.best(source.n).each()), complete=True)
+    drawn = source.draw_distinct(source.samples)
+    scored = source.score(drawn.paths.each())
+    return source.weighted(scored, sum_of_inclusions(scored.log_p, drawn.log_inclusion))
 
 
-def wor1(
-    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
-) -> Estimate:
-    """P(T*) and the sum of P/q_kappa over ``settings.samples`` - 1 distinct others.
+def wor1(source: Segmentations) -> Estimate:
+    """P(T*) and the sum of P/q_kappa over ``samples`` - 1 distinct others.
 
     Unbiased in probability, exact where these are all (Cao & Rimell 2021 call it biased; it is not).
     """
-    if source.count() <= settings.samples:
-        return _of_all(name, source, model, document)
-    drawn = source.draw_distinct(settings.samples - 1, document.best)
-    scored = score_segmentations(model, document, [document.best, *drawn.paths.each()])
-    weighted = sum_of_inclusions(scored.log_p[1:], drawn.log_inclusion, float(scored.log_p[0]))
-    return _of_weights(name, scored, weighted, source.drawn)
+    if source.n <= source.samples:
+        return source.summed(source.score(source.best(source.n).each()), complete=True)
+    drawn = source.draw_distinct(source.samples - 1, source.canonical)
+    scored = source.score([source.canonical, *drawn.paths.each()])
+    return source.weighted(scored, sum_of_inclusions(scored.log_p[1:], drawn.log_inclusion, float(scored.log_p[0])))
 
 
-# -- over all segmentations -----------------------------------------------------------------------------------
-
-
-def one_best(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
+def one_best(source: Segmentations) -> Estimate:
     """Log P(T*), the canonical tokenisation alone: a lower bound of log P(D)."""
-    scored = score_segmentations(model, document, [document.best])
-    return _of_segmentations("one-best", scored, "exact" if count_paths(document.lattice) == 1 else "lower")
+    return source.summed(source.score([source.canonical]), complete=source.n == 1)
 
 
-def distinct(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log of the sum of P over the distinct segmentations among ``settings.samples`` draws: a lower bound."""
-    source = LatticeSegmentations(model, document, settings)
-    scored = score_segmentations(model, document, source.draw(settings.samples).each())
-    return _of_segmentations("distinct", scored, "exact" if scored.distinct == source.count() else "lower")
-
-
-# -- estimates from scored segmentations ----------------------------------------------------------------------
-
-
-def _of_segmentations(name: str, scored: ScoredSegmentations, bound: Bound) -> Estimate:
-    variance, upper = (0.0, scored.log_lower) if bound == "exact" else (None, None)
-    log_p = scored.log_lower
-    return Estimate(
-        estimator=name,
-        log_p=log_p,
-        bound=bound,
-        relative_variance=variance,
-        log_lower=log_p,
-        steps=scored.steps,
-        cuts=scored.distinct,
-        log_upper=upper,
-    )
-
-
-def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, document: Document) -> Estimate:
-    scored = score_segmentations(model, document, source.best(source.count()).each())
-    return _of_segmentations(name, scored, source.whole)
-
-
-def _of_weights(name: str, scored: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:
-    return Estimate(
-        estimator=name,
-        bound=bound,
-        log_lower=scored.log_lower,
-        steps=scored.steps,
-        cuts=scored.distinct,
-        **vars(weighted),
-    )
+def distinct(source: Segmentations) -> Estimate:
+    """Log of the sum of P over the distinct segmentations among ``samples`` draws: a lower bound."""
+    scored = source.score(source.draw(source.samples).each())
+    return source.summed(scored, complete=scored.distinct == source.n)

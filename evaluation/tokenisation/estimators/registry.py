@@ -10,11 +10,6 @@ from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators import paths
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, bracket, exact
-from truesource.evaluation.tokenisation.estimators.paths import (
-    ConsistentSegmentations,
-    LatticeSegmentations,
-    SegmentationSource,
-)
 from truesource.evaluation.tokenisation.estimators.sequential import beam, block_importance, guided, particle_filter
 from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.errors import InputError
@@ -23,7 +18,7 @@ ONE_BEST = "one-best"  #: the canonical tokenisation T*; every evaluation has it
 _SAMPLER = ("samples", "b", "seed")
 _BLOCK = ("b", "seed", "candidates", "particles", "tail")
 EstimatorFunction: TypeAlias = Callable[[TokenisedModel, Document, EstimatorSettings], Estimate]
-PathEstimator: TypeAlias = Callable[[str, SegmentationSource, TokenisedModel, Document, EstimatorSettings], Estimate]
+PathEstimator: TypeAlias = Callable[[paths.Segmentations], Estimate]
 _BOTH: dict[str, tuple[PathEstimator, str, Bound, int, tuple[str, ...]]] = {
     "nbest": (paths.nbest, "the best segmentations under the scores of their pieces", "lower", 1, ("samples",)),
     "wr": (paths.wr, "importance sampling with replacement", "unbiased", 1, _SAMPLER),
@@ -52,13 +47,9 @@ class Estimator:
     fewest: int = 1  #: minimum of `EstimatorSettings.samples`
 
 
-def _over(
-    source: type[LatticeSegmentations] | type[ConsistentSegmentations], name: str, estimator: PathEstimator
-) -> EstimatorFunction:
+def _over(name: str, estimator: PathEstimator, *, consistent: bool = False) -> EstimatorFunction:
     def run(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-        if settings.samples < ESTIMATORS[name].fewest:
-            raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
-        return estimator(name, source(model, document, settings), model, document, settings)
+        return estimator(paths.Segmentations(name, model, document, settings, consistent=consistent))
 
     return run
 
@@ -81,13 +72,13 @@ ESTIMATORS: dict[str, Estimator] = {
         "lower",
         ("tolerance", "most_prefixes"),
     ),
-    ONE_BEST: Estimator(paths.one_best, "the canonical tokenisation alone", "lower", ()),
+    ONE_BEST: Estimator(_over(ONE_BEST, paths.one_best), "the canonical tokenisation alone", "lower", ()),
     **{
-        name: Estimator(_over(LatticeSegmentations, name, run), summary, bound, reads, fewest=fewest)
+        name: Estimator(_over(name, run), summary, bound, reads, fewest=fewest)
         for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
     "distinct": Estimator(
-        paths.distinct, "the different segmentations among draws with replacement", "lower", _SAMPLER
+        _over("distinct", paths.distinct), "the different segmentations among draws with replacement", "lower", _SAMPLER
     ),
     "block": Estimator(
         block_importance, "importance sampling, word by word in proportion to the model", "unbiased", _BLOCK
@@ -101,7 +92,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "guided": Estimator(guided, "importance sampling from the model, piece by piece", "unbiased", ("samples", "seed")),
     **{
         f"consistent-{name}": Estimator(
-            _over(ConsistentSegmentations, f"consistent-{name}", run),
+            _over(f"consistent-{name}", run, consistent=True),
             f"{summary}; equal words are segmented alike",
             "part" if bound == "unbiased" else bound,
             reads,
@@ -111,3 +102,15 @@ ESTIMATORS: dict[str, Estimator] = {
         for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
 }
+
+
+def check_estimator(name: str, samples: int) -> None:
+    """Check that there is such an estimator, and that it has as many samples as it needs.
+
+    Raises:
+        InputError: there is none, or it has fewer.
+    """
+    if name not in ESTIMATORS:
+        raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
+    if samples < ESTIMATORS[name].fewest:
+        raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, got {samples}")

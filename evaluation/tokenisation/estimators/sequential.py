@@ -85,7 +85,6 @@ class Filter:
         """
         self.walk, self.filters = walk, filters
         self.reduced = False  #: whether a reduction has left anything out
-        self.kept: IntArray | None = None  #: contexts besides those of the particles that the model shall remember
         self._reduction, self._rng = reduction, rng
 
     def run(self) -> Iterator[Particles]:
@@ -116,9 +115,17 @@ class Filter:
             chosen = np.concatenate(kept)
             parent, column, log_w = parent[chosen], column[chosen], log_w[chosen]
         rows = moves.rows[parent, column]
-        context = self.walk.advance(moves, rows, self.kept)
+        context = self.walk.advance(moves, rows)
         log_p = now.log_p[parent] + moves.log_p[rows]
         return Particles(context, moves.position[rows], log_w, log_p, now.filter[parent]).merged()
+
+
+def discrete_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Filter:
+    """The filters of `particle_filter`, before they have read anything."""
+    rng = np.random.default_rng(settings.seed)
+    walk = BlockWalk(model, document, settings, tail=settings.tail)
+    tail = rng if settings.tail else None
+    return Filter(walk, lambda log_w: resampled(log_w, settings.particles, rng), tail, max(1, settings.replicates))
 
 
 def particle_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
@@ -141,12 +148,8 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Estimat
     Raises:
         InputError: the model's window is too short for the canonical tokenisation.
     """
-    rng = np.random.default_rng(settings.seed)
-    walk = BlockWalk(model, document, settings, tail=settings.tail)
-    most = settings.particles
-    filters = Filter(
-        walk, lambda log_w: resampled(log_w, most, rng), rng if settings.tail else None, max(1, settings.replicates)
-    )
+    filters = discrete_filter(model, document, settings)
+    walk = filters.walk
     *_, final = filters.run()
     bound: Bound = "unbiased"
     if not settings.tail and not walk.whole:
@@ -224,17 +227,16 @@ def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings)
     Raises:
         InputError: the model's window is too short for the canonical tokenisation.
     """
+
+    def likeliest(log_w: FloatArray) -> tuple[IntArray, FloatArray]:  # of equals, the first
+        kept = np.sort(np.argsort(-log_w, kind="stable")[: settings.particles])
+        return kept, log_w[kept]
+
     walk = BlockWalk(model, document, settings, tail=False)
-    filters = Filter(walk, lambda log_w: likeliest(log_w, settings.particles))
+    filters = Filter(walk, likeliest)
     *_, final = filters.run()
     bound: Bound = "exact" if walk.whole and not filters.reduced else "lower"
     return finished("beam", filters, final, narrowed(bound, model, document))
-
-
-def likeliest(log_w: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
-    """The numbers of the largest of (R,) log weights, in ascending order, and these; of equals, the first."""
-    kept = np.sort(np.argsort(-log_w, kind="stable")[:most])
-    return kept, log_w[kept]
 
 
 def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:

@@ -119,35 +119,6 @@ def split_masses(masses, mirror, pairs: PairRules):
 
 
 @kernel
-def split_spans(chart, pairs: PairRules):
-    """One application of the binary rules to the spans of a sentence.
-
-    ``chart`` (S, n+1, n+1) holds the weight of each symbol over tokens i to j at [symbol, i, j]; so does the result.
-    """
-    left, right, _, rule_start, parent, prob = pairs
-    n_states, n = chart.shape[0], chart.shape[1] - 1
-    out = np.zeros((n_states, n + 1, n + 1))
-    total = np.zeros(n + 1)
-    for p in range(left.size):
-        b, c = left[p], right[p]
-        for i in range(n - 1):
-            total[:] = 0.0
-            some = False
-            for k in range(i + 1, n):
-                x = chart[b, i, k]
-                if x > 0.0:
-                    some = True
-                    for j in range(k + 1, n + 1):
-                        total[j] += x * chart[c, k, j]
-            if some:
-                for r in range(rule_start[p], rule_start[p + 1]):
-                    a, weight = parent[r], prob[r]
-                    for j in range(i + 2, n + 1):
-                        out[a, i, j] += weight * total[j]
-    return out
-
-
-@kernel
 def occurrence(table: LengthTable, start, words: LexicalRules, pairs: PairRules, chains: SparseRows):
     """``out[n, w] = P(the start symbol yields n tokens, word w among them)``, (N+1, W).
 

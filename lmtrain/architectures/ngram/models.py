@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -34,7 +33,7 @@ from truesource.lmtrain.architectures.ngram.trie import (
     load_counts,
     read_stream,
 )
-from truesource.lmtrain.decoding.decode import Alphabet, Samples
+from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_config_json
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
@@ -106,24 +105,6 @@ class CountedModel(ABC):
     def stepper(self) -> NgramStepper:
         """Its next-token log probabilities, for one batch of text at a time."""
         return NgramStepper(self.reader)
-
-    def sample(self, n: int, *, seed: int, max_tokens: int | None = None) -> Samples:
-        """Draw sentences token by token from the model's own distribution (ancestral sampling).
-
-        Args:
-            n: how many.
-            seed: equal seeds give equal sentences on every machine.
-            max_tokens: a sentence not ended after so many tokens is returned as it is and flagged; None: every
-                sentence ends by itself.
-
-        Raises:
-            InputError: ``n`` or ``max_tokens`` is too small.
-        """
-        if n < 0 or (max_tokens is not None and max_tokens < 1):
-            raise InputError(f"cannot draw {n} sentences of at most {max_tokens} tokens")
-        drawn = self.reader.draw(n, seed=seed, most=max_tokens)
-        tokens, begins, spell = drawn.tokens.tolist(), [0, *drawn.ends.tolist()], self.alphabet.spell
-        return Samples([spell(tokens[a:b]) for a, b in itertools.pairwise(begins)], drawn.finished)
 
 
 class NgramModel(CountedModel):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from truesource.generator.language_model import PathSums
-from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, random_state
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.lmtrain.architectures.ngram._kernels import reading as kernels
 from truesource.lmtrain.architectures.ngram._kernels.counts import start_range
 from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
@@ -29,14 +29,6 @@ class ReaderState(NamedTuple):
     def take(self, rows: IntArray) -> ReaderState:
         """Select texts, in any order, any number of times."""
         return ReaderState(self.node[rows], self.length[rows], self.position)
-
-
-class SampledTokens(NamedTuple):
-    """Sentences as token numbers."""
-
-    tokens: Int32Array  #: (T,) of all sentences, without ``<bos>`` and ``<eos>``
-    ends: IntArray  #: (n,) where each ends
-    finished: BoolArray  #: (n,) whether the model ended it
 
 
 @dataclass(frozen=True)
@@ -61,12 +53,6 @@ class Reader:
     def _arrays(self) -> TrieArrays:
         trie = self.estimate.trie
         return TrieArrays(trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff)
-
-    @cached_property
-    def _running(self) -> IntArray:
-        running = np.zeros(len(self.estimate.trie.count) + 1, dtype=np.int64)
-        np.cumsum(self.estimate.trie.count, out=running[1:])
-        return running
 
     def score(self, stream: Stream) -> FloatArray:
         """Log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
@@ -152,25 +138,6 @@ class Reader:
         order = self.estimate.trie.order
         kernels.expect(self._arrays, order, self.strict, state.node, state.length, state.position, column, result)
         return result
-
-    def draw(self, n: int, *, seed: int, most: int | None) -> SampledTokens:
-        """Sentences from the model's own distribution, word by word; ``most`` words each, None for any number."""
-        estimate = self.estimate
-        return SampledTokens(
-            *kernels.draw(
-                self._arrays,
-                estimate.trie.order,
-                estimate.trie.count,
-                self._running,
-                estimate.discount,
-                estimate.emitted,
-                self.bos,
-                self.eos,
-                n,
-                np.iinfo(np.int64).max if most is None else most,
-                random_state(seed),
-            )
-        )
 
 
 def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:

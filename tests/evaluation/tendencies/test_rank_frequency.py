@@ -12,7 +12,6 @@ from truesource.grammar.support.errors import InputError
 
 def test_ranks() -> None:
     assert by_own_rank(np.array([2, 0, 7, 3])).tolist() == [7, 3, 2]
-    assert by_own_rank(np.array([2, 0, 7, 3]), 2).tolist() == [7, 3]
     counts, known = np.array([5, 0, 9, 1]), np.array([0.3, 0.6, 0.0, 0.1])
     assert by_rank_of(counts, known).tolist() == [0, 5, 1]
 

@@ -57,7 +57,7 @@ def runs(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
     for row in results:
         row["model"] = RENAMED if row["model"] == GIVEN else row["model"]
     write_json(first / "results.json", results)
-    for file in ("scores/{}.parquet", "scores/{}.json", "next_words/{}.parquet", "models/{}"):
+    for file in ("scores/{}.parquet", "next_words/{}.parquet", "models/{}"):
         (first / file.format(GIVEN)).rename(first / file.format(RENAMED))
     build_report(first)
     return first, second

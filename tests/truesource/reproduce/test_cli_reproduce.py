@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Command
 
+from truesource.evaluation.core.token_table import read_token_record
 from truesource.reproduce import rows as packaged
 
 TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 4}"
@@ -92,7 +94,7 @@ def test_rows_share_their_run_and_each_keeps_what_another_made(rows: Path, comma
     assert net["by_seed"].keys() == {"3", "4"} and net["over"] == "sentences and training seeds"
     assert counts["by_seed"] == {} and counts["low"] < counts["value"] < counts["high"]
     for seed in ("3", "4"):
-        score = json.loads(Path(f"runs/toy/scores/net-seed{seed}.json").read_text(encoding="utf-8"))
+        score = read_token_record(f"runs/toy/scores/net-seed{seed}.parquet", dict[str, Any])["record"]
         assert net["by_seed"][seed] == score["kl"]
     assert more["value"] == pytest.approx(net["value"] - counts["value"])
     compared = {

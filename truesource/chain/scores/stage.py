@@ -11,19 +11,20 @@ from truesource.chain.scores.section import LIKELY_SENTENCES
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import signature_parts
 from truesource.evaluation.core.token_table import write_token_table
-from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import MEASURES
 from truesource.report.records import REMEDY, LoadedRecord
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
+    from truesource.evaluation.core.comparison import Comparison
     from truesource.generator.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
@@ -63,13 +64,13 @@ def _first(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
 log = logging.getLogger("truesource")
 
 
-MADE = ("scores/{}.json", "scores/{}.parquet")
+MADE = "scores/{}.parquet"
 
 
 def stages(config: RunConfig) -> list[Stage]:
     """The oracle, and every model."""
-    oracle = tuple(pattern.format(f"oracle-{objective}") for objective in ("causal", "masked") for pattern in MADE)
-    files = (*MADE, "next_words/{}.parquet")
+    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in ("causal", "masked"))
+    files = (MADE, "next_words/{}.parquet")
     models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
     return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
 
@@ -95,9 +96,9 @@ def _inputs_of_all(run: RunFolder, model: ModelEntry) -> Any:
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence.
+    """Write ``scores/<name>.parquet``, without rows for a model that can make no sentence.
 
-    Beside them ``next_words/<name>.parquet``, see `truesource.chain.scores.stage`.
+    Beside it ``next_words/<name>.parquet``, see `write_likely_words`.
     """
     trained, extra = run.model(model), _origin(run, model)
     write_likely_words(run, trained, model.name)
@@ -105,7 +106,6 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         return _compare(run, trained, model.name, extra)
     except NothingToCompareError as error:  # counts without smoothing, of much too little text: the run goes on
         log.info("%s: %s", model.name, error)
-        (run.folder / "scores" / f"{model.name}.parquet").unlink(missing_ok=True)
         counts = {
             "tokens": 0,
             "sentences": 0,
@@ -153,14 +153,14 @@ def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, A
     record = {**result.as_record(), **extra}
     if not name.startswith("oracle-"):
         record["model"] = name  # what the configuration calls it
-    table = run.folder / "scores" / f"{name}.parquet"
-    if of_sentences(transform, model.objective):  # tokens have no truth
-        table.unlink(missing_ok=True)
-    else:
-        write_token_table(table, result.paired, sentences)
-    return _write(run, name, record)
+    return _write(run, name, record, result)
 
 
-def _write(run: RunFolder, name: str, record: dict[str, Any]) -> str:
-    write_json(run.folder / "scores" / f"{name}.json", record)
+def _write(run: RunFolder, name: str, record: dict[str, Any], result: Comparison | None = None) -> str:
+    """Write a record, the parts of its signature, and the tokens where they have a truth."""
+    paired = None if result is None or result.of_sentences else result.paired
+    sentences = [] if result is None else result.sentences
+    parts = {} if result is None else signature_parts(result.parts)
+    about = {"record": record, "parts": parts, "seed": run.config.seed}
+    write_token_table(run.folder / MADE.format(name), paired, sentences, about)
     return digest_json(record)

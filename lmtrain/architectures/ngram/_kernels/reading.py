@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator._kernels import uniform
-from truesource.grammar._kernels.kernel import kernel, room
+from truesource.grammar._kernels.kernel import kernel
 from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
 
 Array = Any  # numpy arrays; element types are in the docstrings
@@ -141,7 +140,7 @@ def sum_paths(
     first: Array,
     tokens: Array,
     most: int,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, int]:
+) -> tuple[Array, Array, Array, int]:
     """Forward pass over the arcs of a lattice, with the contexts of the model as states.
 
     Args:
@@ -154,17 +153,15 @@ def sum_paths(
         most: states after which the pass stops.
 
     Returns:
-        Of each state, in order of position: its context, the log probability of all paths to it, the mean log
-        probability of these, that of the most probable one, the state before it there, and its last arc (-1: none);
-        where the states of each position begin, (n+2,); and the number of steps. No states stand at the last
-        position where the pass stopped.
+        Of each state, in order of position: its context and the log probability of all paths to it; where the states
+        of each position begin, (n+2,); and the number of steps. No states stand at the last position where the pass
+        stopped.
     """
     n = len(first) - 2
     place = np.full(len(trie.backoff), -1, dtype=np.int64)  # last state of each context
-    node, before, arc = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
-    log_p, mean, best = np.zeros(64), np.zeros(64), np.zeros(64)
+    node, log_p = np.empty(64, dtype=np.int64), np.zeros(64)
     at = np.zeros(n + 2, dtype=np.int64)
-    node[0], before[0], arc[0] = begin, -1, -1
+    node[0] = begin
     at[1] = size = 1
     steps = 0
     for position in range(1, n + 1):
@@ -176,28 +173,21 @@ def sum_paths(
                 if value == -np.inf:
                     continue
                 steps += 1
-                new, new_mean, new_best = log_p[s] + value, mean[s] + value, best[s] + value
+                new = log_p[s] + value
                 t = place[context]
                 if t >= at[position]:
                     top = max(log_p[t], new)
-                    old_share, new_share = np.exp(log_p[t] - top), np.exp(new - top)
-                    mean[t] = (old_share * mean[t] + new_share * new_mean) / (old_share + new_share)
-                    log_p[t] = top + np.log(old_share + new_share)
-                    if new_best > best[t]:
-                        best[t], before[t], arc[t] = new_best, s, a
+                    log_p[t] = top + np.log(np.exp(log_p[t] - top) + np.exp(new - top))
                     continue
                 if size == len(node):
-                    node, before, arc = _doubled(node), _doubled(before), _doubled(arc)
-                    log_p, mean, best = _doubled(log_p), _doubled(mean), _doubled(best)
-                place[context] = size
-                node[size], before[size], arc[size] = context, s, a
-                log_p[size], mean[size], best[size] = new, new_mean, new_best
+                    node, log_p = _doubled(node), _doubled(log_p)
+                place[context], node[size], log_p[size] = size, context, new
                 size += 1
         at[position + 1] = size
         if size > most:
             at[position + 1 :] = size
             break
-    return node[:size], log_p[:size], mean[:size], best[:size], before[:size], arc[:size], at, steps
+    return node[:size], log_p[:size], at, steps
 
 
 @kernel
@@ -257,86 +247,3 @@ def expect(
             for child in range(start[chain[i]], start[chain[i] + 1]):
                 if column[word[child]] >= 0:
                     result[r, column[word[child]]] = total + log_prob[child]
-
-
-@kernel
-def draw(
-    trie: TrieArrays,
-    order: int,
-    count: Array,
-    cumulative: Array,
-    discount: Array,
-    emitted: Array,
-    bos: int,
-    end: int,
-    n: int,
-    most: int,
-    state: Array,
-) -> tuple[Array, Array, Array]:
-    """Sentences word by word from the model's own distribution.
-
-    A count is drawn from those after the context; when it lies in the part of its n-gram that the discount took, the
-    draw is made again after the context without its first token, and below the empty context among all ``emitted``.
-
-    Args:
-        trie: see `TrieArrays`.
-        order: longest n-gram.
-        count: (G,) int32, counts that the probabilities were estimated from.
-        cumulative: (G + 1,) int64, their running sum, from 0.
-        discount: (N, 3) float64, as in `truesource.lmtrain.architectures.ngram._kernels.counts.estimate`.
-        emitted: (E,) int64, tokens that can be drawn.
-        bos: the token ``<bos>``.
-        end: the token ``<eos>``.
-        n: how many sentences.
-        most: a sentence is left unfinished after so many words.
-        state: (4,) uint64, of the random numbers; moves on.
-
-    Returns:
-        Tokens (T,) int32 without ``<bos>`` and ``<eos>``, where each sentence ends in them (n,) int64, and whether it
-        was finished (n,).
-    """
-    start, word, suffix, _, _ = trie
-    tokens = np.empty(1024, dtype=np.int32)
-    ends = np.empty(n, dtype=np.int64)
-    finished = np.zeros(n, dtype=np.bool_)
-    at = 0
-    for s in range(n):
-        node = 1 + bos if order > 1 else 0
-        length = 1 if order > 1 else 0
-        written = 0
-        while True:
-            context, k = node, length
-            token = -1
-            while token < 0:
-                low, high = start[context], start[context + 1]
-                total = cumulative[high] - cumulative[low]
-                if total > 0:
-                    x = uniform(state) * total
-                    whole = cumulative[low] + min(np.int64(x), total - 1)
-                    while high - low > 1:  # the last of them whose running sum is not above
-                        middle = (low + high) >> 1
-                        if cumulative[middle] <= whole:
-                            low = middle
-                        else:
-                            high = middle
-                    rest = x - (cumulative[low] - cumulative[start[context]])
-                    if rest >= discount[k, min(count[low], 3) - 1]:
-                        token = word[low]
-                        break
-                if context == 0:
-                    token = emitted[min(np.int64(uniform(state) * len(emitted)), len(emitted) - 1)]
-                    break
-                context = suffix[context]
-                k -= 1
-            if token == end:
-                finished[s] = True
-                break
-            if written == most:
-                break
-            tokens = room(tokens, at + 1)
-            tokens[at] = token
-            at += 1
-            written += 1
-            _, node, length = _step(trie, node, length, token)
-        ends[s] = at
-    return tokens[:at], ends, finished
