@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from reliability import reliability, reliability_table, separation, separation_table
+
 from truesource.benchmark.checking import baselines_file, read_for
-from truesource.benchmark.reliability import reliability, reliability_table, separation, separation_table
 from truesource.benchmark.results import REFERENCES
 from truesource.benchmark.suite import load_suite
 from truesource.cli.output import show

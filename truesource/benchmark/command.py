@@ -218,7 +218,7 @@ def _show(
 ) -> list[Standings]:
     """Print the tables of all models, and write the page where there is a folder; where the models stand."""
     from truesource.benchmark.checking import beside_baselines
-    from truesource.benchmark.page.write import write_page
+    from truesource.benchmark.page import write_page
     from truesource.benchmark.standings import difference_tables, differences_of, standing_records, standings
     from truesource.benchmark.tables import headline_table, with_models
     from truesource.cli.output import json_of, show

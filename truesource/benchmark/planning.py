@@ -14,7 +14,6 @@ from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.generator.columns import CodedSentences
 from truesource.generator.plan import mean_length
 from truesource.generator.sampler import Sampler
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import random_state
@@ -228,15 +227,6 @@ def _hours(hours: float | None) -> Cell | None:
     if hours is None:
         return None
     return Cell(f"{hours:.3g}" if hours >= 0.1 else duration(3600.0 * hours), score=(hours, None, None))
-
-
-def kept_mass(pcfg: PCFG, lengths: LengthRange) -> float:
-    """Probability that a string of a grammar has a length of a range; computed, not sampled.
-
-    Raises:
-        InputError: it is zero.
-    """
-    return float(pcfg.exact.range_mass(lengths))
 
 
 def sampled_tokens(batch_tokens: int) -> int:

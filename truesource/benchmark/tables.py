@@ -69,24 +69,6 @@ def headline_table(standings: Standings, suite: Suite, *, own: Sequence[str] = (
     )
 
 
-def detail_table(standings: Standings, suite: Suite, *, own: Sequence[str] = ()) -> ReportTable:
-    """All measures of the models of one objective, a row for each language and model.
-
-    Args:
-        standings: of models.
-        suite: that they were measured on.
-        own: names of models that are marked as the reader's.
-    """
-    rows = [_detail_row(row, name, standings, suite, own) for name in standings.languages for row in standings.rows]
-    return ReportTable(
-        title=f"{standings.objective.capitalize()} models on each language of suite {suite.label} ({suite.digest})",
-        columns=tuple(LONG.values()),
-        keys=tuple(LONG),
-        rows=[row for row in rows if row is not None],
-        text=(0, 1),
-    )
-
-
 def language_table(standings: Standings, suite: Suite, language: str, *, own: Sequence[str] = ()) -> ReportTable:
     """All measures of the models of one objective on one language, by rank.
 

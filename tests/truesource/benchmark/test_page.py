@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from made_results import CAUSAL, REFUSAL, MadeModel, made_results, made_suite
 
-from truesource.benchmark.page.write import SHADES, answer, heat_map, learning_curves, shade, write_page
+from truesource.benchmark.page import SHADES, answer, heat_map, learning_curves, shade, write_page
 from truesource.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
 from truesource.benchmark.standings import difference_tables, differences_of, standings
 from truesource.benchmark.suite import Suite

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource.benchmark.planning import kept_mass
 from truesource.benchmark.suite import candidates, load_suite, suites
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -44,7 +43,7 @@ def test_languages_differ(name: str) -> None:
 @pytest.mark.parametrize(("name", "language"), LANGUAGES)
 def test_lengths_keep_nearly_all_of_a_language(name: str, language: str) -> None:
     entry = load_suite(name).languages[language]
-    assert KEPT <= kept_mass(grammar(entry.language), entry.range) <= 1.0 + 1e-9
+    assert KEPT <= grammar(entry.language).exact.range_mass(entry.range) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize(("name", "language"), LANGUAGES)
@@ -52,9 +51,9 @@ def test_a_language_has_longer_strings_unless_its_lengths_end(name: str, languag
     """Where a suite names no longer strings, the language has none."""
     entry = load_suite(name).languages[language]
     if entry.longer_range is None:
-        assert kept_mass(grammar(entry.language), LengthRange(1, entry.longest)) == pytest.approx(1.0, abs=1e-9)
+        assert grammar(entry.language).exact.range_mass(LengthRange(1, entry.longest)) == pytest.approx(1.0, abs=1e-9)
     else:
-        assert kept_mass(grammar(entry.language), entry.longer_range) > 1e-3
+        assert grammar(entry.language).exact.range_mass(entry.longer_range) > 1e-3
 
 
 def test_twins_differ_in_order_alone() -> None:

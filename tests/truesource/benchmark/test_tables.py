@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from made_results import REFUSAL, MadeModel, made_results, made_suite
 
 from truesource.benchmark.standings import Standings, standings
 from truesource.benchmark.suite import Suite
-from truesource.benchmark.tables import detail_table, headline_table, models_table, ranks, refusals, with_models
+from truesource.benchmark.tables import headline_table, language_table, models_table, ranks, refusals, with_models
 from truesource.report.table import ABSENT, Cell, ReportTable
 from truesource.report.table_files import csv_text, latex_text
 
@@ -59,6 +61,14 @@ def test_the_numbers_are_those_of_the_standings(suite: Suite, found: list[Standi
                 on = standing.languages.get(name)
                 assert row[name] == ("" if on is None else repr(on.share.value))
             assert f"suite:{suite.label}/{suite.digest}|" in row["signature"]
+
+
+def detail_table(standings: Standings, suite: Suite, *, own: Sequence[str] = ()) -> ReportTable:
+    """The tables of all languages as one."""
+    tables = {name: language_table(standings, suite, name, own=own) for name in standings.languages}
+    first = next(iter(tables.values()))
+    rows = [replace(row, cells=(name, *row.cells)) for name, table in tables.items() for row in table.rows]
+    return replace(first, columns=("language", *first.columns), keys=("language", *first.keys), rows=rows, text=(0, 1))
 
 
 def test_details_have_the_units_that_they_name(suite: Suite, found: list[Standings]) -> None:

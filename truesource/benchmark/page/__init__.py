@@ -1,1 +1,0 @@
-"""The page of the benchmark: where models stand, in one file."""
