@@ -14,7 +14,7 @@ TESTS ?= tests
 .PHONY: demo test check docs slow campaign bench settings golden reproductions test-lowest release clean
 
 demo: .venv/installed
-	$(BIN)/truesource demo
+	$(BIN)/truesource run demo
 
 test: check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"

@@ -1,6 +1,6 @@
 """The calls of the command that a campaign makes: every verb that reads or writes, with every kind of file.
 
-``demo`` is ``run`` on another configuration; ``cite`` reads and writes nothing.
+``cite`` reads and writes nothing.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 
 VERBS = (
-    *("demo", "run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
+    *("run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
     *("report", "convert", "inspect", "cite"),
 )
 TEXT = "the dog sees a cat\nman walks\n"
@@ -602,7 +602,7 @@ def test_every_verb_explains_itself(verb: str, command: Command) -> None:
 def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> None:
     code, out, _ = command("--help")
     assert code == 0
-    assert "truesource demo" in out
+    assert "truesource run demo" in out
     assert all(f" {verb} " in out for verb in VERBS)
 
 

@@ -50,7 +50,7 @@ models: [MODEL]
 """
 #: calls that need no extra, in an order in which each finds its files
 WORK = [
-    "languages",
+    "language",
     "language dyck:k=1 -o dyck.txt",
     "inspect toy.txt",
     "convert toy.txt toy.npz",
@@ -69,7 +69,7 @@ WORK = [
     "schema",
     "run toy.yaml --help",
     "reproduce --list",
-    "figure run",
+    "report run --figures",
     "cite",
 ]
 #: calls that need an extra, and the sentence they end in; nothing is written
@@ -79,8 +79,8 @@ REFUSE = {
     "score model corpus": f"the model model needs {LM}",
     "compare model models.py:uniform corpus --oracle toy.npz": f"the model model needs {LM}",
     "report run": f"a report needs {REPORT}",
-    "figure run lengths -o lengths.svg": f"a report needs {REPORT}",
-    "demo": f"the run demo needs {BOTH}",
+    "report run --figure lengths -o lengths.svg": f"a report needs {REPORT}",
+    "run demo": f"the run demo needs {BOTH}",
     "warm": f"the run warm needs {REPORT}",
     "run trained.yaml": f"the run toy needs {BOTH}",
     "run loaded.yaml": f"the run toy needs {BOTH}",

@@ -80,7 +80,7 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
 def _of_grammar(subject: str, path: Path, pcfg: PCFG) -> tuple[list[str], dict[str, str], str]:
     topics, language = topics_of(path, pcfg.meta), pcfg.meta.get("language")
     if language is None:
-        sentence = f"The grammar of {subject} is not a language of truesource languages; cite where it is from."
+        sentence = f"The grammar of {subject} is not a language that comes with truesource; cite where it is from."
         return topics, {}, sentence
     name = pcfg.identity.removeprefix("changed ").partition(":")[0]
     return topics, {name: language["citation"]}, f"For the language {pcfg.identity} cite {language['citation']}."
