@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from reproduction_pages import committed_result, pages, work_of
 
 from truesource.grammar.support.errors import InputError
-from truesource.reproduce.pages import committed_result, pages, work_of
 from truesource.reproduce.rows import (
     Row,
     compose,

@@ -12,7 +12,6 @@ from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import DatasetSource, TreebankConfig
 from truesource.cli.bound import BoundSettings
-from truesource.cli.console import echo
 from truesource.cli.convert import ConversionSettings
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.estimate.split_merge import SplitMerge
@@ -125,4 +124,4 @@ def _shown(default: Any) -> str:
 
 
 if __name__ == "__main__":
-    echo(page().rstrip("\n"))
+    print(page(), end="")
