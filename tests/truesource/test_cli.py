@@ -16,9 +16,10 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from truesource.cli.works import TOPICS
+from truesource.cli.works import TOPICS, works
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.files import data_folder
 from truesource.grammar.treebank import Treebank
 
 VERBS = (
@@ -558,9 +559,11 @@ def test_train_and_score(here: Path, command: Command) -> None:
 def test_cite_and_version(command: Command) -> None:
     assert "Jumelet and Zuidema (2023)" in command("cite").out
     every = command("cite", "--bibtex").out
-    assert every.count("\n@inproceedings{") + every.count("\n@article{") == sum(
-        len(works) for _, works in TOPICS.values()
-    )
+    assert every.count("\n@inproceedings{") + every.count("\n@article{") == len(works())
+    assert {work.topic for work in works()} == set(TOPICS)
+    bibliography = (data_folder() / "works.bib").read_text(encoding="utf-8")
+    assert bibliography.count("\n@") == len(works())  # no entry is passed over
+    assert all(len(work.fields) == work.bibtex.count(" = ") for work in works())
     assert every.count("{") == every.count("}")
 
 
