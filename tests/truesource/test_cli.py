@@ -177,7 +177,7 @@ BAD = [
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["not the folder of a run"]),
     ("report runs/toy/corpus", ["this is a corpus; name a run"]),
-    ("figure runs/toy/models/a", ["this is a model; name a run"]),
+    ("report runs/toy/models/a --figures", ["this is a model; name a run"]),
     (
         "score runs/toy text.txt --oracle toy.npz",
         ["this is a run; its models are runs/toy/models/a, runs/toy/models/b"],

@@ -82,6 +82,7 @@ def test_samples_are_strings_of_the_language_with_a_tree(command: Command) -> No
         ("dyck --set k=1 --set k=2", "each key once"),
         ("dyck --set k=0", "language dyck: k: expected 1 or more, not 0"),
         ("--set k=2", "name it, as in truesource language dyck"),
+        ("-n 3", "name it, as in truesource language dyck"),
         ("-o new.npz", "name it, as in truesource language dyck"),
         ("dyck:q=1", "language dyck: q: unknown key"),
         ("dyck --set k=1000000000 --set depth=1000000000 -o new.npz", "more than the 2,000,000 that fit in memory"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100  #: characters, where there is no terminal
 LONGEST_TREE = 40  #: lines
+SAMPLES = 5  #: strings that are shown unless another number is asked for
 
 
 def command(
@@ -32,7 +33,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Also write the grammar to this file (.npz, or text).")
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample strings.")] = 5,
+    number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample strings.")] = SAMPLES,
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")
     ] = DEFAULT_SEED,
@@ -57,8 +58,10 @@ def command(
     from truesource.cli.output import OutputFiles
 
     if name is None:
-        if set_ or output is not None or license is not None:
-            raise InputError("--set, -o and --license are for one language; name it, as in truesource language dyck")
+        if (set_, output, license, number, seed) != (None, None, None, SAMPLES, DEFAULT_SEED):
+            raise InputError(
+                "--set, -o, -n, --seed and --license are for one language; name it, as in truesource language dyck"
+            )
         _list(OutputFiles(json=json, force=force))
         return
     from truesource.cli.output import json_of
