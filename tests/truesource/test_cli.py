@@ -647,11 +647,10 @@ def show_help(*verb):
 loaded = []
 show_help()
 from typer.main import get_command
-from truesource.cli.app import VERBS
+from truesource.cli.app import VERBS, evaluators
 for verb in VERBS:
     show_help(verb)
-from truesource.cli.evaluate import verbs
-for verb in get_command(verbs()).commands:
+for verb in get_command(evaluators()).commands:
     show_help("evaluate", verb)
 json.dump(loaded, sys.stderr)
 """

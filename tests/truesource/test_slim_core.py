@@ -16,8 +16,7 @@ import pytest
 import slim_core
 
 import truesource
-from truesource.cli.app import VERBS
-from truesource.cli.evaluate import commands
+from truesource.cli.app import VERBS, load
 from truesource.grammar.support.errors import EXTRAS, MissingExtraError, extras_for, require_extras
 from truesource.grammar.treebank import Treebank
 
@@ -160,7 +159,7 @@ def test_every_verb_is_called(made: dict[str, Any]) -> None:
     called = {call.partition(" ")[0] for call in made["calls"]}
     measured = {call.split()[1] for call in made["calls"] if call.startswith("evaluate")}
     assert called == set(VERBS)
-    assert measured == set(commands())
+    assert measured == set(load("evaluate").commands)
 
 
 def test_nothing_is_left_of_what_was_refused(made: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ VERBS = {
     "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
     "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
     "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
-    "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
+    "generate": ("truesource.chain.models.command:generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
@@ -39,7 +39,7 @@ VERBS = {
     "warm": ("truesource.cli.warm", "Compile the numerical kernels now, as for a container image."),
     "schema": ("truesource.cli.configuration:schema", "Print the JSON Schema of configurations, for editors."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
-    "evaluate": ("truesource.cli.evaluate:verbs", "Measure corpora and models, one evaluator at a time."),
+    "evaluate": ("truesource.cli.app:evaluators", "Measure corpora and models, one evaluator at a time."),
 }
 GROUP = "evaluate"  #: a verb that is a group of verbs, which its function makes
 #: the verbs as help groups them, in the order in which a newcomer needs them
@@ -62,6 +62,7 @@ NETWORKS = {
     "score": NetworkVerb,
     "compare": NetworkVerb,
 }
+WITHOUT_NETWORKS = ("naturalness", "tendencies")  #: evaluators whose verbs run no networks
 
 
 def function_of(name: str) -> Callable[..., Any]:
@@ -78,6 +79,22 @@ def load(name: str) -> Any:
     made = typer.Typer(rich_markup_mode="markdown", add_completion=False)
     made.command(name, cls=NETWORKS.get(name, Verb))(function_of(name))
     return typer.main.get_command(made)
+
+
+def evaluators() -> typer.Typer:
+    """The verbs below ``evaluate``: one for each evaluator, and those of measures that no run has."""
+    from truesource.evaluators import EVALUATORS
+    from truesource.evaluators.tokenisation import lattice_command as lattice
+    from truesource.sweep import command as scaling
+
+    made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
+    made.callback(help="Measure corpora and models.")(lambda: None)
+    for evaluator in EVALUATORS:
+        kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
+        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluator.command)
+    made.command(lattice.NAME, cls=Verb)(lattice.command)
+    made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
+    return made
 
 
 UsageError: Any = typer.BadParameter.__base__
