@@ -14,7 +14,7 @@ TESTS ?= tests
 .PHONY: demo test check docs slow campaign bench settings golden reproductions test-lowest release clean
 
 demo: .venv/installed
-	$(BIN)/truesource demo
+	$(BIN)/truesource run demo
 
 test: check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
@@ -38,7 +38,7 @@ campaign: .venv/developed
 	$(BIN)/python benchmarks/campaign errors --number 100
 
 settings: .venv/installed
-	$(BIN)/python -m truesource.cli.settings_table > docs/reference/settings.md
+	$(BIN)/python docs/_ext/settings_page.py > docs/reference/settings.md
 	$(BIN)/python docs/_ext/key_page.py > docs/reference/signature-keys.md
 
 # The digests that tests/truesource/test_golden.py expects of all that the verbs write, after a change that is meant.
@@ -47,7 +47,7 @@ golden: .venv/developed
 
 # The pages of the papers, from data/reproductions and its results.
 reproductions: .venv/installed
-	$(BIN)/python -m truesource.reproduce.pages docs/reproductions
+	$(BIN)/python docs/_ext/reproduction_pages.py docs/reproductions
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py

@@ -39,7 +39,7 @@ Much of what is known about language models comes from artificial languages: bra
 language of this page is a grammar of truesource, so **the exact truth is known for all of them**: probabilities of
 strings, prefixes, next tokens and masked tokens, entropies, expected counts.
 
-    truesource languages                                       # the list
+    truesource language                                        # the list
     truesource language dyck:k=3                               # parameters, entropy, sample strings
     truesource sample dyck:k=3,depth=4 -n 100000 -o corpus/    # a corpus
     truesource score model/ corpus/ --oracle dyck:k=3,depth=4  # a model against the truth

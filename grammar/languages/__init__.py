@@ -108,7 +108,7 @@ def missing(text: str | Path, path: str | Path | None = None) -> InputError:
 
 def _unknown(name: str) -> str:
     similar = "".join(f" (similar: {each})" for each in get_close_matches(name.lower(), [*languages(), *presets()], 1))
-    return f"no language {name!r}{similar}; truesource languages lists all"
+    return f"no language {name!r}{similar}; truesource language lists all"
 
 
 def load_language(name: str, settings: Mapping[str, Any] | None = None) -> GrammarRules:

@@ -127,7 +127,7 @@ convert corpus trees.mrg --symbols
 train corpus --model ngram --set model.order=3 -o models/counts
 train corpus --model lstm --set model.dim=8 --set training.max_steps=2 --oracle g.npz -o models/lstm
 score models/lstm corpus --oracle g.npz --json lstm.json
-languages
+language
 language dyck:k=2,depth=3 --json dyck.json -o dyck.npz
 language english:size=small --json english.json
 schema

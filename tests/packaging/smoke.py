@@ -28,7 +28,7 @@ assert len(english().terminals) > 100
 CALLS = [
     "--version",
     "--help",
-    "languages",
+    "language",
     "inspect toy.txt",
     "sample toy.txt -n 1000 -o corpus --lengths 3..5",
     "bound toy.txt corpus",

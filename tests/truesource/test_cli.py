@@ -16,13 +16,14 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from truesource.cli.works import TOPICS
+from truesource.cli.works import TOPICS, works
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.files import data_folder
 from truesource.grammar.treebank import Treebank
 
 VERBS = (
-    *("demo", "run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
+    *("run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
     *("report", "convert", "inspect", "cite"),
 )
 TEXT = "the dog sees a cat\nman walks\n"
@@ -176,7 +177,7 @@ BAD = [
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["not the folder of a run"]),
     ("report runs/toy/corpus", ["this is a corpus; name a run"]),
-    ("figure runs/toy/models/a", ["this is a model; name a run"]),
+    ("report runs/toy/models/a --figures", ["this is a model; name a run"]),
     (
         "score runs/toy text.txt --oracle toy.npz",
         ["this is a run; its models are runs/toy/models/a, runs/toy/models/b"],
@@ -558,9 +559,11 @@ def test_train_and_score(here: Path, command: Command) -> None:
 def test_cite_and_version(command: Command) -> None:
     assert "Jumelet and Zuidema (2023)" in command("cite").out
     every = command("cite", "--bibtex").out
-    assert every.count("\n@inproceedings{") + every.count("\n@article{") == sum(
-        len(works) for _, works in TOPICS.values()
-    )
+    assert every.count("\n@inproceedings{") + every.count("\n@article{") == len(works())
+    assert {work.topic for work in works()} == set(TOPICS)
+    bibliography = (data_folder() / "works.bib").read_text(encoding="utf-8")
+    assert bibliography.count("\n@") == len(works())  # no entry is passed over
+    assert all(len(work.fields) == work.bibtex.count(" = ") for work in works())
     assert every.count("{") == every.count("}")
 
 
@@ -602,7 +605,7 @@ def test_every_verb_explains_itself(verb: str, command: Command) -> None:
 def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> None:
     code, out, _ = command("--help")
     assert code == 0
-    assert "truesource demo" in out
+    assert "truesource run demo" in out
     assert all(f" {verb} " in out for verb in VERBS)
 
 
@@ -644,11 +647,10 @@ def show_help(*verb):
 loaded = []
 show_help()
 from typer.main import get_command
-from truesource.cli.app import VERBS
+from truesource.cli.app import VERBS, evaluators
 for verb in VERBS:
     show_help(verb)
-from truesource.cli.evaluate import verbs
-for verb in get_command(verbs()).commands:
+for verb in get_command(evaluators()).commands:
     show_help("evaluate", verb)
 json.dump(loaded, sys.stderr)
 """

@@ -6,7 +6,6 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Annotated, Any
 
 import pytest
@@ -15,18 +14,16 @@ from all_verbs import verbs
 from command_line import Command
 from typer.models import ParameterInfo
 
-from truesource.cli import app, evaluate
+from truesource.cli import app
 from truesource.cli.help import ADVANCED, FEW
 from truesource.cli.verb import Verb
 
 WIDE = 4000  #: characters of a line, so that no text is wrapped
 
 
-VERBS: dict[str, Callable[..., Any]] = {
-    name: import_module(module).command for name, (module, _) in app.VERBS.items() if name != "evaluate"
-} | {
+VERBS: dict[str, Callable[..., Any]] = {name: app.function_of(name) for name in app.VERBS if name != "evaluate"} | {
     f"evaluate {registered.name}": registered.callback
-    for registered in evaluate.verbs().registered_commands
+    for registered in app.evaluators().registered_commands
     if registered.callback is not None and not registered.hidden
 }  #: by how they are called
 #: words that only people who know the code understand, or that are no plain English

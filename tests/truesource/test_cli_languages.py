@@ -1,4 +1,4 @@
-"""`truesource languages`, `truesource language`, and what inspect and cite say of a language."""
+"""`truesource language`, and what inspect and cite say of a language."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_languages_lists_all_in_100_columns(command: Command) -> None:
-    found = command("languages")
+    found = command("language")
     assert found.code == 0
     assert max(map(len, found.out.split("\n"))) <= 100
     for name in [*languages(), *presets()]:
@@ -81,6 +81,9 @@ def test_samples_are_strings_of_the_language_with_a_tree(command: Command) -> No
         ("dyck --set k", "write --set key=value"),
         ("dyck --set k=1 --set k=2", "each key once"),
         ("dyck --set k=0", "language dyck: k: expected 1 or more, not 0"),
+        ("--set k=2", "name it, as in truesource language dyck"),
+        ("-n 3", "name it, as in truesource language dyck"),
+        ("-o new.npz", "name it, as in truesource language dyck"),
         ("dyck:q=1", "language dyck: q: unknown key"),
         ("dyck --set k=1000000000 --set depth=1000000000 -o new.npz", "more than the 2,000,000 that fit in memory"),
     ],

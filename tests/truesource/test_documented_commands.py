@@ -56,7 +56,7 @@ def test_there_are_commands_to_check() -> None:
 #: commands of pages that neither a test nor the build executes, and why: of a page, or of all pages of a folder
 NOT_EXECUTED = {
     "README.md": "takes minutes of training; tests of each verb run them on small input",
-    "docs": "`truesource demo` takes minutes; a test runs the same chain on small input",
+    "docs": "`truesource run demo` takes minutes; a test runs the same chain on small input",
     "docs/start": "takes minutes of training, or installs; tests of each verb run them on small input",
     "docs/howto": "takes the reader's own files, or minutes of training; tests of each verb run them on small input",
     "docs/concepts": "takes the reader's own files; tests of each verb run them on small input",

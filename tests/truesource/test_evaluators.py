@@ -222,7 +222,7 @@ def test_no_evaluator_is_left_out() -> None:
 
 
 def test_the_page_of_settings_is_that_of_the_classes() -> None:
-    from truesource.cli.settings_table import page
+    from settings_page import page
 
     written = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
     assert written.read_text("utf-8").rstrip("\n") == page().rstrip("\n"), "run `make settings`"

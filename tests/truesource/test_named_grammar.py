@@ -70,7 +70,7 @@ def test_verbs_take_a_language_and_explain_one_that_is_misspelt(line: str, folde
     )
     wrong = command(*line.replace("{}", "dick:k=2").split())
     assert wrong.code == 2
-    assert "there is no such file and no language 'dick' (similar: dyck); truesource languages lists all" in wrong.err
+    assert "there is no such file and no language 'dick' (similar: dyck); truesource language lists all" in wrong.err
     wrong = command(*line.replace("{}", "dyck:k=0").split())
     assert wrong.code == 2
     assert "language dyck: k: expected 1 or more, not 0" in wrong.err

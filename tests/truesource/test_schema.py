@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from command_line import Command
 
-from truesource.cli.new import Kind
-from truesource.cli.schema import DIALECT, Of, editor_line, json_schema, schema_text
+from truesource.cli.configuration import DIALECT, Kind, Of, editor_line, json_schema, schema_text
 from truesource.experiment import load_config
 from truesource.grammar.languages import languages, presets
 from truesource.grammar.support.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 import truesource
-from truesource.cli.evaluate import verbs
+from truesource.cli.app import evaluators
 from truesource.cli.help import verb_help
 from truesource.evaluators.pplu import PpluSettings
 from truesource.evaluators.probing import ProbingSettings
@@ -61,7 +61,7 @@ def test_advanced_settings_are_settings_and_most_of_what_help_shows_first_is_not
     assert {name: fields for name, fields in unknown.items() if fields} == {}
     assert is_advanced(PpluSettings, "smoothing") and not is_advanced(PpluSettings, "unigram")
     assert is_advanced(ProbingSettings, "mdl"), "of the class that it extends"
-    shown = verb_help(get_command(verbs()).commands["pplu"], "truesource evaluate pplu").panels  # type: ignore[attr-defined]
+    shown = verb_help(get_command(evaluators()).commands["pplu"], "truesource evaluate pplu").panels  # type: ignore[attr-defined]
     names = {panel: {each.names[0].split()[0] for each in options} for panel, options in shown.items()}
     assert "--smoothing" in names["Advanced"] and "--unigram" in names["Options"] and list(names)[-1] == "Advanced"
 

@@ -16,8 +16,7 @@ import pytest
 import slim_core
 
 import truesource
-from truesource.cli.app import VERBS
-from truesource.cli.evaluate import commands
+from truesource.cli.app import VERBS, load
 from truesource.grammar.support.errors import EXTRAS, MissingExtraError, extras_for, require_extras
 from truesource.grammar.treebank import Treebank
 
@@ -50,7 +49,7 @@ models: [MODEL]
 """
 #: calls that need no extra, in an order in which each finds its files
 WORK = [
-    "languages",
+    "language",
     "language dyck:k=1 -o dyck.txt",
     "inspect toy.txt",
     "convert toy.txt toy.npz",
@@ -69,7 +68,7 @@ WORK = [
     "schema",
     "run toy.yaml --help",
     "reproduce --list",
-    "figure run",
+    "report run --figures",
     "cite",
 ]
 #: calls that need an extra, and the sentence they end in; nothing is written
@@ -79,8 +78,8 @@ REFUSE = {
     "score model corpus": f"the model model needs {LM}",
     "compare model models.py:uniform corpus --oracle toy.npz": f"the model model needs {LM}",
     "report run": f"a report needs {REPORT}",
-    "figure run lengths -o lengths.svg": f"a report needs {REPORT}",
-    "demo": f"the run demo needs {BOTH}",
+    "report run --figure lengths -o lengths.svg": f"a report needs {REPORT}",
+    "run demo": f"the run demo needs {BOTH}",
     "warm": f"the run warm needs {REPORT}",
     "run trained.yaml": f"the run toy needs {BOTH}",
     "run loaded.yaml": f"the run toy needs {BOTH}",
@@ -160,7 +159,7 @@ def test_every_verb_is_called(made: dict[str, Any]) -> None:
     called = {call.partition(" ")[0] for call in made["calls"]}
     measured = {call.split()[1] for call in made["calls"] if call.startswith("evaluate")}
     assert called == set(VERBS)
-    assert measured == set(commands())
+    assert measured == set(load("evaluate").commands)
 
 
 def test_nothing_is_left_of_what_was_refused(made: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -16,13 +16,11 @@ from truesource.cli.logs import LogSettings, begin_logs
 from truesource.cli.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Verb
 from truesource.grammar.support.printable import message
 
-#: module of each verb and its line in the list of all, in the order of the list
+#: of each verb, its module, or ``module:function``, and its line in the list of all, in the order of the list
 VERBS = {
-    "new": ("truesource.cli.new", "Write a commented configuration of your own."),
-    "demo": ("truesource.cli.demo", "Run the whole chain on the embedded English grammar."),
-    "run": ("truesource.cli.run", "Run an experiment from its configuration."),
-    "languages": ("truesource.cli.languages", "List the languages whose exact grammar comes with truesource."),
-    "language": ("truesource.cli.language", "Describe one of these languages, or write its grammar."),
+    "new": ("truesource.cli.configuration:new", "Write a commented configuration of your own."),
+    "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
+    "language": ("truesource.cli.language", "List the languages whose exact grammar is known, or describe one."),
     "split": ("truesource.chain.treebank.command", "Split a treebank into text to train on and text to hold out."),
     "induce": ("truesource.chain.grammar.command", "Induce a grammar from a treebank."),
     "sample": ("truesource.chain.corpus.command", "Sample a corpus from a grammar."),
@@ -33,23 +31,23 @@ VERBS = {
     "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
     "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
     "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
-    "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
-    "report": ("truesource.cli.report", "Rebuild the HTML report of a finished run."),
-    "figure": ("truesource.cli.figure", "Draw one figure of a report for a paper."),
+    "generate": ("truesource.chain.models.command:generate", "Sample sentences from a trained model."),
+    "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "warm": ("truesource.cli.warm", "Compile the numerical kernels now, as for a container image."),
-    "schema": ("truesource.cli.schema", "Print the JSON Schema of configurations, for editors."),
+    "schema": ("truesource.cli.configuration:schema", "Print the JSON Schema of configurations, for editors."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
-    "evaluate": ("truesource.cli.evaluate", "Measure corpora and models, one evaluator at a time."),
+    "evaluate": ("truesource.cli.app:evaluators", "Measure corpora and models, one evaluator at a time."),
 }
+GROUP = "evaluate"  #: a verb that is a group of verbs, which its function makes
 #: the verbs as help groups them, in the order in which a newcomer needs them
 GROUPS = {
-    "Start here": ("new", "demo", "run", "report", "figure"),
+    "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark", "reproduce"),
-    "Grammars and languages": ("languages", "language", "inspect", "parse", "convert", "vary"),
+    "Grammars and languages": ("language", "inspect", "parse", "convert", "vary"),
     "Reference": ("schema", "warm", "cite"),
 }
 
@@ -64,16 +62,39 @@ NETWORKS = {
     "score": NetworkVerb,
     "compare": NetworkVerb,
 }
+WITHOUT_NETWORKS = ("naturalness", "tendencies")  #: evaluators whose verbs run no networks
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """The function of a verb; its module is imported."""
+    module, _, function = VERBS[name][0].partition(":")
+    result: Callable[..., Any] = getattr(import_module(module), function or "command")
+    return result
 
 
 def load(name: str) -> Any:
     """A verb, ready to be called; its module is imported."""
-    module = import_module(VERBS[name][0])
-    if hasattr(module, "verbs"):  # a group of verbs
-        return typer.main.get_command(module.verbs())
+    if name == GROUP:
+        return typer.main.get_command(function_of(name)())
     made = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    made.command(name, cls=NETWORKS.get(name, Verb))(module.command)
+    made.command(name, cls=NETWORKS.get(name, Verb))(function_of(name))
     return typer.main.get_command(made)
+
+
+def evaluators() -> typer.Typer:
+    """The verbs below ``evaluate``: one for each evaluator, and those of measures that no run has."""
+    from truesource.evaluators import EVALUATORS
+    from truesource.evaluators.tokenisation import lattice_command as lattice
+    from truesource.sweep import command as scaling
+
+    made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
+    made.callback(help="Measure corpora and models.")(lambda: None)
+    for evaluator in EVALUATORS:
+        kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
+        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluator.command)
+    made.command(lattice.NAME, cls=Verb)(lattice.command)
+    made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
+    return made
 
 
 UsageError: Any = typer.BadParameter.__base__
@@ -125,7 +146,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="""Compare language models with the exact distribution of the language they were trained on.
 
-    Start with **truesource demo**. Every verb has examples: **truesource score --help**.
+    Start with **truesource run demo**. Every verb has examples: **truesource score --help**.
 
     The first four options may also stand after the verb, or in the environment (TRUESOURCE_LOG_FILE).
     """,

@@ -82,7 +82,7 @@ def require_ending(file: Path, option: str, endings: tuple[str, ...]) -> None:
         )
 
 
-def size_of(text: str | None, option: str = "--figure-size") -> tuple[float, float] | None:
+def size_of(text: str | None) -> tuple[float, float] | None:
     """The inches of ``WIDTHxHEIGHT``.
 
     Raises:
@@ -96,6 +96,6 @@ def size_of(text: str | None, option: str = "--figure-size") -> tuple[float, flo
         width = height = 0.0
     if not (LEAST <= width <= MOST and LEAST <= height <= MOST):
         raise InputError(
-            f"{option} is WIDTHxHEIGHT in inches, such as 6x4, each from {LEAST:g} to {MOST:g}; got {text!r}"
+            f"--figure-size is WIDTHxHEIGHT in inches, such as 6x4, each from {LEAST:g} to {MOST:g}; got {text!r}"
         )
     return width, height

@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.inputs import grammar_inside
-from truesource.cli.works import TOPICS, topics_of
+from truesource.cli.works import TOPICS, topics_of, works
 from truesource.cli.works import bibtex as bibtex_of
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def command(
         return
     echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
     for topic in topics:
-        purpose, works = TOPICS[topic]
-        echo(f"  * {purpose}: {'; '.join(map(str, works))}.")
+        echo(f"  * {TOPICS[topic]}: {'; '.join(str(work) for work in works() if work.topic == topic)}.")
     of: dict[str, list[str]] = {}
     for name, citation in sources.items():
         of.setdefault(citation, []).append(name)
@@ -80,7 +79,7 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
 def _of_grammar(subject: str, path: Path, pcfg: PCFG) -> tuple[list[str], dict[str, str], str]:
     topics, language = topics_of(path, pcfg.meta), pcfg.meta.get("language")
     if language is None:
-        sentence = f"The grammar of {subject} is not a language of truesource languages; cite where it is from."
+        sentence = f"The grammar of {subject} is not a language that comes with truesource; cite where it is from."
         return topics, {}, sentence
     name = pcfg.identity.removeprefix("changed ").partition(":")[0]
     return topics, {name: language["citation"]}, f"For the language {pcfg.identity} cite {language['citation']}."

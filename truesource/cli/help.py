@@ -129,9 +129,15 @@ def _usage(command: Any, path: str) -> str:
     pieces = []
     for each in command.params:
         if each.param_type_name == "argument" and not getattr(each, "hidden", False):
-            name = (each.metavar or each.name).upper() + ("..." if each.nargs != 1 else "")
+            name = _argument(each)
             pieces.append(name if each.required else f"[{name}]")
     return " ".join([path, "[OPTIONS]", *pieces])
+
+
+def _argument(argument: Any) -> str:
+    """The name of an argument in capitals, with dots where there may be several."""
+    name = str(argument.metavar or argument.name).upper().removesuffix("...")
+    return name if argument.nargs == 1 else f"{name}..."
 
 
 def _box(title: str, shown: list[Described]) -> RenderableType:
@@ -154,7 +160,7 @@ def _described(command: Any) -> Iterator[Described]:
             continue
         kind = _kind(hints.get(each.name, bool))
         if each.param_type_name == "argument":
-            names, panel = [(each.metavar or each.name).upper() + ("..." if each.nargs != 1 else "")], "Arguments"
+            names, panel = [_argument(each)], "Arguments"
         else:
             names, panel = _names(each, kind), _panel(each)
         default = parameters[each.name].default if each.name in parameters else None

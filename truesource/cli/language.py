@@ -1,4 +1,4 @@
-"""`truesource language`: one language of known truth, and its grammar as a file."""
+"""`truesource language`: the languages of known truth, or one of them, and its grammar as a file."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    from truesource.cli.output import OutputFiles
     from truesource.grammar.languages import LanguageSettings
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tree import Tree
 
 WIDTH = 100  #: characters, where there is no terminal
 LONGEST_TREE = 40  #: lines
+SAMPLES = 5  #: strings that are shown unless another number is asked for
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Language, such as dyck or dyck:k=3; truesource languages lists all.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Language, such as dyck or dyck:k=3; without a name, all are listed.")
+    ] = None,
     set_: Overrides = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Also write the grammar to this file (.npz, or text).")
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample strings.")] = 5,
+    number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample strings.")] = SAMPLES,
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")
     ] = DEFAULT_SEED,
@@ -37,13 +41,30 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Describe a language: what it is, what to cite, parameters, exact mean length and entropy, sample strings.
+    """List the languages whose exact grammar comes with truesource, or describe one of them.
 
-    With -o, also write its grammar. That is not necessary: its name can be used wherever a grammar can.
+    The list has parameters, purpose and source. The description of one language has what to cite, all parameters, exact
+    mean length and entropy, and sample strings.
+
+    A language such as dyck, or dyck:k=3,depth=5 to change its parameters, can be named wherever a grammar can; -o also
+    writes the grammar to a file.
+
+    Example: truesource language
+
+    Example: truesource language dyck
 
     Example: truesource language dyck --set k=3 --set depth=5 -o dyck.npz
     """
-    from truesource.cli.output import OutputFiles, json_of
+    from truesource.cli.output import OutputFiles
+
+    if name is None:
+        if (set_, output, license, number, seed) != (None, None, None, SAMPLES, DEFAULT_SEED):
+            raise InputError(
+                "--set, -o, -n, --seed and --license are for one language; name it, as in truesource language dyck"
+            )
+        _list(OutputFiles(json=json, force=force))
+        return
+    from truesource.cli.output import json_of
     from truesource.grammar.formats import save_grammar, target_files
     from truesource.grammar.languages import languages, load_language, parse, reference
     from truesource.grammar.pcfg import PCFG
@@ -72,6 +93,39 @@ def command(
     also = outputs.write(json=json_of(record))
     wrote = f"Wrote {' and '.join(also)}. " if also else ""
     echo(f"{wrote}Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
+
+
+def _list(files: OutputFiles) -> None:
+    """Show all languages: parameters, purpose, source."""
+    from textwrap import fill
+
+    from truesource.cli.output import json_of, show
+    from truesource.grammar.languages import languages, parameters, short_citation
+    from truesource.report.table import ReportTable, TableRow
+
+    rows, records = [], []
+    for name, language in languages().items():
+        defaults = {each.key: each.value for each in parameters(language.settings()) if each.value}
+        shown = " ".join(f"{key}={value}" for key, value in defaults.items())
+        rows.append(TableRow([name, shown, language.tests, short_citation(language.citation)]))
+        records.append(
+            {
+                "language": name,
+                "title": language.title,
+                "parameters": defaults,
+                "presets": list(language.presets),
+                "tests": language.tests,
+                "citation": language.citation,
+            }
+        )
+    columns = ("language", "parameters and their defaults", "what it tests", "source")
+    show(ReportTable(columns=columns, text=(0, 1, 2, 3), rows=rows), WIDTH)
+    for name, language in languages().items():
+        if language.presets:
+            echo(fill(f"Names for settings of {name}: {', '.join(language.presets)}", WIDTH, subsequent_indent="  "))
+    written = files.write(json=json_of(records))
+    wrote = f"Wrote {' and '.join(written)}. " if written else ""
+    echo(f"{wrote}Next: truesource language dyck")
 
 
 def _licensed(pcfg: PCFG, license: str, output: Path | None) -> PCFG:  # noqa: A002

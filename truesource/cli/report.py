@@ -1,4 +1,4 @@
-"""`truesource report`: the HTML report of a run, rebuilt."""
+"""`truesource report`: the HTML report of a run, rebuilt; a page of several runs; one figure for a paper."""
 
 from __future__ import annotations
 
@@ -14,28 +14,58 @@ from truesource.grammar.support.errors import InputError
 
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folder, such as runs/demo; or several.")],
+    figures: Annotated[bool, typer.Option("--figures", help="List the figures of the report; write nothing.")] = False,
+    figure: Annotated[
+        str | None,
+        typer.Option("--figure", metavar="NAME", help="Draw this figure of the report to the file -o, for a paper."),
+    ] = None,
+    font_size: Annotated[
+        float | None,
+        typer.Option("--font-size", min=3, max=40, help="Points of the figure's text (default: as in the report)."),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page of several runs (default: comparison.html).")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Figure (.pdf, .svg, .png), or page of several runs (default: comparison.html)."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Rebuild the HTML report of a finished run; the old one is replaced. Of several runs, write one page.
+    """Rebuild the HTML report of a finished run, or draw one of its figures. Of several runs, write one page.
 
-    The page of several runs compares their models, which must have been scored on the same sentences.
+    The new report replaces the old one; the figures are those of the report that is there. The page of several runs
+    compares their models, which must have been scored on the same sentences.
 
     Example: truesource report runs/demo
 
+    Example: truesource report runs/demo --figures
+
+    Example: truesource report runs/demo --figure forest -o forest.pdf --figure-size 3.3x1.8 --font-size 8
+
     Example: truesource report runs/first runs/second -o both.html
     """
+    from truesource.cli.asked import asked
+
+    if figure is None and (font_size is not None or asked().figure_size is not None):
+        raise InputError(
+            "--figure-size and --font-size are for one figure; name it with --figure (--figures lists all)"
+        )
+    if figures or figure is not None:
+        if len(runs) > 1:
+            raise InputError("--figure and --figures are for the report of one run; name one run")
+        _figures(runs[0], figure, output, font_size, listed=figures, force=force)
+    elif len(runs) > 1:
+        _compare(runs, output or Path("comparison.html"), force=force)
+    elif output is not None:
+        raise InputError("the report of one run is written into its folder; leave out -o, or name a figure (--figure)")
+    else:
+        _rebuild(runs[0])
+
+
+def _rebuild(run: Path) -> None:
     from truesource.cli.output import hold
     from truesource.experiment import build_report
 
-    if len(runs) > 1:
-        _compare(runs, output or Path("comparison.html"), force=force)
-        return
-    run = runs[0]
-    if output is not None:
-        raise InputError("the report of one run is written into its folder; leave out --output")
     if run.is_dir():
         hold(run)
     echo(f"Wrote {build_report(run)}. Next: open the report in a browser.")
@@ -54,3 +84,52 @@ def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
         echo(sentence, err=True)
     files.write_with(lambda: write_text(output, page), [output], {})
     echo(f"Wrote {output}. Next: open the page in a browser.")
+
+
+def _figures(
+    run: Path, name: str | None, output: Path | None, font_size: float | None, *, listed: bool, force: bool
+) -> None:
+    """List the figures of the report that stands in the run, or draw one of them as a file."""
+    from truesource.cli.asked import FIGURES, asked, require_ending
+    from truesource.cli.output import OutputFiles
+    from truesource.grammar.support.settings import require_run
+
+    require_run(run)
+    titles = _titles(run)
+    if listed:
+        if name is not None or output is not None:
+            raise InputError("--figures lists the figures; leave it out to draw one, or leave out --figure and -o")
+        width = max(map(len, titles), default=0)
+        for each, title in titles.items():
+            echo(f"{each:<{width}}  {title}")
+        return
+    if name not in titles:
+        raise InputError(
+            f"the report has no figure {name!r}; it has {', '.join(titles) or 'none'}", run, code="no-figure"
+        )
+    if output is None:
+        raise InputError(f"name a file to write the figure to, such as -o {name}.pdf")
+    require_ending(output, "--output", FIGURES)
+    files = OutputFiles(more=[output], force=force)
+    from truesource.experiment import draw_figure
+
+    drawn = draw_figure(run, name, output.suffix.lower().removeprefix("."), asked().figure_size, font_size)
+    files.write_with(lambda: _write(output, drawn), [output], {})
+    echo(f"Wrote {output}.")
+
+
+def _titles(run: Path) -> dict[str, str]:
+    """The figures of the report that stands in the run; to draw them all takes seconds."""
+    from truesource.report.shown_figures import figures_on_page
+
+    page = run / "report.html"
+    if not page.is_file():
+        raise InputError("the run has no report yet; finish the run, or write one with truesource report", run)
+    return figures_on_page(page.read_text(encoding="utf-8"))
+
+
+def _write(path: Path, content: bytes) -> None:
+    from truesource.grammar.support.files import atomic_path
+
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)

@@ -48,7 +48,7 @@ def command() -> None:
         _compile_for_runs(Path(folder), {**RUN, "grammar": SPLIT_MERGE})
         _compile_for_verbs(PCFG.load(Path(folder) / RUN["name"] / "grammar" / "grammar.npz"))
     _stamp().touch()
-    echo("The kernels are compiled. Next: truesource demo")
+    echo("The kernels are compiled. Next: truesource run demo")
 
 
 @contextmanager

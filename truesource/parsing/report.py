@@ -85,7 +85,10 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
 
 
 def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
-    """The record that ``--json`` writes.
+    """The record that ``--json`` writes: equal for a call that was stopped and went on, but for ``time``.
+
+    ``time`` is of the sentences that this call parsed itself: wall-clock seconds, seconds of all workers, and the rate,
+    None where all trees were there.
 
     Args:
         parsing: the call.
@@ -101,7 +104,6 @@ def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dic
         "counts": parsed.counts,
         "missing": {str(kind): list(numbers) for kind, numbers in missing.items()},
         "time": {
-            "sentences": parsing.sentences,
             "seconds": parsing.seconds,
             "worker_seconds": parsing.worker_seconds,
             "sentences_per_second": rate,

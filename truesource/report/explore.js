@@ -291,7 +291,7 @@ const page = (() => {
     if (name === "tree") tools.append(button("Data (bracketing)", () => save("tree.mrg", "text/plain", title + "\n")));
     tools.append(button("SVG", () => save(name + ".svg", "image/svg+xml", alone(svg)), { "aria-label": "SVG of: " + about }));
     if (runName) {
-      const command = ["truesource figure", quoted("runs/" + runName), quoted(name), "-o", quoted(name + ".pdf")].join(" ");
+      const command = ["truesource report", quoted("runs/" + runName), "--figure", quoted(name), "-o", quoted(name + ".pdf")].join(" ");
       tools.append(button("Copy the command for PDF", (event) => copy(command, event.currentTarget), { title: command, "aria-label": "Copy the command for PDF of: " + about }));
     }
     plot.append(tools);

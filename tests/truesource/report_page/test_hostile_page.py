@@ -99,7 +99,7 @@ def test_the_command_of_a_figure_is_one_command(opened: Opened) -> None:
     assert len(commands) > 5
     for command in commands:
         words = shlex.split(command)
-        assert words[:3] == ["truesource", "figure", f"runs/{RUN}"] and words[4] == "-o" and len(words) == 6
+        assert words[:4] == ["truesource", "report", f"runs/{RUN}", "--figure"] and words[5] == "-o" and len(words) == 7
 
 
 @pytest.mark.parametrize("safe", [True, False], ids=["with its policy", "without its policy"])

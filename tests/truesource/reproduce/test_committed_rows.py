@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from reproduction_pages import committed_result, pages, work_of
 
 from truesource.grammar.support.errors import InputError
-from truesource.reproduce.pages import committed_result, pages, work_of
 from truesource.reproduce.rows import (
     Row,
     compose,
@@ -92,7 +92,7 @@ def test_the_pages_are_what_make_reproductions_writes() -> None:
 
 
 def test_every_paper_is_one_that_cite_lists() -> None:
-    assert {work_of(paper).year for paper in papers().values()} == {2020, 2021, 2023}
+    assert {work_of(paper).fields["year"] for paper in papers().values()} == {"2020", "2021", "2023"}
 
 
 def test_a_paper_stands_for_its_rows() -> None:

@@ -39,7 +39,8 @@ class GrammarConfig(Settings):
     )
     language: str | None = Field(
         None,
-        description="A language of truesource languages; its settings are keys beside this one, or as in dyck:k=2.",
+        description="Name of a language (truesource language lists all); its settings are keys beside this one, or as"
+        " in dyck:k=2.",
     )
     variant: str | None = Field(
         None, description="A change of that grammar, as in truesource vary: mirror=all, or zipf=1.2,temperature=0.8."

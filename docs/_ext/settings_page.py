@@ -12,14 +12,13 @@ from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import DatasetSource, TreebankConfig
 from truesource.cli.bound import BoundSettings
-from truesource.cli.console import echo
 from truesource.cli.convert import ConversionSettings
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.support.settings import Settings, fields_of, option_name
+from truesource.grammar.support.settings import Settings, fields_of, is_advanced, option_name
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
-from truesource.lmtrain.architectures.settings import names
+from truesource.lmtrain.architectures.settings import NetworkSettings, TransformerSettings, names
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import settings_class
@@ -77,12 +76,21 @@ def page() -> str:
 def table(kind: type[Settings]) -> str:
     """A line for each setting that a verb and a configuration share."""
     options = {name: "" if name in kind.yaml_only else f"`{option_name(name)}`" for name in kind.model_fields}
-    return _table(("key", "option", "default", "meaning"), fields_of(kind), options)
+    return _tables(kind, ("key", "option", "default", "meaning"), fields_of(kind), options)
 
 
 def keys_table(kind: type, names: Collection[str]) -> str:
     """A line for each of these settings, of a configuration alone."""
-    return _table(("key", "default", "meaning"), {k: v for k, v in fields_of(kind).items() if k in names}, {})
+    return _tables(kind, ("key", "default", "meaning"), {k: v for k, v in fields_of(kind).items() if k in names}, {})
+
+
+def _tables(kind: type, columns: tuple[str, ...], settings: Mapping[str, FieldInfo], options: Mapping[str, str]) -> str:
+    """The settings that many change, and below them the others."""
+    usual, advanced = (
+        {name: field for name, field in settings.items() if is_advanced(kind, name) == apart} for apart in (False, True)
+    )
+    first = _table(columns, usual, options) if usual else ""
+    return first + (f"\nAdvanced, for few:\n\n{_table(columns, advanced, options)}" if advanced else "")
 
 
 def _table(columns: tuple[str, ...], settings: Mapping[str, FieldInfo], options: Mapping[str, str]) -> str:
@@ -106,10 +114,14 @@ def _configuration() -> Iterator[str]:
     yield "## Configuration\n\nThe keys of a file for `truesource run`, from the top down.\n"
     for key, kind in KEYS.items():
         yield f"### {key}\n\n{keys_table(kind, fields_of(kind))}"
+    shared = dict(NetworkSettings.model_fields) | dict(TransformerSettings.model_fields)
+    common = [key for key in shared if key not in ModelConfig.model_fields]
+    yield f"### models: model, of networks\n\n{keys_table(TransformerSettings, common)}"
     for name in names():
         kind = settings_class(name)
-        own = [key for key in kind.model_fields if key not in ModelConfig.model_fields]
-        yield f"### models: model, architecture: {name}\n\n{keys_table(kind, own)}"
+        own = [key for key in kind.model_fields if key not in {*ModelConfig.model_fields, *common}]
+        if own:
+            yield f"### models: model, architecture: {name}\n\n{keys_table(kind, own)}"
 
 
 def _shown(default: Any) -> str:
@@ -125,4 +137,4 @@ def _shown(default: Any) -> str:
 
 
 if __name__ == "__main__":
-    echo(page().rstrip("\n"))
+    print(page(), end="")

@@ -1,4 +1,4 @@
-"""`truesource figure` and `truesource report` of several runs."""
+"""`truesource report` of several runs, and one figure of a report."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp_path: Path) -> None:
-    listed = command("figure", runs / "first")
+    listed = command("report", runs / "first", "--figures")
     names = [line.split()[0] for line in listed.out.splitlines()]
     assert {"forest", "lengths", "spectrum", "tree", "divergence-n1"} <= set(names)
     page = (runs / "first" / "report.html").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp
         kinds = ((".pdf", b"%PDF"), (".png", b"\x89PNG"), (".svg", b"<svg"))
         for ending, start in kinds if name in ("forest", "divergence-n1") else kinds[:1]:
             file = tmp_path / f"{name}{ending}"
-            found = command("figure", runs / "first", name, "-o", file)
+            found = command("report", runs / "first", "--figure", name, "-o", file)
             assert found.code == 0, found.err
             assert file.read_bytes().startswith(start)
     ElementTree.parse(tmp_path / "divergence-n1.svg")
@@ -61,7 +61,10 @@ def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp
 @pytest.mark.parametrize("name", ["forest", "divergence-n1"])
 def test_size_and_font_size_are_those_asked_for(command: Command, runs: Path, tmp_path: Path, name: str) -> None:
     file = tmp_path / "x.svg"
-    assert command("figure", runs / "first", name, "-o", file, "--size", "5x4", "--font-size", "7").code == 0
+    assert (
+        command("report", runs / "first", "--figure", name, "-o", file, "--figure-size", "5x4", "--font-size", "7").code
+        == 0
+    )
     svg = file.read_text(encoding="utf-8")
     assert 'viewBox="0 0 360 288"' in svg
     sizes = re.findall(r"font-size: ([\d.]+)px", svg)
@@ -70,7 +73,12 @@ def test_size_and_font_size_are_those_asked_for(command: Command, runs: Path, tm
 
 def test_long_labels_are_broken_into_lines(command: Command, runs: Path, tmp_path: Path) -> None:
     file = tmp_path / "x.svg"
-    assert command("figure", runs / "first", "forest", "-o", file, "--size", "3.3x1.8", "--font-size", "8").code == 0
+    assert (
+        command(
+            "report", runs / "first", "--figure", "forest", "-o", file, "--figure-size", "3.3x1.8", "--font-size", "8"
+        ).code
+        == 0
+    )
     found = ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")
     texts = ["".join(each.itertext()).strip() for each in found]
     lines = [text for text in texts if len(text) > 5 and text in LABEL]
@@ -93,7 +101,9 @@ def test_wide_legends_have_fewer_columns() -> None:
 
 def test_a_figure_that_is_too_small_for_its_text_is_refused(command: Command, runs: Path, tmp_path: Path) -> None:
     file = tmp_path / "x.pdf"
-    found = command("figure", runs / "first", "lengths", "-o", file, "--size", "1x1", "--font-size", "20")
+    found = command(
+        "report", runs / "first", "--figure", "lengths", "-o", file, "--figure-size", "1x1", "--font-size", "20"
+    )
     assert found.code == 2 and "choose a larger size, or smaller text" in " ".join(found.err.split())
     assert not file.exists()
 
@@ -102,34 +112,38 @@ def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_pa
     for name in ("tree", "lengths"):
         files = [tmp_path / f"{name}{number}.pdf" for number in (1, 2)]
         for file in files:
-            assert command("figure", runs / "first", name, "-o", file).code == 0
+            assert command("report", runs / "first", "--figure", name, "-o", file).code == 0
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["nothing", "-o", "x.pdf"], "has no figure 'nothing'; it has "),
-        (["forest", "-o", "x.jpg"], ".svg, .pdf or .png"),
-        (["forest"], "name a file"),
-        (["forest", "-o", "x.pdf", "--size", "big"], "--size is WIDTHxHEIGHT"),
-        (["forest", "-o", "x.pdf", "--font-size", "nan"], "--font-size"),
-        (["-o", "x.pdf"], "name the figure"),
+        (["--figure", "nothing", "-o", "x.pdf"], "has no figure 'nothing'; it has "),
+        (["--figure", "forest", "-o", "x.jpg"], ".svg, .pdf or .png"),
+        (["--figure", "forest"], "name a file"),
+        (["--figure", "forest", "-o", "x.pdf", "--figure-size", "big"], "--figure-size is WIDTHxHEIGHT"),
+        (["--figure", "forest", "-o", "x.pdf", "--font-size", "nan"], "--font-size"),
+        (["-o", "x.pdf"], "name a figure"),
+        (["--figures", "-o", "x.pdf"], "--figures lists the figures"),
+        (["--figures", "--font-size", "8"], "are for one figure"),
+        (["--figure-size", "5x4"], "are for one figure"),
+        (["second", "--figures"], "name one run"),
     ],
 )
 def test_mistakes_are_named(
     command: Command, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = command("figure", runs / "first", *given)
+    found = command("report", runs / "first", *given)
     assert found.code == 2 and message in " ".join(found.err.split())
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_without_a_report_is_refused(command: Command, runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "first", tmp_path / "run", ignore=shutil.ignore_patterns("report.html"))
-    for call in ([], ["lengths", "-o", tmp_path / "x.svg"]):
-        found = command("figure", tmp_path / "run", *call)
+    for call in (["--figures"], ["--figure", "lengths", "-o", tmp_path / "x.svg"]):
+        found = command("report", tmp_path / "run", *call)
         assert found.code == 2 and "no report yet" in found.err
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from truesource.cli.works import TOPICS, Work
+from truesource.cli.works import Work, works
 from truesource.report.table import ABSENT, shown
 from truesource.reproduce.quantities import Verdict, verdict_of
 from truesource.reproduce.result import EXACT, SPEC, ClaimResult, NumberResult, RowResult, command_of, read_result
@@ -66,7 +66,9 @@ def committed_result(row: Row) -> RowResult | None:
 
 def index_page(papers: Mapping[str, Paper], results: Mapping[str, RowResult | None]) -> str:
     """The page with a row for each table and figure."""
-    entries = [f"- [{work_of(paper).short}]({paper.paper}.md): {work_of(paper).title}" for paper in papers.values()]
+    entries = [
+        f"- [{work_of(paper).short}]({paper.paper}.md): {work_of(paper).fields['title']}" for paper in papers.values()
+    ]
     entries.append("- [Published bounds](published.md): how released numbers are computed from the released files")
     parts = [INDEX_HEAD, "\n".join(entries) + "\n", INDEX_NOTE, _summary(papers, results)]
     for paper in papers.values():
@@ -84,8 +86,12 @@ def paper_page(paper: Paper, results: Mapping[str, RowResult | None]) -> str:
 
 def work_of(paper: Paper) -> Work:
     """The publication: the one that `truesource cite` lists under the same first author and year."""
-    works = {work for _, listed in TOPICS.values() for work in listed}
-    return next(work for work in works if f"{work.authors.partition(',')[0].lower()}{work.year}" == paper.paper)
+    return next(work for work in works() if _name(work) == paper.paper)
+
+
+def _name(work: Work) -> str:
+    """The name of a paper: the family name of its first author, and its year."""
+    return f"{work.fields['author'].partition(',')[0].lower()}{work.fields['year']}"
 
 
 def verdict_now(row: Row, result: RowResult | None) -> str:
