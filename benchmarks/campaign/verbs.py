@@ -195,4 +195,6 @@ VERBS = [
     verb("run", "run run.yaml --runs out", "run.yaml bank.mrg", "out/toy"),
     verb("run-again", "run run.yaml", "runs/toy", "runs/toy"),
     verb("report", "report runs/toy", "runs/toy", "runs/toy/report.html"),
+    verb("figure", "report runs/toy --figure forest -o out/f.pdf", "runs/toy", "out/f.pdf"),
+    verb("language", "language dyck:k=2 -o out/d.npz --json out/d.json", "", "out/d.npz out/d.json"),
 ]
