@@ -39,6 +39,7 @@ MEANINGS = {
 }
 #: names with several meanings, and why they are kept
 EXCEPTIONS = {
+    "--figure": "one figure: the file that a measurement is drawn to, and the name of one of a report",
     "--dev": "a part of what is split and what is trained on: share in one verb, text in the other",
     "--tolerance": "a bound on what each verb may neglect: mass of tokenisations, difference of frequencies",
     "--top-k": "the k most probable tokens: kept in decoding, compared in divergence; both are the field's term",
