@@ -6,7 +6,6 @@ import ast
 import importlib
 import importlib.util
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -14,17 +13,14 @@ from typing import Any
 
 import networkx as nx
 import pytest
+from program import program
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
 def house() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("house", ROOT / "benchmarks" / "house.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["house"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return program("house")
 
 
 def code(house: ModuleType, root: Path) -> list[Any]:
@@ -131,8 +127,8 @@ def test_functions_are_short(house: ModuleType, every: list[Any]) -> None:
 
 def test_programs_beside_the_package_import_what_is_there() -> None:
     """Nothing else runs the benchmarks before they are needed."""
-    for program in sorted((ROOT / "benchmarks").rglob("*.py")):
-        for source, name in imported(ast.parse(program.read_text(encoding="utf-8"))):
+    for file in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for source, name in imported(ast.parse(file.read_text(encoding="utf-8"))):
             if source.startswith("truesource") and name:
                 module = importlib.import_module(source)
-                assert hasattr(module, name) or importlib.util.find_spec(f"{source}.{name}"), (program.name, name)
+                assert hasattr(module, name) or importlib.util.find_spec(f"{source}.{name}"), (file.name, name)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.oracle import condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
@@ -243,7 +244,7 @@ def bound_records(
             frame=preset_frame(frame, objective),
             vocabulary=vocabulary,
             seed=seed,
-            condition=str(lengths or "none") if objective == "causal" else "length",
+            condition=condition_part(objective, lengths),
             impossible=len(records) - len(kept),
             excluded=excluded,
             parts={

@@ -43,6 +43,11 @@ LONG = 200  #: words above which a sentence is called long
 PILOT = {1: 1000, 3: 100}  #: most words of a long sentence that are timed, by the power as which time grows
 
 
+def condition_part(objective: Objective, lengths: LengthRange | None) -> str:
+    """Part of a signature: the length condition of causal scores; masked ones are given the length."""
+    return "length" if objective == "masked" else str(lengths or "none")
+
+
 class Oracle:
     """The exact distribution of a grammar, as a `LanguageModel` with full distributions.
 
@@ -97,9 +102,7 @@ class Oracle:
     @property
     def condition(self) -> str:
         """Condition of the scores, for signatures."""
-        if self.objective == "masked":
-            return "length"
-        return "none" if self.lengths is None else str(self.lengths)
+        return condition_part(self.objective, self.lengths)
 
     @property
     def of_sentences(self) -> bool:

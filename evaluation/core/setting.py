@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import transform_parts
@@ -51,6 +52,11 @@ class Setting:
             raise InputError("this needs the grammar of the text, which is the truth; name it", code="no-grammar")
         return self.pcfg
 
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the sentences, for signatures."""
+        return digest_sentences(self.sentences)
+
     def first(self, number: int | None) -> Setting:
         """The same with the first sentences only; None: all of them."""
         if number is None or number >= len(self.sentences):
@@ -76,13 +82,13 @@ class Setting:
         frame = self.frame_of(model.objective)
         return {
             "objective": model.objective,
-            "given": "unknown" if self.pcfg is None else self.oracle(model).condition,
+            "given": "unknown" if self.pcfg is None else condition_part(model.objective, self.lengths),
             **({} if self.pcfg is None else transform_parts(self.pcfg, self.transform, model.objective)),
             **disjoint_part(self.excluded),
             **frame_parts(frame, model.objective),
             "sentences": len(self.sentences),
             **self.left_out,
-            "data": digest_sentences(self.sentences),
+            "data": self.digest,
             "grammar": "none" if self.pcfg is None else self.pcfg.identity,
         }
 

@@ -7,16 +7,22 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import Command
 from tiny_run import BANK, prepare, run
 
 import truesource.evaluators
+from truesource.evaluation.core.setting import Setting
 from truesource.evaluators import EVALUATORS
+from truesource.evaluators.divergence import DIVERGENCE
 from truesource.experiment import execute, load_config, plan
 from truesource.generator.corpus import Corpus
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
+from truesource.run.declared import measured
 from truesource.run.evaluator import Evaluator
 
 #: all that a new evaluator takes: one file of eleven lines, and its name in `truesource.evaluators.EVALUATORS`
@@ -93,6 +99,15 @@ def test_a_new_evaluator_is_one_file(toy: Path, command: Command, monkeypatch: p
     counts = [r for r in json.loads(Path("compared.json").read_text("utf-8")) if r["name"] == "count"]
     of_five = sum(map(len, corpus.sentences("eval")[:5]))  # as many as its settings count by default
     assert [(r["model"], r["value"]) for r in counts] == [(name, of_five) for name in models[:2]]
+
+
+def test_a_model_that_lacks_an_ability_is_refused_wherever_it_is_measured() -> None:
+    """By the verb, in a run, and beside a comparison of models."""
+    scores_alone = SimpleNamespace(name="mine", objective="causal", vocabulary=("a",))
+    pcfg = PCFG.from_text("S -> S S 0.3 | 'a' 0.7")
+    with pytest.raises(InputError, match="evaluate divergence needs the probabilities of all words") as refused:
+        measured(DIVERGENCE, scores_alone, Setting(pcfg, [["a"]] * 3), "x")
+    assert refused.value.code == "missing-ability"
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda each: each.name)

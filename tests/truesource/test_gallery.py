@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from importlib import util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from program import program
 
 from truesource.grammar.languages import languages, parameters, parse, reference
 from truesource.grammar.tree import Tree
@@ -18,12 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def gallery() -> ModuleType:
-    spec = util.spec_from_file_location("gallery", ROOT / "benchmarks" / "gallery.py")
-    assert spec is not None and spec.loader is not None
-    module = util.module_from_spec(spec)
-    sys.modules["gallery"] = module
-    spec.loader.exec_module(module)
-    return module
+    return program("gallery")
 
 
 @pytest.mark.parametrize("name", languages())

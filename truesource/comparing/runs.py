@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import ScoresRecord, read_results
 from truesource.report.records import REMEDY, Record
+
+_NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it
 
 
 @dataclass
@@ -111,7 +114,14 @@ def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
     if not len(table["sentence"]):
         return None
     sentence, n = table["sentence"].astype(np.int32), row["sentences"] + row["excluded"]
-    if len(sentence) != row["tokens"] or (np.diff(sentence, prepend=0, append=n - 1) < 0).any():
+    gap = table["oracle"] - table["model"]
+    right = (
+        len(sentence) == row["tokens"]
+        and not (np.diff(sentence, prepend=0, append=n - 1) < 0).any()
+        and bool(np.isfinite(gap).all())
+        and math.isclose(float(np.mean(gap)), math.log(row["relative_ppl"]), rel_tol=_NEAR, abs_tol=_NEAR)
+    )
+    if not right:
         raise InputError(f"the tokens are not those of the sentences; {REMEDY}", file, code="damaged")
     return SeedScores(
         label=label,

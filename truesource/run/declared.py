@@ -75,7 +75,7 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         said = "" if uncorrected is None else uncorrected(settings, frame)
         given: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": said}
         setting = read_setting(corpus, split, oracle, lengths, **given, scores=evaluator.corrected)
-        trained, setting = _loaded(evaluator, model, settings), setting.first(getattr(settings, "sentences", None))
+        trained = _loaded(evaluator, model, settings)
         result = evaluator.measure(trained, setting, settings)
         record = record_of(result)
         say_left_out(setting, *result.impossible)
@@ -110,18 +110,17 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
 
 def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:
     """The model that a verb names, or, of one that has snapshots, where they are."""
-    from truesource.generator.abilities import require
-    from truesource.lmtrain.models import load_model  # torch, after the quick checks
-
     if not evaluator.whole_models:
         from truesource.lmtrain.references import model_reference
 
         return model_reference(model)
+    from truesource.generator.abilities import require
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
     trained = load_model(model)
-    needed = dict.fromkeys(evaluator.needs, f"evaluate {evaluator.name}")
-    by_options = evaluator.beside_settings("needed")
-    for ability, by in {**needed, **({} if by_options is None else by_options(settings))}.items():
-        require(trained, ability, by)
+    needed = evaluator.beside_settings("needed")
+    for ability, option in ({} if needed is None else needed(settings)).items():
+        require(trained, ability, option)
     return trained
 
 
@@ -151,9 +150,7 @@ def record_of(result: Result, name: str = "", own: str = "") -> dict[str, Any]:
 
 def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> dict[str, Any]:
     """The record of a loaded model, under another name, by an evaluator with its default settings."""
-    settings = evaluator.settings()
-    result = evaluator.measure(model, setting.first(getattr(settings, "sentences", None)), settings)
-    return record_of(result, name, model.name)
+    return record_of(evaluator.measure(model, setting, evaluator.settings()), name, model.name)
 
 
 def plain(record: Record) -> dict[str, Record]:
@@ -200,15 +197,12 @@ def _inputs(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> Any:
 
 def _make(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> str:
     """Write ``<name>/<model>.json``."""
-    from truesource.generator.abilities import require
     from truesource.grammar.support.files import digest_json, write_json
 
     settings = run.settings(evaluator.settings)
     setting = run.setting(getattr(settings, "sentences", None), scores=evaluator.frame)
     if evaluator.whole_models:
         trained: Any = run.model(model)
-        for ability in evaluator.needs:
-            require(trained, ability, f"evaluate {evaluator.name}")  # type: ignore[call-overload]
         own = trained.name
     else:
         trained = run.reference(model)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from truesource.generator.abilities import Name, require
 from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Evaluator:
     help: str = ""  #: of the verb, with an example; empty: the summary
     prose: str = ""  #: a paragraph at the head of the section
     measures: tuple[Measure, ...] = ()  #: in the order of tables
-    needs: tuple[str, ...] = ()  #: abilities of a model, see `truesource.generator.abilities`
+    needs: tuple[Name, ...] = ()  #: abilities of a model, see `truesource.generator.abilities`
     oracle: bool = True  #: it needs the grammar of the text
     frame: bool = False  #: it scores tokens, of which a frame may leave some out, in as many sentences as the scores
     corrected: bool = True  #: its truth leaves out what the text leaves out (disjoint splits)
@@ -137,13 +138,21 @@ class Evaluator:
         return own if self.package or own.is_file() else shared
 
     def measure(self, model: Any, setting: Setting, settings: Settings) -> Result:
-        """The measurement of a model, or of the snapshots that a reference leads to, on a text.
+        """The measurement of a model, or of the snapshots that a reference leads to, on the first sentences of a text.
+
+        Args:
+            model: to measure.
+            setting: text and truth, of which ``settings.sentences`` are used where the settings have that field.
+            settings: of the evaluator.
 
         Raises:
-            InputError: it cannot be measured.
+            InputError: it cannot be measured, or lacks an ability.
             NothingToMeasureError: there is nothing to measure.
         """
-        return self._code.measure(model, setting, settings)  # type: ignore[no-any-return]
+        for ability in self.needs:
+            require(model, ability, f"evaluate {self.name}")
+        some = setting.first(getattr(settings, "sentences", None))
+        return self._code.measure(model, some, settings)  # type: ignore[no-any-return]
 
     def beside_settings(self, name: str) -> Callable[..., Any] | None:
         """A function that stands beside the settings; None where there is no such."""

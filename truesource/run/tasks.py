@@ -26,7 +26,6 @@ log = logging.getLogger("truesource")
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
-BUSY = ""  #: reason of a task that another process is at work on
 
 
 class Make(Protocol[T_contra]):
@@ -77,16 +76,16 @@ def make_tasks(
         log.info("%d of %s are finished already", len(own) - len(missing), count(len(own), "cell"))
     progress, failures, busy = _Progress(len(missing)), [], []
 
-    def report(number: int, reason: str | None) -> None:
-        progress.report(tasks[number], reason)
-        if reason is not None:
-            failures.append(Failure(tasks[number], reason))
+    def report(number: int, error: InputError | None) -> None:
+        progress.report(tasks[number], error)
+        if error is not None:
+            failures.append(Failure(tasks[number], str(error)))
 
-    for number, reason in run_each(partial(_attempt, make, tasks), missing, workers):
-        if reason == BUSY:
+    for number, error in run_each(partial(_attempt, make, tasks), missing, workers):
+        if isinstance(error, BusyError):
             busy.append(number)
         else:
-            report(number, reason)
+            report(number, error)
     for number in busy:
         if wait:
             log.info("waiting for another process, which is at work on %s", tasks[number])
@@ -96,14 +95,12 @@ def make_tasks(
     return failures
 
 
-def _attempt(make: Make[T], tasks: Sequence[T], number: int, *, wait: bool = False) -> tuple[int, str | None]:
-    """Number of a task, and None, the reason of its failure, or `BUSY`."""
+def _attempt(make: Make[T], tasks: Sequence[T], number: int, *, wait: bool = False) -> tuple[int, InputError | None]:
+    """Number of a task, and the error that making it raised, where it did."""
     try:
         make(tasks[number], wait=wait)
-    except BusyError:
-        return number, BUSY
     except InputError as error:
-        return number, str(error)
+        return number, error
     return number, None
 
 
@@ -113,17 +110,17 @@ class _Progress:
     def __init__(self, n: int) -> None:
         self._n, self._done, self._begun = n, 0, time.perf_counter()
 
-    def report(self, task: object, reason: str | None) -> None:
+    def report(self, task: object, error: InputError | None) -> None:
         """One more is made, or has failed."""
         self._done += 1
         left = self._n - self._done
         seconds = seconds_left(self._done, time.perf_counter() - self._begun, self._done, left)
         about = "" if seconds is None else f", about {duration(seconds)}"
         rest = f"; {left} to go{about}" if left else ""
-        if reason is None:
+        if error is None:
             log.info("[%d/%d] %s: done%s", self._done, self._n, task, rest)
         else:
-            log.warning("[%d/%d] %s failed: %s", self._done, self._n, task, reason)
+            log.warning("[%d/%d] %s failed: %s", self._done, self._n, task, error)
 
 
 def refuse_foreign(folder: Path, mark: str, message: str, besides: Collection[str] = ()) -> None:

@@ -159,10 +159,10 @@ class Scoring:
         Raises:
             InputError: they are damaged.
         """
-        known, weights = read_scores(folder / "scores" / f"{cell.id}.json"), cell_folder(folder, cell.id)
-        file = weights / "model.safetensors"
-        same = known is not None and known["evaluation"] == self.digest and file.is_file()
-        return same and known is not None and known["weights"] == digest_file(file)
+        known = read_scores(folder / "scores" / f"{cell.id}.json")
+        if known is None or known["evaluation"] != self.digest:
+            return False
+        return bool(known["weights"] == digest_file(cell_folder(folder, cell.id) / "model.safetensors"))
 
     def keep(self, folder: Path, cell: PlannedCell) -> None:
         """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""

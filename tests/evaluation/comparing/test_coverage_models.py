@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from program import program
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.pcfg import PCFG
 
-FILE = Path(__file__).resolve().parents[3] / "benchmarks" / "coverage_models.py"
-
 
 @pytest.fixture(scope="module")
 def simulation() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("coverage_models", FILE)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["coverage_models"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program("coverage_models")
 
 
 def with_probabilities(pcfg: PCFG, log_q: np.ndarray) -> PCFG:

@@ -1,23 +1,17 @@
 """How reliable a ranking is and what separates models, where the answer is known."""
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from program import program
 from scipy import stats
 
 from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
 
-PLACE = Path(__file__).resolve().parents[3] / "benchmarks" / "reliability.py"
-_SPEC = importlib.util.spec_from_file_location("reliability", PLACE)
-assert _SPEC is not None and _SPEC.loader is not None
-study = sys.modules["reliability"] = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(study)
+study = program("reliability")
 reliability, reliability_table = study.reliability, study.reliability_table
 separation, separation_table = study.separation, study.separation_table
 seed_splits, shares = study.seed_splits, study.shares
