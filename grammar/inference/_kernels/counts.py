@@ -247,3 +247,81 @@ def star(matrix):
     for k in range(n):
         matrix[k, k] += 1.0
     return np.isfinite(matrix).all()
+
+
+@kernel
+def close_series(rows: SparseRows, chains: SparseRows, x, present):
+    """``x[i] = chains (x[i] + sum_{d=1..i} rows_d x[i-d])`` for i = 0, 1, .., in place; ``x`` is (L, S, W).
+
+    Entry e of ``rows`` has a value for each d, (nnz, at least L). ``present`` (L, S) says which rows of ``x`` are not
+    zero throughout, before and after.
+    """
+    start, column, value = rows
+    chain_start, chain_to, chain_weight = chains
+    length, n_states, width = x.shape
+    bare = np.zeros((n_states, width))
+    some = np.zeros(n_states, dtype=np.bool_)
+    for i in range(length):
+        for a in range(n_states):
+            some[a] = present[i, a]
+            bare[a] = x[i, a]
+            for e in range(start[a], start[a + 1]):
+                c = column[e]
+                for d in range(1, i + 1):
+                    weight = value[e, d]
+                    if weight != 0.0 and present[i - d, c]:
+                        some[a] = True
+                        for w in range(width):
+                            bare[a, w] += weight * x[i - d, c, w]
+        for a in range(n_states):
+            x[i, a] = 0.0
+            present[i, a] = False
+            for e in range(chain_start[a], chain_start[a + 1]):
+                if some[chain_to[e]]:
+                    present[i, a] = True
+                    weight = chain_weight[e]
+                    for w in range(width):
+                        x[i, a, w] += weight * bare[chain_to[e], w]
+
+
+@kernel
+def spread_series(rows: SparseRows, x, present, out, out_present):
+    """``out[i] += sum_{d=0..i} rows_d x[i-d]`` as in `close_series`; ``out`` is (L', S, W) with L' <= L."""
+    start, column, value = rows
+    width = x.shape[2]
+    for i in range(out.shape[0]):
+        for a in range(out.shape[1]):
+            for e in range(start[a], start[a + 1]):
+                c = column[e]
+                for d in range(i + 1):
+                    weight = value[e, d]
+                    if weight != 0.0 and present[i - d, c]:
+                        out_present[i, a] = True
+                        for w in range(width):
+                            out[i, a, w] += weight * x[i - d, c, w]
+
+
+@kernel
+def join_series(triples, prob, x, present, at, span, out, out_present):
+    """``out[i, c, w] += prob x[i, a, at[w]] span[b, w]`` for every triple (a, b, c).
+
+    ``span`` is (S, W), ``at`` (W,), and ``out`` (L', S, W) with L' <= L.
+    """
+    width = span.shape[1]
+    there = np.zeros(span.shape[0], dtype=np.bool_)
+    for a in range(span.shape[0]):
+        for w in range(width):
+            if span[a, w] != 0.0:
+                there[a] = True
+                break
+    weight = np.zeros(width)
+    for r in range(prob.size):
+        a, b, c = triples[r, 0], triples[r, 1], triples[r, 2]
+        if there[b]:
+            for w in range(width):
+                weight[w] = prob[r] * span[b, w]
+            for i in range(out.shape[0]):
+                if present[i, a]:
+                    out_present[i, c] = True
+                    for w in range(width):
+                        out[i, c, w] += weight[w] * x[i, a, at[w]]

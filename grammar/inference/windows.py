@@ -1,0 +1,402 @@
+"""Exact statistics of short strings inside sentences, and the best predictor that sees k words.
+
+Every occurrence of a string ``w_1..w_k`` of two words or more is split by exactly one binary node ``A -> B C``, after
+some ``w_j``. Its expected number is ``sum_A->BC E[A -> B C] sum_j suffix_B(w_1..j) prefix_C(w_j+1..k)`` (Stolcke &
+Segal 1994). The pass here goes from left to right and keeps two weights of each symbol after every word: of all
+symbols that end with the words so far, and of all symbols that begin right after them. Given a range of lengths both
+are series in the number of tokens outside the string; without one they are sums over all lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.sparse import csc_matrix, csr_matrix, hstack
+
+from truesource.grammar._kernels.rules import SparseRows
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference._kernels import counts as kernels
+from truesource.grammar.inference.batch import Batch, threads
+from truesource.grammar.inference.distributions import Distributions, next_token_blocks
+from truesource.grammar.inference.expected import outside_masses, range_table
+from truesource.grammar.inference.rules import (
+    certainly_decays,
+    closure,
+    mean_matrix,
+    solve,
+    sparse_rows,
+    unary_matrix,
+)
+from truesource.grammar.inference.word_types import CRITICAL
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+
+WIDTH = 64  #: strings in a batch
+ANY = -1  #: stands for every word in a string
+
+
+class Weights(NamedTuple):
+    """A weight of every symbol for each of W strings, by tokens outside."""
+
+    value: FloatArray  #: (L, S, W)
+    present: BoolArray  #: (L, S) which are not zero for all strings
+
+    @classmethod
+    def zeros(cls, length: int, n: int, width: int) -> Weights:
+        """Nothing yet."""
+        return cls(np.zeros((length, n, width)), np.zeros((length, n), dtype=np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Following:
+    """What follows W strings, as expected numbers in one sentence."""
+
+    states: FloatArray  #: (S, W) symbols over one word, right after the string
+    end: FloatArray  #: (W,) sentences that end with the string
+
+
+class _FreeSpine:
+    """Sums over all lengths: one number of each symbol."""
+
+    length = 1
+
+    def __init__(self, pcfg: PCFG) -> None:
+        exact = pcfg.exact
+        n, mass = len(pcfg.symbols), exact.mass
+        useful = mass > 0.0
+        a, b, c = pcfg.binary.T
+        p = np.exp(pcfg.binary_logp)
+        right = unary_matrix(pcfg)
+        np.add.at(right, (a, c), p * mass[b])
+        inner = np.flatnonzero(exact.reached & useful)
+        mean = csr_matrix(mean_matrix(pcfg, mass)[np.ix_(inner, inner)])
+        if abs(exact.spectral_radius - 1.0) < CRITICAL or not certainly_decays(mean):
+            raise InputError("the spectral radius is 1: expected counts are infinite, or not known precisely")
+        outside = np.zeros(n)
+        outside[inner] = solve(mean.T.tocsr(), (inner == pcfg.start).astype(np.float64)) / exact.total_mass
+        self._uses = csr_matrix((outside[a] * p, (c, b)), shape=(n, n))
+        self._below = closure(np.where(useful, right, 0.0), "right-corner closure")
+        self._beside = np.ascontiguousarray(exact.left_corner_closure.T)
+        self._start, self._total = pcfg.start, exact.total_mass
+        self.over_words = np.where(exact.lexical_sums > 0.0, outside, 0.0)  #: (S,) expected number of those over a word
+
+    def numbers(self, _words: int) -> int:
+        return 1
+
+    def below(self, x: Weights) -> Weights:
+        """All symbols that end with what some end with in ``x``."""
+        return self._dense(self._below, x)
+
+    def beside(self, x: Weights) -> Weights:
+        """All symbols that begin where some begin in ``x``."""
+        return self._dense(self._beside, x)
+
+    def across(self, x: Weights, out: Weights) -> None:
+        """Add the right children of all nodes whose left children end with the string."""
+        out.value[0] += self._uses @ x.value[0]
+        out.present[0] = (out.value[0] > 0.0).any(axis=1)
+
+    def following(self, ends: Weights, begins: Weights, _words: int) -> Following:
+        """The weights of what follows."""
+        return Following(begins.value[0], ends.value[0, self._start] / self._total)
+
+    @staticmethod
+    def _dense(matrix: FloatArray, x: Weights) -> Weights:
+        value = (matrix @ x.value[0])[None]
+        return Weights(value, (value > 0.0).any(axis=2))
+
+
+class _RangedSpine:
+    """Sums over a range of lengths.
+
+    Weights of ends are by tokens before the string; weights of beginnings by ``high`` less the tokens of the string
+    and of the symbol, so that both run from 0 and every sum is over fewer tokens.
+    """
+
+    def __init__(self, pcfg: PCFG, lengths: LengthRange) -> None:
+        exact = pcfg.exact
+        table, self._z = range_table(pcfg, lengths)
+        outside, _ = outside_masses(pcfg, table, lengths, self._z)
+        self._lengths, self._start = lengths, pcfg.start
+        a, b, c = pcfg.binary.T.astype(np.int64)
+        p = np.exp(pcfg.binary_logp)[:, None]
+        masses, n = table.masses[:, : lengths.high], len(pcfg.symbols)
+        outside = np.where(table.masses.T > 0.0, outside, 0.0)
+        self.over_words = np.where(exact.lexical_sums > 0.0, outside[1], 0.0)  #: (S,) as without lengths
+        self._ending = _series(n, a, c, p * masses[b])
+        self._beginning = _series(n, b, a, p * masses[c])
+        self._uses = _series(n, c, b, p * outside[::-1, a].T)
+        self._down, self._up = sparse_rows(exact.unary_closure), sparse_rows(exact.unary_closure.T)
+
+    def numbers(self, words: int) -> int:
+        """How many numbers of tokens there can be outside ``words`` of them, and outside their sentence's end."""
+        return max(self._lengths.high - words + 1, 1)
+
+    def below(self, x: Weights) -> Weights:
+        """All symbols that end with what some end with in ``x``."""
+        kernels.close_series(self._ending, self._down, *x)
+        return x
+
+    def beside(self, x: Weights) -> Weights:
+        """All symbols that begin where some begin in ``x``."""
+        kernels.close_series(self._beginning, self._up, *x)
+        return x
+
+    def across(self, x: Weights, out: Weights) -> None:
+        """Add the right children of all nodes whose left children end with the string."""
+        kernels.spread_series(self._uses, *x, *out)
+
+    def following(self, ends: Weights, begins: Weights, words: int) -> Following:
+        """The weights of what follows: symbols of one token, of which the sentence has ``high`` at most."""
+        width = ends.value.shape[2]
+        before = slice(max(self._lengths.low - words, 0), max(self._lengths.high - words + 1, 0))
+        end = ends.value[before, self._start].sum(axis=0) / self._z if before.stop else np.zeros(width)
+        one = self._lengths.high - words - 1
+        states = begins.value[one] if one >= 0 else np.zeros(begins.value.shape[1:])
+        return Following(states, np.asarray(end))
+
+
+def _series(n: int, row: IntArray, column: IntArray, value: FloatArray) -> SparseRows:
+    """Entries (R, D) of a sparse (S, S) matrix of series, equal places added up, by rows."""
+    keys, inverse = np.unique(row * n + column, return_inverse=True)
+    total = csr_matrix((np.ones(len(row)), (inverse, np.arange(len(row)))), shape=(len(keys), len(row))) @ value
+    start = np.searchsorted(keys // n, np.arange(n + 1)).astype(np.int32)
+    return SparseRows(start, (keys % n).astype(np.int32), np.ascontiguousarray(total))
+
+
+class Windows:
+    """Exact numbers of strings in sentences of one grammar, and the words that follow them.
+
+    Args:
+        pcfg: the grammar.
+        lengths: condition on this range.
+
+    Raises:
+        InputError: without ``lengths``, derivations that end have no finite mean length; with them, no sentence has
+            such a length.
+    """
+
+    def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
+        self.pcfg, self.lengths = pcfg, lengths
+        self._spine = _FreeSpine(pcfg) if lengths is None else _RangedSpine(pcfg, lengths)
+
+    @cached_property
+    def _chains(self) -> csr_matrix[np.float64]:
+        return csr_matrix(self.pcfg.exact.unary_closure)
+
+    @cached_property
+    def _leaf(self) -> csc_matrix[np.float64]:
+        """P(word | symbol), with one column more for `ANY`, (S, V+1)."""
+        exact = self.pcfg.exact
+        return csc_matrix(hstack([exact.emission, csr_matrix(exact.lexical_sums[:, None])]))
+
+    def following(self, windows: IntArray) -> Following:
+        """What follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1.
+
+        The cost is that of one pass for every different beginning of a string, so sorted ones cost less.
+        """
+        rules, prob = self.pcfg.binary, np.exp(self.pcfg.binary_logp)
+        upward = np.ascontiguousarray(rules[:, [1, 2, 0]])
+        ends: list[Weights] = []
+        begins: list[Weights] = []
+        spans: list[list[FloatArray]] = []
+        columns: list[IntArray] = []
+        for t in range(1, windows.shape[1] + 1):
+            _, first, column = np.unique(windows[:, :t], axis=0, return_index=True, return_inverse=True)
+            above = [before[first] for before in columns]
+            leaf = self._leaf[:, windows[first, t - 1]].toarray()
+            size = self._spine.numbers(t)
+            end, begin = (Weights.zeros(size, *leaf.shape) for _ in range(2))
+            if t == 1:
+                end.value[0] = leaf
+                end.present[0] = leaf.any(axis=1)
+            now = self._spans(spans, above, leaf)
+            for s in range(1, t):
+                kernels.join_series(upward, prob, *ends[s - 1], above[s - 1], now[s - 1], *end)
+                kernels.join_series(rules, prob, *begins[s - 1], above[s - 1], now[s - 1], *begin)
+            ends.append(self._spine.below(end))
+            self._spine.across(ends[-1], begin)
+            begins.append(self._spine.beside(begin))
+            spans.append(now)
+            columns.append(column.ravel())
+        result = self._spine.following(ends[-1], begins[-1], windows.shape[1])
+        return Following(result.states[:, columns[-1]], result.end[columns[-1]])
+
+    def _spans(self, earlier: list[list[FloatArray]], above: list[IntArray], leaf: FloatArray) -> list[FloatArray]:
+        """Inside weights (S, W) of words s+1 to t for s = 1..t-1, from those of spans that end earlier."""
+        t = len(above) + 1
+        rules, prob = self.pcfg.binary[:, [1, 2, 0]], np.exp(self.pcfg.binary_logp)
+        result: list[FloatArray] = [np.zeros(0)] * (t - 1)
+        for s in range(t - 1, 0, -1):
+            bare = Weights.zeros(1, *leaf.shape)
+            if s == t - 1:
+                bare.value[0] = leaf
+            for m in range(s + 1, t):
+                left = earlier[m - 1][s - 1][None]
+                kernels.join_series(rules, prob, left, left.any(axis=2), above[m - 1], result[m - 1], *bare)
+            result[s - 1] = self._chains @ bare.value[0]
+        return result
+
+    def counts(self, strings: Sequence[Sequence[str]]) -> FloatArray:
+        """Expected number of times each string stands in a sentence, (N,); 0 with words that the grammar lacks."""
+        result = np.zeros(len(strings))
+        encoded = [self.pcfg.encode(string).astype(np.int64) for string in strings]
+        by_size: dict[int, list[int]] = {}
+        for i, ids in enumerate(encoded):
+            if not len(ids):
+                raise InputError(f"string {i + 1} has no words; give one or more")
+            if (ids >= 0).all():
+                by_size.setdefault(len(ids), []).append(i)
+        for size, places in by_size.items():
+            table = np.stack([encoded[i] for i in places])
+            if size == 1:
+                result[places] = (self._spine.over_words @ self.pcfg.exact.emission)[table[:, 0]]
+                continue
+            for rows, after in self.batches(table[:, :-1]):
+                result[np.array(places)[rows]] = self._expected(after, table[rows, -1])
+        return result
+
+    def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, Following]]:
+        """`following` of many windows (N, k) on all cores: which rows, and what follows them; equal ones cost once."""
+        from joblib import Parallel, delayed
+
+        from truesource.grammar.support.printable import meter
+
+        different, of_row = np.unique(windows, axis=0, return_inverse=True)
+        order = np.argsort(of_row.ravel(), kind="stable")
+        ends = np.searchsorted(of_row.ravel()[order], np.arange(len(different) + 1))
+        starts = range(0, len(different), WIDTH)
+        parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
+        work = parallel(delayed(self.following)(different[at : at + WIDTH]) for at in starts)
+        with meter(f"exact windows of {windows.shape[1]} words", len(different)) as progress:
+            for at, after in zip(starts, work, strict=True):
+                rows = order[ends[at] : ends[min(at + WIDTH, len(different))]]
+                column = of_row.ravel()[rows] - at
+                progress.advance(after.states.shape[1])
+                yield rows, Following(after.states[:, column], after.end[column])
+
+    def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
+        """Ln P_k(token | the k words before it) for each sentence, (n+1,): the words, then the end of the sentence.
+
+        P_k is the best predictor that sees k words and does not know where in the sentence they stand,
+        ``E[number of wv] / E[number of w]``. The first k tokens have fewer words before them, and the beginning of the
+        sentence: there it is the exact probability. -inf where a token cannot follow.
+
+        Args:
+            sentences: at least one token each.
+            words: k, 0 or more.
+        """
+        if words < 0:
+            raise InputError(f"a window has 0 words or more, got {words}")
+        result = [np.empty(len(s) + 1) for s in sentences]
+        if words == 0:
+            law = self._table(self._unconditional)[0][0]
+            rows = (np.append(self.pcfg.encode(s), len(self.pcfg.terminals)) for s in sentences)
+            return [_log(np.where(row < 0, 0.0, law[row])) for row in rows]
+        heads = self.pcfg.exact.causal_log_probs([s[:words] for s in sentences], self.lengths)
+        windows: list[IntArray] = []
+        places: list[IntArray] = []
+        for i, (sentence, head) in enumerate(zip(sentences, heads, strict=True)):
+            known = min(words, len(sentence) + 1)
+            result[i][:known] = head[:known]
+            ids = np.append(self.pcfg.encode(sentence), len(self.pcfg.terminals)).astype(np.int64)
+            if len(ids) > words:
+                windows.append(sliding_window_view(ids, words + 1))
+                places.append(np.stack([np.full(len(ids) - words, i), np.arange(words, len(ids))], axis=1))
+        if windows:
+            at = np.concatenate(places)
+            value = self._log_following(np.concatenate(windows))
+            starts = np.flatnonzero(np.diff(at[:, 0], prepend=-1))
+            for whose, logs in zip(np.split(at, starts[1:]), np.split(value, starts[1:]), strict=True):
+                result[whose[0, 0]][words:] = logs
+        return result
+
+    def _log_following(self, strings: IntArray) -> FloatArray:
+        """Ln P(last | the k before) of rows of k+1 word numbers, V is the end and -1 no word, (N,)."""
+        result = np.full(len(strings), -np.inf)
+        known = np.flatnonzero((strings >= 0).all(axis=1))
+        for some, after in self.batches(strings[known, :-1]):
+            result[known[some]] = _log(self._shares(after, strings[known[some], -1]))
+        return result
+
+    def _expected(self, after: Following, last: IntArray) -> FloatArray:
+        """Expected number of each string with one word after it (V is the end, -1 none), (W,)."""
+        n_words = len(self.pcfg.terminals)
+        words = self._leaf.T[np.clip(last, 0, n_words - 1)]
+        own = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
+        return np.where(last == n_words, after.end, np.where(last < 0, 0.0, own))
+
+    def _shares(self, after: Following, last: IntArray) -> FloatArray:
+        """Share of one word in all that follows each string, as in `_expected`, (W,); 0 where nothing follows."""
+        own, total = self._expected(after, last), self._totals(after)
+        return np.divide(own, total, out=np.zeros(len(own)), where=total > 0.0)
+
+    def _totals(self, after: Following) -> FloatArray:
+        """Expected number of each string, (W,)."""
+        return np.asarray(self.pcfg.exact.lexical_sums @ after.states + after.end)
+
+    def blocks(self, batch: Batch, words: int) -> Iterator[Distributions]:
+        """The distributions of P_k at positions 0 to n of a batch of sentences, see `log_probs`.
+
+        They are as those of `truesource.grammar.inference.distributions.next_token_blocks`; ``whole`` says that P_k
+        gives the sentence some probability.
+        """
+        exact, (n, width), n_words = self.pcfg.exact, batch.words.shape, len(self.pcfg.terminals)
+        every, columns = np.arange(width), np.vstack([batch.words, np.full(width, n_words)]).astype(np.int64)
+        tables: list[tuple[FloatArray, FloatArray]] = []
+        if words:
+            head = Batch(batch.words[: max(words - 1, 1)], batch.members)
+            tables = [
+                (block.probability, block.states)
+                for block in islice(next_token_blocks(exact, head, self.lengths), min(words, n + 1))
+            ]
+        own = [np.where(columns[j] < 0, 0.0, table[every, columns[j]]) for j, (table, _) in enumerate(tables)]
+        after = self._at_positions(columns, words)
+        own += [self._shares(each, columns[words + j]) for j, each in enumerate(after)]
+        whole = np.asarray(np.stack(own).all(axis=0))
+        for j in range(n + 1):
+            probability, states = tables[j] if j < words else self._table(after[j - words])
+            possible = np.asarray(probability.any(axis=1))
+            yield Distributions(j, batch.members, columns[j], probability, possible, whole, _log(own[j]), states)
+
+    def _at_positions(self, columns: IntArray, words: int) -> list[Following]:
+        """What follows the windows at positions k to n of sentences, ``columns`` (n+1, W); zero of unknown words."""
+        positions, width = len(columns) - words, columns.shape[1]
+        if positions < 1:
+            return []
+        if words == 0:
+            law = self._unconditional
+            return [Following(law.states.repeat(width, axis=1), law.end.repeat(width))] * positions
+        windows = np.concatenate([columns[j : j + words].T for j in range(positions)])
+        states, end = np.zeros((len(self.pcfg.symbols), len(windows))), np.zeros(len(windows))
+        known = np.flatnonzero((windows >= 0).all(axis=1))
+        for some, after in self.batches(windows[known]):
+            states[:, known[some]], end[known[some]] = after.states, after.end
+        parts = (slice(j * width, (j + 1) * width) for j in range(positions))
+        return [Following(states[:, part], end[part]) for part in parts]
+
+    def _table(self, after: Following) -> tuple[FloatArray, FloatArray]:
+        """Distributions (W, V+1) of the next word and the end, and symbols over it (W, S), relative to their total."""
+        total = self._totals(after)
+        scale = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0.0)
+        states = after.states * scale
+        words = np.asarray(self.pcfg.exact.emission.T @ states)
+        table = np.column_stack([words.T, after.end * scale])
+        return table, states.T
+
+    @property
+    def _unconditional(self) -> Following:
+        """What follows the empty string: every word of a sentence, and its end."""
+        return Following(self._spine.over_words[:, None], np.ones(1))
+
+
+def _log(values: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log(values)

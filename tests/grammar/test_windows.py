@@ -1,0 +1,216 @@
+"""Expected numbers of short strings, and the best predictor that sees k words, against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from random_grammars import length_ranges, linear_pcfgs, small_pcfgs
+from reference_inference import all_strings, rules_of
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.expected import expected_counts, unigram
+from truesource.grammar.inference.windows import ANY, Windows
+from truesource.grammar.inference.word_types import bigrams, pair_weights
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+
+String = tuple[str, ...]
+LONGEST = 16  #: words of a grammar of small_pcfgs without recursion
+NOT_THERE = "zebra"
+MESS3 = (1.09861, 0.85772, 0.81336, 0.79812)  #: nats: what 0, 1, 2 and 3 words leave, to five digits
+
+
+def strings_of(pcfg: PCFG, lengths: LengthRange) -> dict[String, float]:
+    """P(string | range) by enumeration; the example is dropped where there is none."""
+    tables = all_strings(rules_of(pcfg), lengths.high)[pcfg.symbols[pcfg.start]][lengths.low :]
+    z = math.fsum(p for table in tables for p in table.values())
+    assume(z > 0.0)
+    return {s: p / z for table in tables for s, p in table.items()}
+
+
+def occurrences(strings: dict[String, float], sizes: range) -> dict[String, float]:
+    """Expected number of every string of these sizes in a sentence, by counting."""
+    result: dict[String, float] = defaultdict(float)
+    for sentence, p in strings.items():
+        for size in sizes:
+            for at in range(len(sentence) - size + 1):
+                result[sentence[at : at + size]] += p
+    return result
+
+
+def predictor(strings: dict[String, float], k: int) -> dict[String, dict[str, float]]:
+    """P(token | what a predictor of k words sees), by counting; the beginning and the end are tokens."""
+    seen: dict[String, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for sentence, p in strings.items():
+        marked = ("<bos>", *sentence, "<eos>")
+        for i in range(1, len(marked)):
+            seen[marked[max(i - k, 0) : i]][marked[i]] += p
+    return {context: {w: p / sum(law.values()) for w, p in law.items()} for context, law in seen.items()}
+
+
+GRAMMARS = small_pcfgs() | linear_pcfgs()
+
+
+@given(GRAMMARS, length_ranges(5))
+def test_strings_are_expected_as_often_as_in_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
+    counted = occurrences(strings_of(pcfg, lengths), range(1, 5))
+    asked = [s for size in range(1, 4) for s in itertools.product(pcfg.terminals, repeat=size)]
+    asked += [s for s in counted if len(s) == 4] + [(pcfg.terminals[0], NOT_THERE)]
+    found = Windows(pcfg, lengths).counts(asked)
+    np.testing.assert_allclose(found, [counted.get(s, 0.0) for s in asked], rtol=1e-10, atol=0.0)
+
+
+@given(small_pcfgs())
+def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
+    free = Windows(pcfg)
+    words = pcfg.terminals
+    pairs = [tuple(pair) for pair in itertools.product(words, words)]
+    np.testing.assert_allclose(free.counts(pairs), bigrams(pcfg).counts(pairs), rtol=1e-10, atol=1e-300)
+    for size in (1, 2, 3):  # every occurrence has one word before it, or begins the sentence, and likewise after it
+        strings = list(itertools.product(words, repeat=size))
+        often = free.counts(strings)
+        first = np.exp([pcfg.exact.prefix_log_prob(s) for s in strings])
+        before = sum((free.counts([(w, *s) for s in strings]) for w in words), first)
+        np.testing.assert_allclose(before, often, rtol=1e-10, atol=1e-300)
+        after = free.following(np.array([pcfg.encode(s) for s in strings]))
+        seen = pcfg.exact.lexical_sums @ after.states + after.end
+        np.testing.assert_allclose(seen, often, rtol=1e-10, atol=1e-300)
+
+
+@given(small_pcfgs())
+def test_a_finite_language_needs_no_range(pcfg: PCFG) -> None:
+    masses = pcfg.exact.length_masses(LONGEST)[:, pcfg.start]
+    assume(abs(masses.sum() - 1.0) < 1e-14 and masses[LONGEST] == 0.0)
+    strings = list(itertools.product(pcfg.terminals, repeat=3))
+    ranged = Windows(pcfg, LengthRange(1, LONGEST)).counts(strings)
+    np.testing.assert_allclose(Windows(pcfg).counts(strings), ranged, rtol=1e-10, atol=0.0)
+
+
+@given(GRAMMARS, length_ranges(4))
+def test_the_predictor_is_that_of_all_sentences_and_more_words_never_hurt(pcfg: PCFG, lengths: LengthRange) -> None:
+    strings = strings_of(pcfg, lengths)
+    sentences, p = list(strings), np.array(list(strings.values()))
+    windows, losses = Windows(pcfg, lengths), []
+    for k in range(6):
+        law = predictor(strings, k) if k else {(): predictor(strings, 0)[()]}
+        rows = windows.log_probs(sentences, k)
+        for sentence, row in zip(sentences, rows, strict=True):
+            marked = ("<bos>", *sentence, "<eos>")
+            wanted = [law[marked[max(i - k, 0) : i]][marked[i]] for i in range(1, len(marked))]
+            np.testing.assert_allclose(np.exp(row), wanted, rtol=1e-10, atol=0.0)
+        losses.append(-sum(q * row.sum() for q, row in zip(p, rows, strict=True)))
+    assert (np.diff(losses) <= 1e-12).all()
+    entropy = -float(p @ np.log(p))
+    assert losses[-1] == pytest.approx(entropy, abs=1e-10)  # five words and the beginning: all that there is
+
+
+@given(small_pcfgs(), length_ranges(4))
+def test_distributions_are_those_of_the_scores(pcfg: PCFG, lengths: LengthRange) -> None:
+    sentences = [*strings_of(pcfg, lengths)][:20]
+    sentences.append((NOT_THERE, *sentences[0][1:]))
+    windows = Windows(pcfg, lengths)
+    for k in range(4):
+        rows = windows.log_probs(sentences, k)
+        for batch in pcfg.exact.charts().batches(sentences, lengths):
+            for block in windows.blocks(batch, k):
+                for row, members in enumerate(block.members):
+                    assert block.log_observed[row] == pytest.approx(rows[members[0]][block.position], abs=1e-12)
+                    assert block.whole[row] == np.isfinite(rows[members[0]]).all()
+                possible = block.probability[block.possible]
+                np.testing.assert_allclose(possible.sum(axis=1), 1.0, rtol=1e-12)
+                words = (pcfg.exact.emission.T @ block.states.T).T
+                np.testing.assert_allclose(words, block.probability[:, :-1], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("lengths", [None, LengthRange(3, 9)], ids=str)
+def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | None) -> None:
+    pcfg = PCFG.load("english:size=small")
+    windows, pairs = Windows(pcfg, lengths), bigrams(pcfg, lengths)
+    law = unigram(pcfg, lengths)
+    sentence = ["the", "dog", "sleeps", "."]
+    known = [w for w in sentence if w in pcfg.word_ids]
+    assert len(known) >= 2
+    row = windows.log_probs([known], 0)[0]
+    np.testing.assert_allclose(
+        np.exp(row), [*(law.words[pcfg.word_ids[w]] for w in known), law.end], rtol=1e-12, atol=0.0
+    )
+    after = windows.following(np.arange(len(pcfg.terminals))[:, None])
+    for w in (0, 7, len(pcfg.terminals) - 1):
+        next_word, end = pairs.next_word(pcfg.terminals[w])
+        total = float(pcfg.exact.lexical_sums @ after.states[:, w] + after.end[w])
+        np.testing.assert_allclose(pcfg.exact.emission.T @ after.states[:, w] / total, next_word, rtol=1e-10)
+        assert after.end[w] / total == pytest.approx(end, rel=1e-10)
+
+
+def test_any_word_may_stand_for_one() -> None:
+    pcfg = PCFG.load("english:size=small")
+    lengths = LengthRange(2, 7)
+    windows = Windows(pcfg, lengths)
+    words = np.arange(len(pcfg.terminals))
+    given_one = windows.following(np.stack([np.full(1, 3), np.full(1, ANY)], axis=1)).states[:, 0]
+    each = windows.following(np.stack([np.full(len(words), 3), words], axis=1)).states.sum(axis=1)
+    np.testing.assert_allclose(given_one, each, rtol=1e-10, atol=1e-300)
+    tags = pair_weights(pcfg, lengths, neighbours=False)
+    apart = np.zeros(len(tags.tags))  # any word, then none to five others, then each tag: all pairs in order
+    for between in range(6):
+        apart += windows.following(np.full((1, 1 + between), ANY)).states[tags.tags, 0]
+    np.testing.assert_allclose(apart, tags.weight.sum(axis=0), rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("lengths", [None, LengthRange(1, 12)], ids=str)
+def test_an_ngram_language_is_known_from_order_less_one_words_on(lengths: LengthRange | None) -> None:
+    pcfg = PCFG.load("ngram:order=3,vocabulary=5,mean_length=6")
+    drawn = [["w1", "w2", "w1", "w4", "w5", "w2", "w2"], ["w5"], ["w3", "w3", "w3", "w1"]]
+    exact = pcfg.exact.causal_log_probs(drawn)
+    windows = Windows(pcfg)
+    for k in (2, 3):
+        for row, truth in zip(windows.log_probs(drawn, k), exact, strict=True):
+            np.testing.assert_allclose(row, truth, rtol=1e-10)
+    if lengths is not None:  # the length condition makes the law depend on the position, which no window knows
+        conditioned = np.concatenate(Windows(pcfg, lengths).log_probs(drawn, 2))
+        assert np.abs(conditioned - np.concatenate(pcfg.exact.causal_log_probs(drawn, lengths))).max() > 1e-3
+
+
+def test_what_k_words_leave_of_mess3() -> None:
+    stay, own = 0.9, 0.85  # three states, each mostly stays and mostly emits its own token (Marzen & Crutchfield 2017)
+    end, n = 0.1, 12
+    lines = [f"S -> Q{i} {1 / 3!r}" for i in range(3)]
+    for i in range(3):
+        steps = ((stay if i == j else (1 - stay) / 2, j) for j in range(3))
+        lines += [f"Q{i} -> E{i} {end}", *(f"Q{i} -> E{i} Q{j} {p * (1 - end)!r}" for p, j in steps)]
+        lines += [f"E{i} -> {'abc'[j]} {own if i == j else (1 - own) / 2!r}" for j in range(3)]
+    windows = Windows(PCFG.from_text("\n".join(lines)), LengthRange(n, n))
+    for k, loss in enumerate(MESS3):
+        often = windows.counts([*itertools.product("abc", repeat=k + 1)]).reshape(-1, 3) / (n - k)
+        assert often.sum() == pytest.approx(1.0, abs=1e-12)
+        assert -(often * np.log(often / often.sum(axis=1, keepdims=True))).sum() == pytest.approx(loss, abs=5e-6)
+
+
+def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
+    leaking = PCFG.from_text("S -> A S 0.3 | A A 0.5 | A TRAP 0.2\nA -> a 0.5 | b 0.5\nTRAP -> TRAP S 1.0")
+    z = 0.5 / 0.7  # of S: 0.3 z + 0.5
+    assert leaking.exact.total_mass == pytest.approx(z, abs=1e-12)
+    # lengths are 2, 3, ... with probability .7 * .3^(n-2), and words are even
+    expected = sum(0.7 * 0.3 ** (n - 2) * (n - 2) for n in range(2, 80)) / 8
+    assert Windows(leaking).counts([("a", "b", "a")])[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_bad_requests_are_refused() -> None:
+    pcfg = PCFG.load("dyck")
+    windows = Windows(pcfg, LengthRange(2, 6))
+    with pytest.raises(InputError, match="string 2 has no words"):
+        windows.counts([("(",), ()])
+    with pytest.raises(InputError, match="0 words or more, got -1"):
+        windows.log_probs([["("]], -1)
+    with pytest.raises(InputError, match=r"no sentence of this grammar has a length in 1\.\.1"):
+        Windows(pcfg, LengthRange(1, 1))
+    with pytest.raises(InputError, match="expected counts are infinite"):
+        Windows(PCFG.from_text("S -> S S 0.5 | a 0.5"))
+    assert expected_counts(pcfg, LengthRange(2, 6)).words.sum() == pytest.approx(
+        float(windows.counts([(w,) for w in pcfg.terminals]).sum()), abs=1e-12
+    )
