@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.windows import Windows
+from truesource.grammar.inference.windows import PlacedWindows, Predictor, Windows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 
 
 class BestWithin(Oracle):
-    """The best causal predictor that sees k words and the beginning of a sentence, but not how far it is.
+    """The best causal predictor that sees k words before a token, and the beginning of the sentence if it is nearer.
 
-    No model with k words of context has a smaller expected loss: an n-gram model of order k+1, a network with a window
-    of k words. It is the truth as soon as the beginning is among the k words.
+    No model with k words of context has a smaller expected loss, be it an n-gram model of order k+1 or a network with a
+    window of k words. A network that also knows the position of a token is compared with ``placed=True``.
 
     Args:
         pcfg: the grammar that the corpus was drawn from.
         seen: k, 0 or more words; 0 expects each token as often as it occurs.
+        placed: the predictor knows how many words stand before the token, too; costs more.
         lengths: the corpus's length condition.
         vocabulary: as of `truesource.evaluation.core.oracle.Oracle`: all other words read ``<unk>``.
 
@@ -39,26 +41,33 @@ class BestWithin(Oracle):
         pcfg: PCFG,
         seen: int,
         *,
+        placed: bool = False,
         lengths: LengthRange | None = None,
         vocabulary: Iterable[str] | None = None,
     ) -> None:
         if seen < 0:
             raise InputError(f"a predictor sees 0 words or more, got {seen}")
         super().__init__(pcfg, "causal", lengths=lengths, vocabulary=vocabulary)
-        self.seen = seen
+        self.seen, self.placed = seen, placed
         self.name = window_name(seen)
 
     @cached_property
-    def windows(self) -> Windows:
-        """Exact statistics of strings, of the collapsed language."""
-        return Windows(self.language, self.lengths)
+    def predictor(self) -> Predictor:
+        """The predictor for the collapsed language, with any number of words."""
+        return (PlacedWindows if self.placed else Windows)(self.language, self.lengths)
+
+    def with_words(self, seen: int) -> BestWithin:
+        """The predictor that sees another number of words, which shares what does not depend on it."""
+        other = copy(self)
+        other.__dict__.update(predictor=self.predictor, seen=seen, name=window_name(seen))
+        return other
 
     def _rows(self, seen: Sequence[Sequence[str]]) -> list[FloatArray]:
-        return self.windows.log_probs(seen, self.seen)
+        return self.predictor.log_probs(seen, self.seen)
 
     def blocks(self, batch: Batch) -> Iterator[Distributions]:
         """The distributions of one of `batches`, position by position, over the words of `language`."""
-        return self.windows.blocks(batch, self.seen)
+        return self.predictor.blocks(batch, self.seen)
 
 
 def window_name(seen: int) -> str:

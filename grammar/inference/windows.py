@@ -9,10 +9,10 @@ are series in the number of tokens outside the string; without one they are sums
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +22,8 @@ from scipy.sparse import csc_matrix, csr_matrix, hstack
 from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
-from truesource.grammar.inference.batch import Batch, threads
-from truesource.grammar.inference.distributions import Distributions, next_token_blocks
+from truesource.grammar.inference.batch import Batch, run, threads
+from truesource.grammar.inference.distributions import Distributions
 from truesource.grammar.inference.expected import outside_masses, range_table
 from truesource.grammar.inference.rules import (
     certainly_decays,
@@ -35,7 +35,7 @@ from truesource.grammar.inference.rules import (
 )
 from truesource.grammar.inference.word_types import CRITICAL
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 WIDTH = 64  #: strings in a batch
@@ -171,8 +171,111 @@ def _series(n: int, row: IntArray, column: IntArray, value: FloatArray) -> Spars
     return SparseRows(start, (keys % n).astype(np.int32), np.ascontiguousarray(total))
 
 
-class Windows:
-    """Exact numbers of strings in sentences of one grammar, and the words that follow them.
+class Predictor:
+    """The best predictor that sees k words before a token; `Windows` and `PlacedWindows` differ in what else it knows.
+
+    Args:
+        pcfg: the grammar.
+        lengths: condition on this range.
+    """
+
+    def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
+        self.pcfg, self.lengths = pcfg, lengths
+
+    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+        """What follows at positions 0 to n of a batch of sentences, up to a factor; zero after unknown words."""
+        raise NotImplementedError
+
+    def blocks(self, batch: Batch, words: int) -> Iterator[Distributions]:
+        """The predictor's distributions at positions 0 to n of a batch of sentences.
+
+        They are as those of `truesource.grammar.inference.distributions.next_token_blocks`; ``whole`` says that the
+        predictor gives the sentence some probability.
+
+        Args:
+            batch: from ``pcfg.exact.charts().batches(sentences, lengths)``.
+            words: k, 0 or more.
+        """
+        end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
+        observed = np.vstack([batch.words, end]).astype(np.int64)
+        after = self._at_positions(batch, words)
+        own = [self._shares(each, column) for each, column in zip(after, observed, strict=True)]
+        whole = np.asarray(np.stack(own).all(axis=0))
+        for j, each in enumerate(after):
+            probability, states = self._table(each)
+            possible = np.asarray(probability.any(axis=1))
+            yield Distributions(j, batch.members, observed[j], probability, possible, whole, _log(own[j]), states)
+
+    def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
+        """Ln P_k(token | the k words before it) for each sentence, (n+1,): the words, then the end of the sentence.
+
+        -inf where a token cannot follow.
+
+        Args:
+            sentences: at least one token each.
+            words: k, 0 or more.
+        """
+        result = [np.full(len(s) + 1, -np.inf) for s in sentences]
+        end = len(self.pcfg.terminals)
+
+        def task(batch: Batch) -> FloatArray:
+            observed = np.vstack([batch.words, np.full(batch.words.shape[1], end)]).astype(np.int64)
+            after = self._at_positions(batch, words)
+            return _log(np.stack([self._shares(each, column) for each, column in zip(after, observed, strict=True)]))
+
+        work = self.pcfg.exact.charts().batches(sentences, self.lengths)
+        for batch, table in run(task, work, f"exact probabilities given {words} words", len(sentences)):
+            for column, members in enumerate(batch.members):
+                for i in members:
+                    result[i][:] = table[:, column]
+        return result
+
+    def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[Following]:
+        """What follows the first 0 to n of ``words`` (n, W), relative to the probability of these."""
+        found = pcfg.exact.charts().causal(words, self.lengths)
+        result = []
+        for j in range(len(words) + 1):
+            possible = np.isfinite(found.log_conditional[:j]).all(axis=0)
+            result.append(Following(found.starts[j] * possible, np.exp(found.log_stop[j]) * possible))
+        return result
+
+    @cached_property
+    def _leaf(self) -> csc_matrix[np.float64]:
+        """P(word | symbol), with one column more for `ANY`, (S, V+1)."""
+        exact = self.pcfg.exact
+        return csc_matrix(hstack([exact.emission, csr_matrix(exact.lexical_sums[:, None])]))
+
+    def _expected(self, after: Following, last: IntArray) -> FloatArray:
+        """Expected number of each string with one word after it (V is the end, -1 none), (W,)."""
+        n_words = len(self.pcfg.terminals)
+        words = self._leaf.T[np.clip(last, 0, n_words - 1)]
+        own = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
+        return np.where(last == n_words, after.end, np.where(last < 0, 0.0, own))
+
+    def _shares(self, after: Following, last: IntArray) -> FloatArray:
+        """Share of one word in all that follows each string, as in `_expected`, (W,); 0 where nothing follows."""
+        own, total = self._expected(after, last), self._totals(after)
+        return np.divide(own, total, out=np.zeros(len(own)), where=total > 0.0)
+
+    def _totals(self, after: Following) -> FloatArray:
+        """Expected number of each string, (W,)."""
+        return np.asarray(self.pcfg.exact.lexical_sums @ after.states + after.end)
+
+    def _table(self, after: Following) -> tuple[FloatArray, FloatArray]:
+        """Distributions (W, V+1) of the next word and the end, and symbols over it (W, S), relative to their total."""
+        total = self._totals(after)
+        scale = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0.0)
+        states = after.states * scale
+        words = np.asarray(self.pcfg.exact.emission.T @ states)
+        table = np.column_stack([words.T, after.end * scale])
+        return table, states.T
+
+
+class Windows(Predictor):
+    """Exact numbers of strings in sentences of one grammar, and the best predictor that sees k words and no position.
+
+    P_k is ``E[number of wv] / E[number of w]``. The first k tokens have fewer words before them, and the beginning of
+    the sentence: there it is the exact probability.
 
     Args:
         pcfg: the grammar.
@@ -184,18 +287,12 @@ class Windows:
     """
 
     def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
-        self.pcfg, self.lengths = pcfg, lengths
+        super().__init__(pcfg, lengths)
         self._spine = _FreeSpine(pcfg) if lengths is None else _RangedSpine(pcfg, lengths)
 
     @cached_property
     def _chains(self) -> csr_matrix[np.float64]:
         return csr_matrix(self.pcfg.exact.unary_closure)
-
-    @cached_property
-    def _leaf(self) -> csc_matrix[np.float64]:
-        """P(word | symbol), with one column more for `ANY`, (S, V+1)."""
-        exact = self.pcfg.exact
-        return csc_matrix(hstack([exact.emission, csr_matrix(exact.lexical_sums[:, None])]))
 
     def following(self, windows: IntArray) -> Following:
         """What follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1.
@@ -283,21 +380,10 @@ class Windows:
                 yield rows, Following(after.states[:, column], after.end[column])
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
-        """Ln P_k(token | the k words before it) for each sentence, (n+1,): the words, then the end of the sentence.
-
-        P_k is the best predictor that sees k words and does not know where in the sentence they stand,
-        ``E[number of wv] / E[number of w]``. The first k tokens have fewer words before them, and the beginning of the
-        sentence: there it is the exact probability. -inf where a token cannot follow.
-
-        Args:
-            sentences: at least one token each.
-            words: k, 0 or more.
-        """
-        if words < 0:
-            raise InputError(f"a window has 0 words or more, got {words}")
+        """As `Predictor.log_probs`; windows that occur more than once cost once."""
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
-            law = self._table(self._unconditional)[0][0]
+            law = self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0]
             rows = (np.append(self.pcfg.encode(s), len(self.pcfg.terminals)) for s in sentences)
             return [_log(np.where(row < 0, 0.0, law[row])) for row in rows]
         heads = self.pcfg.exact.causal_log_probs([s[:words] for s in sentences], self.lengths)
@@ -326,75 +412,60 @@ class Windows:
             result[known[some]] = _log(self._shares(after, strings[known[some], -1]))
         return result
 
-    def _expected(self, after: Following, last: IntArray) -> FloatArray:
-        """Expected number of each string with one word after it (V is the end, -1 none), (W,)."""
-        n_words = len(self.pcfg.terminals)
-        words = self._leaf.T[np.clip(last, 0, n_words - 1)]
-        own = np.asarray(words.multiply(after.states.T) @ np.ones(words.shape[1]))
-        return np.where(last == n_words, after.end, np.where(last < 0, 0.0, own))
-
-    def _shares(self, after: Following, last: IntArray) -> FloatArray:
-        """Share of one word in all that follows each string, as in `_expected`, (W,); 0 where nothing follows."""
-        own, total = self._expected(after, last), self._totals(after)
-        return np.divide(own, total, out=np.zeros(len(own)), where=total > 0.0)
-
-    def _totals(self, after: Following) -> FloatArray:
-        """Expected number of each string, (W,)."""
-        return np.asarray(self.pcfg.exact.lexical_sums @ after.states + after.end)
-
-    def blocks(self, batch: Batch, words: int) -> Iterator[Distributions]:
-        """The distributions of P_k at positions 0 to n of a batch of sentences, see `log_probs`.
-
-        They are as those of `truesource.grammar.inference.distributions.next_token_blocks`; ``whole`` says that P_k
-        gives the sentence some probability.
-        """
-        exact, (n, width), n_words = self.pcfg.exact, batch.words.shape, len(self.pcfg.terminals)
-        every, columns = np.arange(width), np.vstack([batch.words, np.full(width, n_words)]).astype(np.int64)
-        tables: list[tuple[FloatArray, FloatArray]] = []
-        if words:
-            head = Batch(batch.words[: max(words - 1, 1)], batch.members)
-            tables = [
-                (block.probability, block.states)
-                for block in islice(next_token_blocks(exact, head, self.lengths), min(words, n + 1))
-            ]
-        own = [np.where(columns[j] < 0, 0.0, table[every, columns[j]]) for j, (table, _) in enumerate(tables)]
-        after = self._at_positions(columns, words)
-        own += [self._shares(each, columns[words + j]) for j, each in enumerate(after)]
-        whole = np.asarray(np.stack(own).all(axis=0))
-        for j in range(n + 1):
-            probability, states = tables[j] if j < words else self._table(after[j - words])
-            possible = np.asarray(probability.any(axis=1))
-            yield Distributions(j, batch.members, columns[j], probability, possible, whole, _log(own[j]), states)
-
-    def _at_positions(self, columns: IntArray, words: int) -> list[Following]:
-        """What follows the windows at positions k to n of sentences, ``columns`` (n+1, W); zero of unknown words."""
-        positions, width = len(columns) - words, columns.shape[1]
-        if positions < 1:
-            return []
+    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+        n, width = batch.words.shape
         if words == 0:
-            law = self._unconditional
-            return [Following(law.states.repeat(width, axis=1), law.end.repeat(width))] * positions
-        windows = np.concatenate([columns[j : j + words].T for j in range(positions)])
+            law = Following(self._spine.over_words[:, None].repeat(width, axis=1), np.ones(width))
+            return [law] * (n + 1)
+        heads = self._after_prefixes(self.pcfg, batch.words[: max(words - 1, 1)])[:words]
+        positions = n + 1 - len(heads)
+        if not positions:
+            return heads
+        windows = np.concatenate([batch.words[j : j + words].T for j in range(positions)]).astype(np.int64)
         states, end = np.zeros((len(self.pcfg.symbols), len(windows))), np.zeros(len(windows))
         known = np.flatnonzero((windows >= 0).all(axis=1))
         for some, after in self.batches(windows[known]):
             states[:, known[some]], end[known[some]] = after.states, after.end
         parts = (slice(j * width, (j + 1) * width) for j in range(positions))
-        return [Following(states[:, part], end[part]) for part in parts]
+        return heads + [Following(states[:, part], end[part]) for part in parts]
 
-    def _table(self, after: Following) -> tuple[FloatArray, FloatArray]:
-        """Distributions (W, V+1) of the next word and the end, and symbols over it (W, S), relative to their total."""
-        total = self._totals(after)
-        scale = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0.0)
-        states = after.states * scale
-        words = np.asarray(self.pcfg.exact.emission.T @ states)
-        table = np.column_stack([words.T, after.end * scale])
-        return table, states.T
 
-    @property
-    def _unconditional(self) -> Following:
-        """What follows the empty string: every word of a sentence, and its end."""
-        return Following(self._spine.over_words[:, None], np.ones(1))
+class PlacedWindows(Predictor):
+    """The best predictor that sees k words and knows how many words stand before them.
+
+    What it sees, behind words that stand for any, is the beginning of a sentence, whose next word is known exactly. So
+    one token costs as much as the beginning of its sentence.
+
+    Args:
+        pcfg: the grammar.
+        lengths: condition on this range.
+    """
+
+    def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
+        super().__init__(pcfg, lengths)
+        sums = pcfg.exact.log_lexical_sums
+        tags = np.flatnonzero(np.isfinite(sums))
+        name = "<any>"
+        while name in pcfg.word_ids:
+            name += "_"
+        hidden = np.stack([tags, np.full(len(tags), len(pcfg.terminals))], axis=1)
+        self._hiding = replace(
+            pcfg,
+            terminals=(*pcfg.terminals, name),
+            lexical=np.concatenate([pcfg.lexical, hidden]),
+            lexical_logp=np.concatenate([pcfg.lexical_logp, sums[tags]]) - math.log(2.0),
+        )
+
+    def _at_positions(self, batch: Batch, words: int) -> list[Following]:
+        result = []
+        hidden = len(self.pcfg.terminals)
+        for j in range(len(batch.words) + 1):
+            seen = batch.words[max(j - words, 0) : j]
+            before = np.full((j - len(seen), seen.shape[1]), hidden, dtype=np.int32)
+            different, column = np.unique(np.vstack([before, seen]), axis=1, return_inverse=True)
+            last = self._after_prefixes(self._hiding, np.ascontiguousarray(different))[-1]
+            result.append(Following(last.states[:, column.ravel()], last.end[column.ravel()]))
+        return result
 
 
 def _log(values: FloatArray) -> FloatArray:

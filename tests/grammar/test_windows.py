@@ -14,7 +14,7 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
-from truesource.grammar.inference.windows import ANY, Windows
+from truesource.grammar.inference.windows import ANY, PlacedWindows, Predictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -69,7 +69,7 @@ def test_strings_are_expected_as_often_as_in_all_sentences(pcfg: PCFG, lengths: 
 def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
     free = Windows(pcfg)
     words = pcfg.terminals
-    pairs = [tuple(pair) for pair in itertools.product(words, words)]
+    pairs = [(v, w) for v in words for w in words]
     np.testing.assert_allclose(free.counts(pairs), bigrams(pcfg).counts(pairs), rtol=1e-10, atol=1e-300)
     for size in (1, 2, 3):  # every occurrence has one word before it, or begins the sentence, and likewise after it
         strings = list(itertools.product(words, repeat=size))
@@ -97,7 +97,7 @@ def test_the_predictor_is_that_of_all_sentences_and_more_words_never_hurt(pcfg: 
     sentences, p = list(strings), np.array(list(strings.values()))
     windows, losses = Windows(pcfg, lengths), []
     for k in range(6):
-        law = predictor(strings, k) if k else {(): predictor(strings, 0)[()]}
+        law = predictor(strings, k)
         rows = windows.log_probs(sentences, k)
         for sentence, row in zip(sentences, rows, strict=True):
             marked = ("<bos>", *sentence, "<eos>")
@@ -109,11 +109,31 @@ def test_the_predictor_is_that_of_all_sentences_and_more_words_never_hurt(pcfg: 
     assert losses[-1] == pytest.approx(entropy, abs=1e-10)  # five words and the beginning: all that there is
 
 
+@given(GRAMMARS, length_ranges(4))
+def test_a_predictor_that_knows_the_position_is_that_of_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
+    strings = strings_of(pcfg, lengths)
+    sentences, p = list(strings), np.array(list(strings.values()))
+    placed, windows = PlacedWindows(pcfg, lengths), Windows(pcfg, lengths)
+    for k in range(4):
+        seen: dict[tuple[int, String], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        for sentence, q in strings.items():
+            for i, word in enumerate((*sentence, "<eos>")):
+                seen[i, sentence[max(i - k, 0) : i]][word] += q
+        rows = placed.log_probs(sentences, k)
+        for sentence, row in zip(sentences, rows, strict=True):
+            laws = [seen[i, sentence[max(i - k, 0) : i]] for i in range(len(sentence) + 1)]
+            wanted = [law[w] / sum(law.values()) for law, w in zip(laws, (*sentence, "<eos>"), strict=True)]
+            np.testing.assert_allclose(np.exp(row), wanted, rtol=1e-10, atol=0.0)
+        more = windows.log_probs(sentences, k)
+        assert sum(q * (a.sum() - b.sum()) for q, a, b in zip(p, rows, more, strict=True)) >= -1e-12
+
+
+@pytest.mark.parametrize("kind", [Windows, PlacedWindows])
 @given(small_pcfgs(), length_ranges(4))
-def test_distributions_are_those_of_the_scores(pcfg: PCFG, lengths: LengthRange) -> None:
+def test_distributions_are_those_of_the_scores(kind: type[Predictor], pcfg: PCFG, lengths: LengthRange) -> None:
     sentences = [*strings_of(pcfg, lengths)][:20]
     sentences.append((NOT_THERE, *sentences[0][1:]))
-    windows = Windows(pcfg, lengths)
+    windows = kind(pcfg, lengths)
     for k in range(4):
         rows = windows.log_probs(sentences, k)
         for batch in pcfg.exact.charts().batches(sentences, lengths):
@@ -123,7 +143,7 @@ def test_distributions_are_those_of_the_scores(pcfg: PCFG, lengths: LengthRange)
                     assert block.whole[row] == np.isfinite(rows[members[0]]).all()
                 possible = block.probability[block.possible]
                 np.testing.assert_allclose(possible.sum(axis=1), 1.0, rtol=1e-12)
-                words = (pcfg.exact.emission.T @ block.states.T).T
+                words = np.asarray(block.states @ pcfg.exact.emission)
                 np.testing.assert_allclose(words, block.probability[:, :-1], rtol=1e-12, atol=1e-15)
 
 
@@ -143,7 +163,8 @@ def test_no_word_is_the_unigram_and_one_word_the_bigram(lengths: LengthRange | N
     for w in (0, 7, len(pcfg.terminals) - 1):
         next_word, end = pairs.next_word(pcfg.terminals[w])
         total = float(pcfg.exact.lexical_sums @ after.states[:, w] + after.end[w])
-        np.testing.assert_allclose(pcfg.exact.emission.T @ after.states[:, w] / total, next_word, rtol=1e-10)
+        found = np.asarray(after.states[:, w] @ pcfg.exact.emission) / total
+        np.testing.assert_allclose(found, next_word, rtol=1e-10)
         assert after.end[w] / total == pytest.approx(end, rel=1e-10)
 
 
@@ -205,8 +226,6 @@ def test_bad_requests_are_refused() -> None:
     windows = Windows(pcfg, LengthRange(2, 6))
     with pytest.raises(InputError, match="string 2 has no words"):
         windows.counts([("(",), ()])
-    with pytest.raises(InputError, match="0 words or more, got -1"):
-        windows.log_probs([["("]], -1)
     with pytest.raises(InputError, match=r"no sentence of this grammar has a length in 1\.\.1"):
         Windows(pcfg, LengthRange(1, 1))
     with pytest.raises(InputError, match="expected counts are infinite"):
