@@ -50,6 +50,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "q": "which distribution of the model: renormalised, given-possible, given-possible-sentence",
         "contexts-of": "whose text the contexts are from: truth or model",
         "k": "size of the sets of most probable events",
+        "seen": "words that the best predictor sees, or a range of them, and placed where it knows the position",
         "bins": "of calibration",
         "outcomes": "of calibration: exact",
         "variant": "which of several published definitions: default or paper",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from truesource.evaluators.context import CONTEXT
 from truesource.evaluators.divergence import DIVERGENCE
 from truesource.evaluators.dynamics import DYNAMICS
 from truesource.evaluators.naturalness import NATURALNESS
@@ -18,6 +19,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     NATURALNESS,
     TREEBANK_BASELINE,
     DIVERGENCE,
+    CONTEXT,
     TOKENISATION,
     PPLU,
     TENDENCIES,

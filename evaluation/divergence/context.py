@@ -1,0 +1,159 @@
+"""What a model uses of the words before a token: a model beside the best predictors that see 0, 1, 2, ... words.
+
+L_k, the loss of the best predictor that sees k words, is a property of the language; L_(m-1) is its m-local entropy
+(Someya et al. 2025), and the sum of L_k less the entropy over all k its excess entropy (Crutchfield & Feldman 2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from truesource.evaluation.core.comparison import vocabulary_part
+from truesource.evaluation.core.exclusion import disjoint_part
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.transformed import require_tokens
+from truesource.evaluation.core.windows import BestWithin
+from truesource.evaluation.divergence.compare import Column, mean_scores
+from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.measures.bootstrap import ci_part, resampled_sums
+from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.printable import ResultRecords, too_few
+
+ALL = "all"  #: what the truth sees, in records
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ContextUse(ResultRecords):
+    """Result of `context_use` for one model."""
+
+    model: str
+    objective: str
+    scores: dict[str, Score]  #: of the model and the truth; ``words_passed``, ``effective_context``
+    lines: dict[str, dict[str, Score]]  #: by what a predictor sees, ``0`` to ``K`` and ``all``
+    contexts: int  #: that were compared
+    impossible: IntArray  #: sentences that the truth cannot make
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON; those of a line have ``by`` and ``group`` as well."""
+        head = {"model": self.model, "objective": self.objective}
+        records = [{**head, **score.as_record()} for score in self.scores.values()]
+        for seen, scores in self.lines.items():
+            records += [{**head, "by": "words", "group": seen, **score.as_record()} for score in scores.values()]
+        return records
+
+
+def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, placed: bool = False) -> ContextUse:
+    """Compare a model with the best predictors that see 0 to ``words`` words, and with the truth, in a text.
+
+    Of each predictor P_k, every mean over tokens, in nats:
+
+    * ``loss``: -ln P_k, and ``above_truth``, how much more that is than the truth's.
+    * ``model_above``: how much the model's loss Q is above it; below 0, the model has passed this line.
+    * ``distance``: KL(P_k || Q), exact in every context.
+
+    ``words_passed`` is the greatest k whose line the model has passed, with its whole interval; absent if it is none.
+    ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q), ``words`` + 1 if the truth
+    is nearer than all of them.
+
+    Args:
+        model: a causal model of whole words with full distributions.
+        setting: text and truth. Every position counts, whatever the frame.
+        words: most words that a predictor sees, 0 or more.
+        placed: the predictors know the position of the token, too.
+
+    Raises:
+        NothingToMeasureError: the model is masked.
+        InputError: causal tokens have no truth (a transform).
+    """
+    check_sentences(setting.sentences)
+    if model.objective != "causal":
+        raise NothingToMeasureError("a masked model sees the words after a token, too; give a causal one", "masked")
+    require_tokens(setting.transform, "causal", "a predictor that sees k words")
+    oracle = setting.full_oracle(model)
+    first = BestWithin(setting.grammar, 0, placed=placed, lengths=setting.lengths, vocabulary=model.vocabulary)
+    whole = measure_contexts(model, oracle, setting.sentences, top=1)
+    kept = [s for i, s in enumerate(setting.sentences) if i not in set(whole.excluded.tolist())]
+    measured = {str(k): measure_contexts(model, first.with_words(k), kept, top=1) for k in range(words + 1)}
+    measured[ALL] = whole
+    shared = {
+        "objective": "causal",
+        "given": oracle.condition,
+        **disjoint_part(setting.excluded, corrected=False),
+        **frame_parts(ScoringFrame(), "causal"),
+        "vocab": vocabulary_part(oracle),
+        "ci": ci_part(len(kept), setting.seed),
+        "sentences": len(kept),
+        "excluded": len(whole.excluded),
+        "contexts": len(whole.values),
+        "data": digest_sentences(setting.sentences),
+        "grammar": oracle.pcfg.identity,
+    }
+    lines = {
+        seen: mean_scores(
+            _columns(found, whole, "" if seen == ALL else f"{seen}{'/placed' if placed else ''}"),
+            whole.sentence,
+            shared,
+            setting.seed,
+        )
+        for seen, found in measured.items()
+    }
+    scores = mean_scores(
+        {"loss": Column(-whole.model, _NATS | {"may": "infinite"})}, whole.sentence, shared, setting.seed
+    )
+    scores["loss_truth"] = replace(lines[ALL].pop("loss"), name="loss_truth")
+    every = {**shared, "unit": "words", "seen": f"0..{words}{'/placed' if placed else ''}"}
+    passed = [k for k in range(words + 1) if _is_below(lines[str(k)].get("model_above"))]
+    if passed:
+        scores["words_passed"] = Score("words_passed", passed[-1], signature(every))
+    scores["effective_context"] = _effective(measured, every, setting.seed)
+    return ContextUse(
+        model=model.name,
+        objective=model.objective,
+        scores=scores,
+        lines=lines,
+        contexts=len(whole.values),
+        impossible=whole.excluded,
+    )
+
+
+_NATS: dict[str, object] = {"unit": "nats/token"}
+
+
+def _columns(found: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:
+    """The measures of one predictor in all contexts; those of the truth have no ``seen``."""
+    parts = {**_NATS, **({"seen": seen} if seen else {})}
+    paired = {**parts, "estimator": "paired"}
+    columns = {"loss": Column(-found.truth, parts)}
+    if seen:
+        columns["above_truth"] = Column(whole.truth - found.truth, paired)
+    columns["model_above"] = Column(found.truth - whole.model, {**paired, "may": "infinite"})
+    exact = {**parts, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
+    columns["distance"] = Column(found.column("kl"), exact)
+    return columns
+
+
+def _is_below(score: Score | None) -> bool:
+    """Say whether a number and its whole interval are below 0."""
+    return score is not None and (score.value if score.high is None else score.high) < 0.0
+
+
+def _effective(measured: Mapping[str, Contexts], parts: Mapping[str, object], seed: int) -> Score:
+    """The nearest predictor, with percentiles of the nearest in resampled texts."""
+    whole = measured[ALL]
+    sums = np.stack([whole.per_sentence(found.column("kl")) for found in measured.values()], axis=1)
+    sums = np.minimum(sums, np.finfo(np.float64).max / len(sums) ** 2)  # infinite ones stay the largest
+    value = int(sums.sum(axis=0).argmin())
+    low = high = None
+    if not too_few(len(sums)):
+        nearest: FloatArray = resampled_sums(sums, seed=seed).argmin(axis=1)
+        low, high = (float(end) for end in np.percentile(nearest, [2.5, 97.5], method="inverted_cdf"))
+    made = {**parts, "contexts-of": "truth", "ci": ci_part(len(sums), seed, method="percentile")}
+    return Score("effective_context", value, signature(made), low, high)

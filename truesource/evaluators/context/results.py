@@ -1,0 +1,114 @@
+"""Measurement, tables and figure of `evaluate context`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.divergence.context import ALL, context_use
+from truesource.evaluators.context import CONTEXT, ContextSettings
+from truesource.generator.language_model import DistributionModel
+from truesource.report.figures import MODEL, QUIET, TRUTH, to_svg
+from truesource.report.figures import figure as new_figure
+from truesource.report.finished_run import FinishedRun
+from truesource.report.records import Record
+from truesource.report.table import Cell, ReportTable, TableRow, score_cell
+from truesource.run.declared import measures_table, plain, section_of
+from truesource.run.evaluator import Result
+
+
+def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> Result:
+    """Compare with predictors; see `truesource.evaluation.divergence.context.context_use`."""
+    found = context_use(model, setting, words=settings.words, placed=settings.placed)
+    return Result(
+        records=found.records(),
+        entries={"contexts": found.contexts, "excluded": len(found.impossible)},
+        impossible=((), found.impossible.tolist()),
+        title=f"{found.model}, {found.contexts:,} contexts",
+        line=str(found.scores["effective_context"]),
+    )
+
+
+def lines_of(record: Record) -> dict[str, dict[str, Record]]:
+    """The numbers of each predictor by name, in the order of what they see."""
+    lines: dict[str, dict[str, Record]] = {}
+    for each in record["records"]:
+        if each.get("by") == "words":
+            lines.setdefault(each["group"], {})[each["name"]] = each
+    return lines
+
+
+def seen_label(seen: str) -> str:
+    """What a predictor sees, for readers."""
+    return "all words: the truth" if seen == ALL else f"{seen} word{'s' * (seen != '1')}"
+
+
+def lines_table(record: Record, title: str) -> ReportTable:
+    """A row for each predictor."""
+    rows = []
+    for seen, scores in lines_of(record).items():
+        loss = plain(record)["loss_truth"] if seen == ALL else scores["loss"]
+        cells = [score_cell(found, ".4f") for found in (loss, scores.get("above_truth"), scores.get("model_above"))]
+        rows.append(TableRow((seen_label(seen), *cells, score_cell(scores.get("distance"), ".4f"))))
+    return ReportTable(
+        title=title,
+        columns=("predictor sees", "its loss", "above the truth", "model above it", "KL(P_k‖Q)"),
+        rows=rows,
+        note="nats a token, 95% intervals from resampling sentences; model above it: below 0, the model is better",
+    )
+
+
+def context_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
+    """A row for each measure, a column for each model; what is nearer to the truth than to all lines is called so."""
+    table = measures_table(CONTEXT, models, title)
+    rows = []
+    for row in table.rows:
+        cells = list(row.cells)
+        for column, record in enumerate(models.values(), start=1):
+            most = len(lines_of(record)) - 2
+            if cells[0] == "effective context" and plain(record)["effective_context"]["value"] > most:
+                cells[column] = Cell(f"more than {most}", small="nearest to the truth")
+        rows.append(TableRow(cells))
+    return replace(table, rows=rows)
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """The measures of one model, and its lines."""
+    return [context_table({record["model"]: record}, title), lines_table(record, record["model"])]
+
+
+def section(run: FinishedRun) -> dict[str, Any] | None:
+    """Tables and figures for the template; None where nothing was measured."""
+    made = section_of(CONTEXT, run)
+    return made and {**made, "table": context_table(run.of_models("context", dict[str, Any]))}
+
+
+def figure(record: Record, salt: str) -> str:
+    """Losses of the predictors beside those of model and truth, and how far the model is from each."""
+    lines, scores = lines_of(record), plain(record)
+    words = [seen for seen in lines if seen != ALL]
+    x = list(range(len(words)))
+    with new_figure(9.4, 3.6, salt) as drawn:
+        losses, distances = drawn.subplots(1, 2)
+        losses.plot(x, _values(lines, words, "loss"), color=QUIET, marker="o", markersize=4, label="best of k words")
+        for name, color, label in (("loss", MODEL, "model"), ("loss_truth", TRUTH, "truth")):
+            if name in scores:
+                losses.axhline(scores[name]["value"], color=color, linewidth=1.3, linestyle=(0, (4, 3)), label=label)
+        losses.set_ylabel("loss, nats a token")
+        losses.legend(loc="upper right")
+        places = [seen for seen in (*words, ALL) if "distance" in lines[seen]]
+        at = [words.index(seen) if seen != ALL else len(words) for seen in places]
+        distances.plot(at, _values(lines, places, "distance"), color=MODEL, marker="o", markersize=4)
+        distances.set_ylabel("KL(P_k‖Q), nats a token")
+        distances.set_ylim(bottom=0.0)
+        for axes, names in ((losses, words), (distances, [*words, ALL])):
+            axes.set_xticks(range(len(names)), names)
+            axes.set_xlabel("words that the predictor sees")
+            axes.grid(axis="y")
+        return to_svg(drawn, salt, f"{record['model']} beside the best predictors that see k words")
+
+
+def _values(lines: Mapping[str, Mapping[str, Record]], seen: list[str], name: str) -> list[float]:
+    return [float(lines[each][name]["value"]) for each in seen]
