@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.windows import PlacedWindows, Predictor, Windows
+from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
@@ -52,7 +52,7 @@ class BestWithin(Oracle):
         self.name = window_name(seen)
 
     @cached_property
-    def predictor(self) -> Predictor:
+    def predictor(self) -> WindowPredictor:
         """The predictor for the collapsed language, with any number of words."""
         return (PlacedWindows if self.placed else Windows)(self.language, self.lengths)
 

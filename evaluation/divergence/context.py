@@ -150,7 +150,7 @@ def _effective(measured: Mapping[str, Contexts], parts: Mapping[str, object], se
     whole = measured[ALL]
     sums = np.stack([whole.per_sentence(found.column("kl")) for found in measured.values()], axis=1)
     sums = np.minimum(sums, np.finfo(np.float64).max / len(sums) ** 2)  # infinite ones stay the largest
-    value = int(sums.sum(axis=0).argmin())
+    value = float(sums.sum(axis=0).argmin())
     low = high = None
     if not too_few(len(sums)):
         nearest: FloatArray = resampled_sums(sums, seed=seed).argmin(axis=1)

@@ -23,6 +23,7 @@ from truesource.evaluation.core.comparison import BothScored, score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.divergence import By as ExactBy
 from truesource.evaluation.divergence.blocks import PENN, Events, TagClasses, events_of, frequency_bands, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
@@ -42,10 +43,21 @@ from truesource.evaluation.dynamics.groupings import (
     median_intervals,
     tree_structure,
 )
-from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, Milestone, crossings, milestones
+from truesource.evaluation.dynamics.table import (
+    Crossings,
+    Dynamics,
+    LearningCurves,
+    Line,
+    Milestone,
+    crossings,
+    milestones,
+    stays_below,
+)
+from truesource.evaluation.measures.bootstrap import ends, resampled_ratio, resampled_sums
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
+from truesource.grammar.inference.word_types import CRITICAL
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, meter
@@ -256,6 +268,7 @@ def _dynamics(scored: _Scored, name: str, settings: CurveSettings) -> Dynamics:
             grouping.by: _curves(grouping, gaps, places, scored, settings.threshold, seed)
             for grouping in scored.groups.of_places(places, truth, settings.by)
         },
+        lines=_lines(truth, settings.lines, scored.steps, gaps, places),
         level=settings.threshold,
         contexts=0 if truth.cached is None else truth.cached.contexts,
         frame=str(truth.setting.frame),
@@ -267,6 +280,37 @@ def _dynamics(scored: _Scored, name: str, settings: CurveSettings) -> Dynamics:
         seed=seed,
         parts={**scored.both[-1].parts, **own},
     )
+
+
+def _lines(
+    truth: OracleScores, number: int, steps: Sequence[int], gaps: FloatArray, places: Places
+) -> tuple[Line, ...]:
+    """Lines of 0 to ``number`` - 1 words beside ln Q - ln P, (T, C), of a causal model.
+
+    They leave out no sentences of earlier splits. There are none in a frame that skips unknown words, or where the
+    expected length of a sentence is infinite.
+    """
+    setting, frame = truth.setting, truth.scores.frame
+    finite = setting.lengths is not None or setting.grammar.exact.spectral_radius < 1.0 - CRITICAL
+    if truth.objective != "causal" or not number or frame.unk != "token" or not finite:
+        return ()
+    best = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=truth.vocabulary)
+    kept, paired = [setting.sentences[i] for i in places.kept.tolist()], places.paired
+    rows = [best.with_words(k).score(kept, frame).log_prob - paired.oracle for k in range(number)]
+    row = np.unique(paired.sentence, return_inverse=True)[1]
+    counts = np.bincount(row).astype(np.float64)
+    sums = np.stack([np.bincount(row, column) for column in (*gaps.T, *rows)], axis=1).astype(np.float64)
+    mean, c = sums.sum(axis=0) / counts.sum(), len(steps)
+    drawn = resampled_sums(np.column_stack([sums, counts]), seed=setting.seed)
+    drawn = drawn[:, :-1] / drawn[:, -1:]
+    there = np.full((len(drawn), 1), enough_sentences(counts))
+    lines = []
+    for k in range(number):
+        crossed = stays_below(steps, -mean[None, :c], -mean[None, c + k])
+        again = stays_below(steps, -drawn[:, None, :c], -drawn[:, c + k, None])
+        low, high = ends(*resampled_ratio(sums[:, c + k], counts, seed=setting.seed))
+        lines.append(Line(k, float(mean[c + k]), low, high, milestones(crossed, again, there)[0]))
+    return tuple(lines)
 
 
 def _all_of(numbers: Sequence[Int32Array]) -> Int32Array:

@@ -12,6 +12,7 @@ import numpy as np
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.divergence.blocks import END
 from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.measures.bootstrap import TAILS, ci_part
@@ -130,6 +131,22 @@ class LearningCurves:
     resampled_half: Crossings  #: (R, G) where half of the first divergence is gone in each resample
 
 
+@dataclass(frozen=True)
+class Line:
+    """The best predictor that sees k words, P_k, on the tokens of learning curves."""
+
+    words: int  #: k
+    log_ratio: float  #: mean of ln P_k - ln P over the tokens, nats
+    low: float | None  #: lower end of its 95% interval; None: too few sentences
+    high: float | None
+    passed: Milestone  #: the step from which the model is better, for good
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        passed = [self.passed.step, self.passed.low, self.passed.high]
+        return {"words": self.words, "value": self.log_ratio, "low": self.low, "high": self.high, "passed": passed}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Dynamics(ResultRecords):
     """Result of `truesource.evaluation.dynamics.compare.learning_dynamics`."""
@@ -138,6 +155,7 @@ class Dynamics(ResultRecords):
     objective: str
     steps: tuple[int, ...]  #: (C,) of the checkpoints, rising
     curves: Mapping[By, LearningCurves]
+    lines: tuple[Line, ...]  #: of predictors that see 0, 1, 2, ... words; none of masked models
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
     frame: str  #: which positions count, see `truesource.generator.language_model.preset_frame`
@@ -225,6 +243,7 @@ class Dynamics(ResultRecords):
             "excluded": self.excluded,
             "signature": signature(self.parts),
             "curves": {by: _plain(curves) for by, curves in self.curves.items()},
+            "lines": [line.as_record() for line in self.lines],
         }
 
     def _head(self, by: By, g: int) -> dict[str, Any]:
@@ -284,7 +303,7 @@ def findings(dynamics: Dynamics) -> list[str]:
     for by, what in (("frequency", "word frequency"), ("depth", "depth"), ("length", "sentence length")):
         if (curves := dynamics.curves.get(by)) is not None:  # type: ignore[call-overload]
             said += _ends(curves, what, dynamics.seed)
-    return said
+    return said + _passed(dynamics)
 
 
 def _of_size(curves: LearningCurves) -> list[int]:
@@ -307,6 +326,20 @@ def _whole(dynamics: Dynamics, whole: LearningCurves) -> str:
         if (half := whole.half[0].step) is not None:
             text += f", half of which was gone by step {_step(half)}"
     return text + "."
+
+
+def _passed(dynamics: Dynamics) -> list[str]:
+    """One sentence on the lines that the model has passed, and the first that it has not."""
+    if not dynamics.lines or dynamics.lines[0].low is None:
+        return []
+    passed = [(line, line.passed.step) for line in dynamics.lines if line.passed.step is not None]
+    parts = [f"{window_name(line.words)} (from step {_step(step)} on)" for line, step in passed]
+    left = next((line for line in dynamics.lines if line.passed.step is None), None)
+    text = f"{dynamics.model} is better than the best predictor that sees {' and '.join(parts)}"
+    if left is None:
+        return [f"{text}."]
+    rest = f"not better than the best that sees {window_name(left.words)}"
+    return [f"{text}; it is {rest}." if parts else f"{dynamics.model} is {rest}."]
 
 
 def left_out(objective: str) -> str:

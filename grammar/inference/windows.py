@@ -42,14 +42,14 @@ WIDTH = 64  #: strings in a batch
 ANY = -1  #: stands for every word in a string
 
 
-class Weights(NamedTuple):
+class SpineWeights(NamedTuple):
     """A weight of every symbol for each of W strings, by tokens outside."""
 
     value: FloatArray  #: (L, S, W)
     present: BoolArray  #: (L, S) which are not zero for all strings
 
     @classmethod
-    def zeros(cls, length: int, n: int, width: int) -> Weights:
+    def zeros(cls, length: int, n: int, width: int) -> SpineWeights:
         """Nothing yet."""
         return cls(np.zeros((length, n, width)), np.zeros((length, n), dtype=np.bool_))
 
@@ -90,34 +90,34 @@ class _FreeSpine:
     def numbers(self, _words: int) -> int:
         return 1
 
-    def below(self, x: Weights) -> Weights:
+    def below(self, x: SpineWeights) -> SpineWeights:
         """All symbols that end with what some end with in ``x``."""
         return self._dense(self._below, x)
 
-    def beside(self, x: Weights) -> Weights:
+    def beside(self, x: SpineWeights) -> SpineWeights:
         """All symbols that begin where some begin in ``x``."""
         return self._dense(self._beside, x)
 
-    def across(self, x: Weights, out: Weights) -> None:
+    def across(self, x: SpineWeights, out: SpineWeights) -> None:
         """Add the right children of all nodes whose left children end with the string."""
         out.value[0] += self._uses @ x.value[0]
         out.present[0] = (out.value[0] > 0.0).any(axis=1)
 
-    def following(self, ends: Weights, begins: Weights, _words: int) -> Following:
+    def following(self, ends: SpineWeights, begins: SpineWeights, _words: int) -> Following:
         """The weights of what follows."""
         return Following(begins.value[0], ends.value[0, self._start] / self._total)
 
     @staticmethod
-    def _dense(matrix: FloatArray, x: Weights) -> Weights:
+    def _dense(matrix: FloatArray, x: SpineWeights) -> SpineWeights:
         value = (matrix @ x.value[0])[None]
-        return Weights(value, (value > 0.0).any(axis=2))
+        return SpineWeights(value, (value > 0.0).any(axis=2))
 
 
 class _RangedSpine:
     """Sums over a range of lengths.
 
-    Weights of ends are by tokens before the string; weights of beginnings by ``high`` less the tokens of the string
-    and of the symbol, so that both run from 0 and every sum is over fewer tokens.
+    Weights of ends are by tokens before the string; weights of beginnings by ``high`` less the tokens of the string and
+    of the symbol, so that both run from 0 and every sum is over fewer tokens.
     """
 
     def __init__(self, pcfg: PCFG, lengths: LengthRange) -> None:
@@ -139,21 +139,21 @@ class _RangedSpine:
         """How many numbers of tokens there can be outside ``words`` of them, and outside their sentence's end."""
         return max(self._lengths.high - words + 1, 1)
 
-    def below(self, x: Weights) -> Weights:
+    def below(self, x: SpineWeights) -> SpineWeights:
         """All symbols that end with what some end with in ``x``."""
         kernels.close_series(self._ending, self._down, *x)
         return x
 
-    def beside(self, x: Weights) -> Weights:
+    def beside(self, x: SpineWeights) -> SpineWeights:
         """All symbols that begin where some begin in ``x``."""
         kernels.close_series(self._beginning, self._up, *x)
         return x
 
-    def across(self, x: Weights, out: Weights) -> None:
+    def across(self, x: SpineWeights, out: SpineWeights) -> None:
         """Add the right children of all nodes whose left children end with the string."""
         kernels.spread_series(self._uses, *x, *out)
 
-    def following(self, ends: Weights, begins: Weights, words: int) -> Following:
+    def following(self, ends: SpineWeights, begins: SpineWeights, words: int) -> Following:
         """The weights of what follows: symbols of one token, of which the sentence has ``high`` at most."""
         width = ends.value.shape[2]
         before = slice(max(self._lengths.low - words, 0), max(self._lengths.high - words + 1, 0))
@@ -171,7 +171,7 @@ def _series(n: int, row: IntArray, column: IntArray, value: FloatArray) -> Spars
     return SparseRows(start, (keys % n).astype(np.int32), np.ascontiguousarray(total))
 
 
-class Predictor:
+class WindowPredictor:
     """The best predictor that sees k words before a token; `Windows` and `PlacedWindows` differ in what else it knows.
 
     Args:
@@ -271,7 +271,7 @@ class Predictor:
         return table, states.T
 
 
-class Windows(Predictor):
+class Windows(WindowPredictor):
     """Exact numbers of strings in sentences of one grammar, and the best predictor that sees k words and no position.
 
     P_k is ``E[number of wv] / E[number of w]``. The first k tokens have fewer words before them, and the beginning of
@@ -301,8 +301,8 @@ class Windows(Predictor):
         """
         rules, prob = self.pcfg.binary, np.exp(self.pcfg.binary_logp)
         upward = np.ascontiguousarray(rules[:, [1, 2, 0]])
-        ends: list[Weights] = []
-        begins: list[Weights] = []
+        ends: list[SpineWeights] = []
+        begins: list[SpineWeights] = []
         spans: list[list[FloatArray]] = []
         columns: list[IntArray] = []
         for t in range(1, windows.shape[1] + 1):
@@ -310,7 +310,7 @@ class Windows(Predictor):
             above = [before[first] for before in columns]
             leaf = self._leaf[:, windows[first, t - 1]].toarray()
             size = self._spine.numbers(t)
-            end, begin = (Weights.zeros(size, *leaf.shape) for _ in range(2))
+            end, begin = (SpineWeights.zeros(size, *leaf.shape) for _ in range(2))
             if t == 1:
                 end.value[0] = leaf
                 end.present[0] = leaf.any(axis=1)
@@ -332,7 +332,7 @@ class Windows(Predictor):
         rules, prob = self.pcfg.binary[:, [1, 2, 0]], np.exp(self.pcfg.binary_logp)
         result: list[FloatArray] = [np.zeros(0)] * (t - 1)
         for s in range(t - 1, 0, -1):
-            bare = Weights.zeros(1, *leaf.shape)
+            bare = SpineWeights.zeros(1, *leaf.shape)
             if s == t - 1:
                 bare.value[0] = leaf
             for m in range(s + 1, t):
@@ -380,7 +380,7 @@ class Windows(Predictor):
                 yield rows, Following(after.states[:, column], after.end[column])
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
-        """As `Predictor.log_probs`; windows that occur more than once cost once."""
+        """As `WindowPredictor.log_probs`; windows that occur more than once cost once."""
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
             law = self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0]
@@ -430,7 +430,7 @@ class Windows(Predictor):
         return heads + [Following(states[:, part], end[part]) for part in parts]
 
 
-class PlacedWindows(Predictor):
+class PlacedWindows(WindowPredictor):
     """The best predictor that sees k words and knows how many words stand before them.
 
     What it sees, behind words that stand for any, is the beginning of a sentence, whose next word is known exactly. So

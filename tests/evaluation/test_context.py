@@ -110,3 +110,12 @@ def test_sentences_that_the_truth_cannot_make_are_left_out() -> None:
     found = context_use(Oracle(PALINDROMES, lengths=LENGTHS), Setting(PALINDROMES, some, lengths=LENGTHS), words=1)
     assert found.impossible.tolist() == [30, 31]
     assert found.contexts == sum(len(s) + 1 for s in some[:30])
+
+
+def test_means_of_few_sentences_say_why_they_have_no_interval_and_counts_do_not() -> None:
+    few = Setting(PALINDROMES, SETTING.sentences[:6], lengths=LENGTHS)
+    scores = context_use(Oracle(PALINDROMES, lengths=LENGTHS), few, words=1).scores
+    assert scores["words_passed"].as_record()["value"] == 1
+    assert "no_interval" not in scores["words_passed"].as_record()
+    assert scores["effective_context"].as_record()["no_interval"] == "fewer-than-10-sentences"
+    assert scores["loss"].as_record()["no_interval"] == "fewer-than-10-sentences"

@@ -14,7 +14,7 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
-from truesource.grammar.inference.windows import ANY, PlacedWindows, Predictor, Windows
+from truesource.grammar.inference.windows import ANY, PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -130,7 +130,7 @@ def test_a_predictor_that_knows_the_position_is_that_of_all_sentences(pcfg: PCFG
 
 @pytest.mark.parametrize("kind", [Windows, PlacedWindows])
 @given(small_pcfgs(), length_ranges(4))
-def test_distributions_are_those_of_the_scores(kind: type[Predictor], pcfg: PCFG, lengths: LengthRange) -> None:
+def test_distributions_are_those_of_the_scores(kind: type[WindowPredictor], pcfg: PCFG, lengths: LengthRange) -> None:
     sentences = [*strings_of(pcfg, lengths)][:20]
     sentences.append((NOT_THERE, *sentences[0][1:]))
     windows = kind(pcfg, lengths)

@@ -23,6 +23,7 @@ from toy_models import END, Table
 import truesource.evaluation.dynamics.table as dynamics_findings
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.divergence.blocks import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics import CurveSettings
@@ -569,6 +570,31 @@ def test_findings_are_made_from_the_numbers(causal: Dynamics) -> None:
     names, gap = causal.curves["class"].names, -causal.curves["class"].mean[-1]
     worst = names[int(gap.argmax())]
     assert f"is the class of {'sentence ends' if worst == '(end)' else worst} (" in said[1]
+
+
+def test_lines_are_those_of_the_best_predictors_and_are_passed_in_their_order() -> None:
+    pcfg = PCFG.from_text("S -> A S B 0.4 | A B 0.6\nA -> a 0.7 | c 0.3\nB -> b 1.0")
+    lengths = LengthRange(2, 8)
+    truth = Oracle(pcfg, lengths=lengths)
+    setting = Setting(pcfg, truth.sample(120, 5), lengths=lengths)
+    best = BestWithin(pcfg, 0, lengths=lengths)
+    checkpoints = [(0, best), (10, best.with_words(1)), (100, best.with_words(2)), (1000, truth)]
+    found = learning_dynamics(checkpoints, setting, name="toy", settings=CurveSettings(by=(), lines=4, contexts=0))
+    exact = np.concatenate(pcfg.exact.causal_log_probs(setting.sentences, lengths))
+    ends = [(0, 10), (10, 100), (100, 1000), (100, 1000)]
+    for k, (line, (low, high)) in enumerate(zip(found.lines, ends, strict=True)):
+        own = np.concatenate(best.with_words(k).predictor.log_probs(setting.sentences, k))
+        assert line.words == k
+        assert line.log_ratio == pytest.approx(float((own - exact).mean()), abs=1e-12)
+        assert line.low is not None and line.high is not None and line.low < line.log_ratio < line.high
+        assert line.passed.step is not None and low <= line.passed.step <= high
+    (said,) = [said for said in findings(found) if "predictor" in said]
+    assert said.startswith("toy is better than the best predictor that sees no word (from step ")
+    late = learning_dynamics(checkpoints[:2], setting, name="toy", settings=CurveSettings(by=(), lines=4, contexts=0))
+    assert [line.passed.step is None for line in late.lines] == [False, True, True, True]
+    assert findings(late)[-1].endswith("; it is not better than the best that sees 1 word.")
+    none = learning_dynamics(checkpoints, setting, name="toy", settings=CurveSettings(by=(), lines=0, contexts=0))
+    assert none.lines == () and not [said for said in findings(none) if "predictor" in said]
 
 
 # -- records and settings ---------------------------------------------------------------------------

@@ -105,3 +105,16 @@ def test_marks_have_contrast_on_both_papers(colour: str) -> None:
     assert contrast(colour, "#ffffff") >= 3.0
     assert contrast(on_dark(colour), DARK_PAPER) >= 4.5
     assert contrast(on_dark("#e5e7eb"), DARK_PAPER) < 3.0  # lines of the grid stay quiet
+
+
+def test_figures_on_dark_paper_have_the_colours_of_dark_paper(browser: Any, run: Path) -> None:
+    strokes = {}
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, run / "report.html", color_scheme=scheme)
+        drawn = "[...document.querySelectorAll('figure svg path')].map(path => getComputedStyle(path).stroke)"
+        strokes[scheme] = {colour for colour in opened.page.evaluate(drawn) if colour.startswith("rgb(")}
+        opened.context.close()
+    mark = [tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (TRUTH, on_dark(TRUTH))]
+    light, dark = (f"rgb({r}, {g}, {b})" for r, g, b in mark)
+    assert light in strokes["light"] and dark not in strokes["light"]
+    assert dark in strokes["dark"] and light not in strokes["dark"]

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
+from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes, tags_of
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.table import findings, left_out
@@ -215,6 +216,7 @@ def _curves(drawn: Any, record: Record) -> None:
     x = np.log1p(steps)
     value, low, high = _ends(curves, measure)
     shown = _shown(record, by)
+    lines = record["lines"] if measure == "mean" else []
     whole, near = drawn.subplots(1, 2, width_ratios=(1.0, 1.15))
     for axes in (whole, near):
         axes.axhline(0.0, color=TRUTH, linewidth=1.5, zorder=1)
@@ -227,6 +229,8 @@ def _curves(drawn: Any, record: Record) -> None:
         if by == "class" and "all" in record["curves"] and not record.get("only"):
             total = _ends(record["curves"]["all"], measure)[0][:, 0]
             axes.plot(x, total, color="#111827", linewidth=2.6, alpha=0.85)
+        for line in lines:
+            axes.axhline(line["value"], color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
         axes.grid(axis="y")
         _step_axis(axes, steps)
     whole.set_ylabel(("part of the " if measure == "kl" and by == "class" else "") + MEASURES[measure])
@@ -247,6 +251,8 @@ def _curves(drawn: Any, record: Record) -> None:
     if by == "class" and "all" in record["curves"] and not record.get("only"):
         labels.append((_ends(record["curves"]["all"], measure)[0][-1, 0], "all tokens", "#111827"))
     labels.append((0.0, "the truth", TRUTH))
+    bottom, top = near.get_ylim()
+    labels += [(y, window_name(each["words"]), QUIET) for each in lines if bottom < (y := each["value"]) < top]
     _label_ends(near, x[-1], [(float(y), text, colour) for y, text, colour in labels if np.isfinite(y)])
 
 
@@ -459,6 +465,7 @@ class DynamicsRecord(TypedDict):
     excluded: Any
     signature: str
     curves: Any
+    lines: Any
     findings: Any
     measure: NotRequired[str]
     only: NotRequired[list[str]]
