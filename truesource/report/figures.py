@@ -271,6 +271,15 @@ def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
         yield Figure(figsize=size, layout="constrained")
 
 
+def step_axis(axes: Any, steps: FloatArray) -> None:
+    """A logarithmic axis of steps on which step 0 has a place: ln(1 + step)."""
+    last = float(steps[-1])
+    ticks = [t for t in (0, 1, 3, *(m * 10**k for k in range(1, 9) for m in (1, 3))) if t <= 1.02 * last]
+    ticks = [t for i, t in enumerate(ticks) if t in (0, 1) or len(ticks) <= 9 or str(t)[0] == "1" or i == 0]
+    axes.set_xticks(np.log1p(ticks), [f"{t:,}" if t < 10_000 else f"{t / 1000:g}k" for t in ticks])
+    axes.set_xlabel("training step (logarithmic)")
+
+
 def to_svg(drawn: Figure, salt: str, title: str) -> str:
     """The figure as an ``<svg>`` element for a page with others.
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.context import ALL, context_use
 from truesource.evaluators.context import CONTEXT, ContextSettings
 from truesource.generator.language_model import DistributionModel
-from truesource.report.figures import MODEL, QUIET, TRUTH, to_svg
+from truesource.report.figures import MODEL, QUIET, SERIES, TRUTH, step_axis, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
@@ -82,7 +84,48 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 def section(run: FinishedRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where nothing was measured."""
     made = section_of(CONTEXT, run)
-    return made and {**made, "table": context_table(run.of_models("context", dict[str, Any]))}
+    if made is None:
+        return None
+    records = run.of_models("context", dict[str, Any])
+    learned = {name: r for name, r in run.of_models("dynamics", dict[str, Any]).items() if name in records}
+    along = {"training": training_figure(records, learned, "context-training")} if learned else {}
+    return {**made, "table": context_table(records), "figures": {**along, **made["figures"]}}
+
+
+def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record], salt: str) -> str:
+    """How far each model is from the truth along its training, beside the lines of k words, as ``<svg>``.
+
+    Args:
+        records: of this evaluator, by model; one without snapshots is a level.
+        learned: what the evaluator `dynamics` keeps of models with snapshots.
+        salt: of the identifiers in the figure.
+    """
+    with new_figure(9.4, 4.6, salt) as drawn:
+        axes = drawn.subplots()
+        first = next(iter(records.values()))
+        lines = {seen: scores["above_truth"]["value"] for seen, scores in lines_of(first).items() if seen != ALL}
+        last = 1.0
+        for number, (name, record) in enumerate(records.items()):
+            color = SERIES[number % len(SERIES)]
+            if name in learned:
+                steps = np.log1p(np.array(learned[name]["steps"], dtype=np.float64))
+                gap = [-row[0] for row in learned[name]["curves"]["all"]["mean"]["value"]]
+                axes.plot(steps, gap, color=color, marker="o", markersize=2.8, linewidth=1.7, label=name)
+                last = max(last, float(steps[-1]))
+            elif "loss" in (scores := plain(record)):
+                level = scores["loss"]["value"] - scores["loss_truth"]["value"]
+                axes.axhline(level, color=color, linewidth=1.4, linestyle=(0, (5, 2)), label=f"{name}, trained")
+        for seen, value in lines.items():
+            axes.axhline(value, color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)))
+            axes.annotate(
+                seen_label(seen), (1.01, value), xycoords=("axes fraction", "data"), va="center", fontsize=8.5
+            )
+        axes.set_yscale("log")
+        step_axis(axes, np.expm1(np.array([last])))
+        axes.set_ylabel("loss above the truth, nats a token")
+        axes.grid(axis="y")
+        axes.legend(loc="lower left")
+        return to_svg(drawn, salt, "Distance from the truth in training, beside the best predictors that see k words")
 
 
 def figure(record: Record, salt: str) -> str:

@@ -23,7 +23,7 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, track
 from truesource.grammar.support.records import STRICT, Count
-from truesource.report.figures import MODEL, QUIET, TRUTH, to_svg
+from truesource.report.figures import MODEL, QUIET, TRUTH, step_axis, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
@@ -232,7 +232,7 @@ def _curves(drawn: Any, record: Record) -> None:
         for line in lines:
             axes.axhline(line["value"], color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
         axes.grid(axis="y")
-        _step_axis(axes, steps)
+        step_axis(axes, steps)
     whole.set_ylabel(("part of the " if measure == "kl" and by == "class" else "") + MEASURES[measure])
     start = int(np.searchsorted(x, 0.6 * x[-1])) if len(x) > 3 else 0
     start = min(start, max(0, len(x) - 2))
@@ -280,15 +280,6 @@ def _label_ends(axes: Any, x: float, labels: Sequence[tuple[float, str, str]]) -
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 2},
         )
-
-
-def _step_axis(axes: Any, steps: FloatArray) -> None:
-    """A logarithmic axis of steps on which step 0 has a place: ln(1 + step)."""
-    last = float(steps[-1])
-    ticks = [t for t in (0, 1, 3, *(m * 10**k for k in range(1, 9) for m in (1, 3))) if t <= 1.02 * last]
-    ticks = [t for i, t in enumerate(ticks) if t in (0, 1) or len(ticks) <= 9 or str(t)[0] == "1" or i == 0]
-    axes.set_xticks(np.log1p(ticks), [f"{t:,}" if t < 10_000 else f"{t / 1000:g}k" for t in ticks])
-    axes.set_xlabel("training step (logarithmic)")
 
 
 def _bars(drawn: Any, record: Record) -> None:
