@@ -295,7 +295,12 @@ class Windows(WindowPredictor):
         return csr_matrix(self.pcfg.exact.unary_closure)
 
     def following(self, windows: IntArray) -> Following:
-        """What follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1.
+        """What follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
+        *_, result = self.levels(windows)
+        return result
+
+    def levels(self, windows: IntArray) -> Iterator[Following]:
+        """What follows the first 1, 2, .. k words of strings, as `following` has it.
 
         The cost is that of one pass for every different beginning of a string, so sorted ones cost less.
         """
@@ -323,8 +328,8 @@ class Windows(WindowPredictor):
             begins.append(self._spine.beside(begin))
             spans.append(now)
             columns.append(column.ravel())
-        result = self._spine.following(ends[-1], begins[-1], windows.shape[1])
-        return Following(result.states[:, columns[-1]], result.end[columns[-1]])
+            result = self._spine.following(ends[-1], begins[-1], t)
+            yield Following(result.states[:, columns[-1]], result.end[columns[-1]])
 
     def _spans(self, earlier: list[list[FloatArray]], above: list[IntArray], leaf: FloatArray) -> list[FloatArray]:
         """Inside weights (S, W) of words s+1 to t for s = 1..t-1, from those of spans that end earlier."""

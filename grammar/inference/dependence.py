@@ -1,0 +1,80 @@
+"""How much words say about words that are some words away, exactly."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csc_matrix, csr_matrix, hstack, identity
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.windows import ANY, WIDTH, Windows
+from truesource.grammar.inference.word_types import CHUNK, LARGEST_TABLE, emission_of
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+
+
+class _Tags(Windows):
+    """Windows of symbols over a word, in place of words."""
+
+    @cached_property
+    def tags(self) -> IntArray:
+        """The symbols that have words, (T,)."""
+        return np.flatnonzero(self.pcfg.exact.lexical_sums > 0.0)
+
+    @cached_property
+    def _leaf(self) -> csc_matrix[np.float64]:
+        own = csc_matrix(identity(len(self.pcfg.symbols), format="csc"))[:, self.tags]
+        return csc_matrix(hstack([own, csr_matrix(self.pcfg.exact.lexical_sums[:, None])]))
+
+
+def pairs_apart(pcfg: PCFG, most: int, lengths: LengthRange | None = None) -> FloatArray:
+    """Expected number of pairs of preterminals that are d = 1..``most`` words apart in a sentence, (most, T, T).
+
+    T are the symbols that have words, in their order; d = 1 are neighbours, left one by row. Times their emission on
+    both sides it is the expected number of pairs of words.
+
+    Raises:
+        InputError: as `truesource.grammar.inference.windows.Windows`, or ``most`` is below 1.
+    """
+    if most < 1:
+        raise InputError(f"words are 1 or more words apart, got {most}")
+    windows = _Tags(pcfg, lengths)
+    n = len(windows.tags)
+    result = np.empty((most, n, n))
+    for at in range(0, n, WIDTH):
+        some = np.arange(at, min(at + WIDTH, n))
+        strings = np.column_stack([some, np.full((len(some), most - 1), ANY)]).astype(np.int64)
+        for d, after in enumerate(windows.levels(strings)):
+            result[d, some] = after.states[windows.tags].T
+    return result
+
+
+def mutual_information(pcfg: PCFG, most: int, lengths: LengthRange | None = None) -> FloatArray:
+    """Mutual information of two words of one sentence that are d = 1..``most`` words apart, nats, (most,).
+
+    Of the pair (x_i, x_i+d) where all places i of all sentences count alike, so it holds what the place of the pair
+    says of both; 0 where no sentence has such a pair. Bounded by the entropy of a word.
+
+    Raises:
+        InputError: the grammar has more than 5000 words, or as `pairs_apart`.
+    """
+    if len(pcfg.terminals) > LARGEST_TABLE:
+        raise InputError(f"a table of pairs of {len(pcfg.terminals)} words is too large (at most {LARGEST_TABLE})")
+    weights = pairs_apart(pcfg, most, lengths)
+    emission = emission_of(pcfg, np.flatnonzero(pcfg.exact.lexical_sums > 0.0))
+    right = emission.toarray()
+    result = np.zeros(most)
+    for d, weight in enumerate(weights):
+        left = np.asarray(emission.T @ weight)  # (V, T)
+        first, last = left @ right.sum(axis=1), left.sum(axis=0) @ right
+        total = float(first.sum())
+        if total <= 0.0:
+            continue
+        for at in range(0, len(left), CHUNK):
+            joint = left[at : at + CHUNK] @ right
+            expected = np.outer(first[at : at + CHUNK], last) / total
+            ratio = np.divide(joint, expected, out=np.ones_like(joint), where=joint > 0.0)
+            result[d] += float((joint * np.log(ratio)).sum()) / total
+    return np.maximum(result, 0.0)
