@@ -277,6 +277,7 @@ def bound_of_rows(
     condition: str,
     impossible: int = 0,
     excluded: Exclusion | None = None,
+    corrected: bool = True,
     parts: Mapping[str, object],
 ) -> Score:
     """The perplexity of scored sentences over the positions of a frame, with its interval and signature.
@@ -291,6 +292,7 @@ def bound_of_rows(
         condition: what the scores are conditioned on, for the signature.
         impossible: sentences that are not among ``rows``, for the signature.
         excluded: what the text leaves out, for the signature.
+        corrected: the scores leave it out, too.
         parts: further parts of the signature.
 
     Raises:
@@ -311,7 +313,7 @@ def bound_of_rows(
         published["vocab"] = f"{len(known)}/{digest_sentences([sorted(known)])}"
     listed = {
         "given": condition,
-        **disjoint_part(excluded),
+        **disjoint_part(excluded, corrected=corrected),
         "eos": "in" if with_end else "out",
         **published,
         "unit": "nats/token",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.exact_bound import bound_of_rows
+from truesource.evaluation.core.oracle import Oracle, condition_part
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.pcfg import PCFG
@@ -73,3 +78,33 @@ class BestWithin(Oracle):
 def window_name(seen: int) -> str:
     """``no word``, ``1 word``, ``2 words``: what a predictor sees."""
     return f"{seen or 'no'} word{'s' * (seen > 1)}"
+
+
+def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: int) -> list[Score]:
+    """Perplexities of the best predictors that see 0 to ``number`` - 1 words: ``bound_0_words`` and so on.
+
+    They leave out no sentences of earlier splits.
+
+    Args:
+        setting: text and truth.
+        possible: the sentences of the text that the truth can make.
+        number: how many.
+    """
+    pcfg, lengths = setting.grammar, setting.lengths
+    windows, scores = Windows(pcfg, lengths), []
+    for seen in range(number):
+        bound = bound_of_rows(
+            windows.log_probs(possible, seen),
+            possible,
+            "causal",
+            frame=ScoringFrame(),
+            vocabulary=None,
+            seed=setting.seed,
+            condition=condition_part("causal", lengths),
+            impossible=len(setting.sentences) - len(possible),
+            excluded=setting.excluded,
+            corrected=False,
+            parts={**setting.left_out, "data": setting.digest, "grammar": pcfg.identity, "seen": seen},
+        )
+        scores.append(replace(bound, name=f"bound_{seen}_words"))
+    return scores

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
 from truesource.cli.works import TOPICS, works
 from truesource.evaluators import EVALUATORS
+from truesource.generator.corpus import Corpus
+from truesource.grammar.inference.windows import Windows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import data_folder
 from truesource.grammar.treebank import Treebank
@@ -150,6 +153,7 @@ BAD = [
     ("bound toy.npz folder --json new", ["not a finished corpus", "folder"]),
     ("bound toy.npz text.txt --json new --lengths 9", ["6..25 (inclusive) or none, got '9'"]),
     ("bound toy.npz text.txt --no-causal --no-masked", ["leave nothing to measure"]),
+    ("bound toy.npz text.txt --no-causal --lines 2", ["--lines are causal bounds in the default frame"]),
     ("bound toy.npz text.txt --next", ["--next needs --json FILE"]),
     ("bound toy.npz text.txt --shard 0/2", ["--shard, --workers and --scheduler need -o FOLDER"]),
     ("bound toy.npz text.txt --workers 2", ["--workers and --scheduler need -o FOLDER"]),
@@ -466,6 +470,22 @@ def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> 
     assert command("bound", "toy.npz", "text.txt", "-o", "half", "--shard", "1/2").out.startswith("Wrote this job's")
     many = command("bound", "toy.npz", "text.txt", "-o", "many", "--workers", 2)
     assert many.out == out.replace("scores", "many")
+
+
+def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> None:
+    command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT)
+    called = command("bound", "toy.npz", "corpus", "--no-masked", "--lines", 3, "--json", "lines.json")
+    assert called.code == 0, called.err
+    bound, *lines = json.loads((here / "lines.json").read_text(encoding="utf-8"))["summary"]
+    corpus = Corpus.load(here / "corpus")
+    windows = Windows(PCFG.load(here / "toy.npz"), corpus.lengths)
+    for seen, line in enumerate(lines):
+        rows = np.concatenate(windows.log_probs(corpus.sentences("eval"), seen))
+        assert line["name"] == f"bound_{seen}_words"
+        assert line["value"] == pytest.approx(math.exp(-rows.mean()), rel=1e-12)
+        assert line["low"] < line["value"] < line["high"] and f"|seen:{seen}|" in line["signature"]
+    values = [line["value"] for line in lines] + [bound["value"]]
+    assert values == sorted(values, reverse=True)
 
 
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.dependence import mutual_information
 from truesource.grammar.pcfg import PCFG
 
 TOY = "S -> S S 0.3 | N 0.2 | 'a' 0.5\nN -> 'b' 0.4 | 'ü' 0.6\n"
@@ -126,7 +128,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("inspect toy.txt absent.txt", ["there is no such file"]),
         ("inspect toy.txt gap.txt", ["an empty line", "gap.txt:2"]),
         ("inspect toy.txt text.txt --lengths six", ["written 6..25"]),
-        ("inspect toy.txt --lengths 1..2", ["--lengths conditions a TEXT"]),
+        ("inspect toy.txt --lengths 1..2", ["--lengths conditions a TEXT or --distances"]),
         ("inspect cycle.txt text.txt --lengths 0..2", ["1 <= low <= high"]),
     ],
 )
@@ -189,6 +191,16 @@ def test_inspect_conditions_on_lengths(here: Path, command: Command) -> None:
     rows = command("inspect", "toy.npz", "text.txt", "--lengths", "2..2").out.splitlines()
     assert "sentences the grammar cannot make with 2..2 tokens: 3: lines 2, 3, 4" in rows
     assert f"mean log probability of the others: {math.log(0.5**2 / 0.7**2):.4f} nats per sentence" in rows
+
+
+def test_inspect_shows_how_far_words_depend_on_each_other(here: Path, command: Command) -> None:
+    pcfg = PCFG.load(here / "toy.npz")
+    for lengths, more in ((None, ()), (LengthRange(1, 4), ("--lengths", "1..4"))):
+        called = command("inspect", "toy.npz", "--distances", 3, *more, "--json", "new.json", "--force")
+        assert called.code == 0, called.err
+        wanted = mutual_information(pcfg, 3, lengths).tolist()
+        assert json.loads((here / "new.json").read_text("utf-8"))["mutual_information"] == wanted
+        assert ", ".join(f"{value:.4f}" for value in wanted) in called.out
 
 
 def test_inspect_of_a_text_with_nothing_in_common(here: Path, command: Command) -> None:

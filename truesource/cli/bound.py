@@ -52,6 +52,9 @@ class BoundSettings(Settings):
     definitions: Literal["default", "paper"] = Field(
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
+    lines: int = Field(
+        0, ge=0, le=20, description="Number of further bounds: of the best models that see 0, 1, 2, ... words."
+    )
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )
@@ -64,6 +67,8 @@ class BoundSettings(Settings):
             raise ValueError("--vocabulary needs --frame paper, which leaves out unknown words")
         if not self.causal and not self.masked:
             raise ValueError("--no-causal and --no-masked together leave nothing to measure; use only one of them")
+        if self.lines and (not self.causal or self.frame != "default"):
+            raise ValueError("--lines are causal bounds in the default frame; remove --no-causal and --frame")
         return self
 
 
@@ -96,7 +101,8 @@ def command(
     """Score sentences exactly: the perplexity that no model can beat in the long run.
 
     The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. With -o, large corpora are scored
-    in parts, by several --workers, a Dask cluster (--scheduler) or several jobs (--shard).
+    in parts, by several --workers, a Dask cluster (--scheduler) or several jobs (--shard). --lines adds the bounds of
+    models that see only the last k words.
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
@@ -147,6 +153,7 @@ def _bounds(
     from truesource.cli.inputs import announce_long, read_setting
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
+    from truesource.evaluation.core.windows import window_bounds
     from truesource.grammar.support.printable import no_interval_text
 
     setting = read_setting(
@@ -172,6 +179,10 @@ def _bounds(
         variant=settings.definitions,
         left_out=setting.left_out,
     )
+    if settings.lines:
+        require_tokens(transform, "causal", "--lines")
+        possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
+        summary += window_bounds(setting, possible, settings.lines)
     _say_impossible(pcfg, records, condition)
     show_bounds(summary)
     if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):

@@ -31,13 +31,17 @@ def command(
     lengths: Condition = None,
     split: SplitName = "eval",
     number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample sentences.")] = 3,
+    distances: Annotated[
+        int, typer.Option(min=0, max=1000, help="Mutual information of words at most so many words apart.")
+    ] = 0,
     json: Json = None,
     force: Force = False,
 ) -> None:
     """Check a grammar: sizes, consistency, mean length, entropy, cycles, useless symbols, sample sentences.
 
     Also list the words of a small grammar: a misspelt symbol can be among them. With TEXT, also report its coverage:
-    unknown words, impossible sentences, mean log probability. A line that starts with ! is a problem.
+    unknown words, impossible sentences, mean log probability. A line that starts with ! is a problem. --distances shows
+    how fast the dependence of words falls.
 
     Example: truesource inspect grammar.npz corpus/
     """
@@ -48,8 +52,8 @@ def command(
     from truesource.grammar.support.errors import InputError
 
     files = OutputFiles(json=json, force=force)
-    if text is None and lengths is not None:
-        raise InputError("--lengths conditions a TEXT; add TEXT or remove --lengths")
+    if text is None and lengths is not None and not distances:
+        raise InputError("--lengths conditions a TEXT or --distances; add one of them or remove --lengths")
     sentences, sampled = ([], None) if text is None else read_sentences(text, split)
     condition = length_condition(lengths, sampled)
     pcfg = PCFG.load(grammar, lenient=True)
@@ -63,6 +67,8 @@ def command(
         seen = coverage(pcfg, sentences, lengths=condition)
         _show_coverage(seen, condition)
         record["coverage"] = seen.as_dict()
+    if distances and not is_serious(diagnosis):
+        record["mutual_information"] = _show_dependence(pcfg, distances, condition)
     for problem in diagnosis.problems:
         echo(f"! {problem}")
     wrote = "" if diagnosis.problems else "No problem found. "
@@ -135,6 +141,16 @@ def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
     echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
     if seen.mean_log_prob is not None:
         echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")
+
+
+def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list[float]:
+    """Print how much words say about words 1 to ``most`` words away; the same, nats, for JSON."""
+    from truesource.grammar.inference.dependence import mutual_information
+
+    found: list[float] = mutual_information(pcfg, most, lengths).tolist()
+    within = "" if lengths is None else f", sentences of {lengths} tokens"
+    echo(f"mutual information of words 1, 2, ... apart, nats{within}: {', '.join(f'{value:.4f}' for value in found)}")
+    return found
 
 
 MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed

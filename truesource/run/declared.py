@@ -217,13 +217,11 @@ def section_of(evaluator: Evaluator, run: FinishedRun) -> dict[str, Any] | None:
     records = run.of_models(evaluator.name, dict[str, Any])
     if not records:
         return None
-    tables = evaluator.function("tables")
     signed = {name: next((r.get("signature") for r in record["records"]), None) for name, record in records.items()}
     return {
         "prose": evaluator.prose,
         "table": measures_table(evaluator, records),
         "signatures": {name: signature for name, signature in signed.items() if signature},
-        "further": {} if tables is None else {name: tables(record, name)[1:] for name, record in records.items()},
         "figures": figures_of(evaluator, records),
     }
 

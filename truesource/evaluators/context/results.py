@@ -12,7 +12,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.context import ALL, context_use
 from truesource.evaluators.context import CONTEXT, ContextSettings
 from truesource.generator.language_model import DistributionModel
-from truesource.report.figures import MODEL, QUIET, SERIES, TRUTH, step_axis, to_svg
+from truesource.report.figures import MODEL, QUIET, SERIES, TRUTH, plain_log_axis, round_ticks, step_axis, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
@@ -88,8 +88,12 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
         return None
     records = run.of_models("context", dict[str, Any])
     learned = {name: r for name, r in run.of_models("dynamics", dict[str, Any]).items() if name in records}
-    along = {"training": training_figure(records, learned, "context-training")} if learned else {}
-    return {**made, "table": context_table(records), "figures": {**along, **made["figures"]}}
+    return {
+        **made,
+        "table": context_table(records),
+        "lines": {name: lines_table(record, "") for name, record in records.items()},
+        "training": training_figure(records, learned, "context-training") if learned else None,
+    }
 
 
 def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record], salt: str) -> str:
@@ -103,28 +107,28 @@ def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record]
     with new_figure(9.4, 4.6, salt) as drawn:
         axes = drawn.subplots()
         first = next(iter(records.values()))
-        lines = {seen: scores["above_truth"]["value"] for seen, scores in lines_of(first).items() if seen != ALL}
         last = 1.0
         for number, (name, record) in enumerate(records.items()):
-            color = SERIES[number % len(SERIES)]
+            color, scores = SERIES[number % len(SERIES)], plain(record)
             if name in learned:
                 steps = np.log1p(np.array(learned[name]["steps"], dtype=np.float64))
-                gap = [-row[0] for row in learned[name]["curves"]["all"]["mean"]["value"]]
-                axes.plot(steps, gap, color=color, marker="o", markersize=2.8, linewidth=1.7, label=name)
+                gap = np.array([-row[0] for row in learned[name]["curves"]["all"]["mean"]["value"]])
+                axes.plot(steps, _drawn(gap), color=color, marker="o", markersize=2.8, linewidth=1.7, label=name)
                 last = max(last, float(steps[-1]))
-            elif "loss" in (scores := plain(record)):
-                level = scores["loss"]["value"] - scores["loss_truth"]["value"]
+            elif "loss" in scores:
+                level = _drawn(scores["loss"]["value"] - scores["loss_truth"]["value"])
                 axes.axhline(level, color=color, linewidth=1.4, linestyle=(0, (5, 2)), label=f"{name}, trained")
+        lines = {seen: scores["above_truth"]["value"] for seen, scores in lines_of(first).items() if seen != ALL}
         for seen, value in lines.items():
-            axes.axhline(value, color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)))
-            axes.annotate(
-                seen_label(seen), (1.01, value), xycoords=("axes fraction", "data"), va="center", fontsize=8.5
-            )
+            axes.axhline(_drawn(value), color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)))
+            place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5}
+            axes.annotate(seen_label(seen), (1.01, _drawn(value)), **place)
         axes.set_yscale("log")
+        plain_log_axis(axes.yaxis, round_ticks(*axes.get_ylim()))
         step_axis(axes, np.expm1(np.array([last])))
         axes.set_ylabel("loss above the truth, nats a token")
         axes.grid(axis="y")
-        axes.legend(loc="lower left")
+        axes.legend(loc="lower left", frameon=True, facecolor="white", edgecolor="none", framealpha=1.0)
         return to_svg(drawn, salt, "Distance from the truth in training, beside the best predictors that see k words")
 
 
@@ -151,6 +155,13 @@ def figure(record: Record, salt: str) -> str:
             axes.set_xlabel("words that the predictor sees")
             axes.grid(axis="y")
         return to_svg(drawn, salt, f"{record['model']} beside the best predictors that see k words")
+
+
+LEAST = 1e-3  #: nats; what is nearer to the truth, or better by chance, is drawn there on a logarithmic axis
+
+
+def _drawn(value: Any) -> Any:
+    return np.maximum(value, LEAST)
 
 
 def _values(lines: Mapping[str, Mapping[str, Record]], seen: list[str], name: str) -> list[float]:
