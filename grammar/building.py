@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -102,8 +103,8 @@ def softmax(logits: FloatArray) -> FloatArray:
 class Automaton:
     """An automaton of S states that makes a word at each of its T transitions; it starts in state 0.
 
-    It is deterministic: a state and a word have at most one transition. Weights are positive; those of a state's
-    transitions and of its end are divided by their sum.
+    A state and a word may have several transitions, of which at most one leads to a state that can be the last.
+    Weights are positive; those of a state's transitions and of its end are divided by their sum.
     """
 
     states: Sequence[str]  #: (S,) names, none of them in quotes
@@ -157,3 +158,49 @@ class Automaton:
         result = np.zeros(n, dtype=np.bool_)
         result[breadth_first_order(steps, 0, return_predecessors=False)] = True
         return result
+
+
+State = tuple[Any, ...]
+Move = tuple[str, State, float]  #: word, state after it, probability
+
+
+def walked(start: State, moves: Callable[[State], Iterable[Move]], end: Callable[[State], float]) -> Automaton:
+    """The automaton of a process, whose next word depends on a configuration that is a function of the words so far.
+
+    States are the configurations that can be reached, named by their parts.
+
+    Args:
+        start: before the first word.
+        moves: every word that can follow, with the configuration after it.
+        end: probability that the string ends in a configuration.
+    """
+    number, waiting = {start: 0}, [start]
+    words: dict[str, int] = {}
+    rows: list[tuple[int, int, int, float]] = []
+    for state in waiting:  # grows while it is read
+        for word, after, weight in moves(state):
+            if weight <= 0.0:
+                continue
+            if after not in number:
+                number[after] = len(number)
+                waiting.append(after)
+            rows.append((number[state], words.setdefault(word, len(words)), number[after], weight))
+    source, word_of, target, weights = zip(*rows, strict=True)
+    return Automaton(
+        states=["-".join(map(str, state)) for state in waiting],
+        words=list(words),
+        source=np.array(source, dtype=np.int64),
+        word=np.array(word_of, dtype=np.int64),
+        target=np.array(target, dtype=np.int64),
+        weight=np.array(weights),
+        end=np.array([end(state) for state in waiting]),
+    )
+
+
+def truncated_geometric(p: float, longest: int) -> list[float]:
+    """P(one more | n so far), n = 0..``longest``, of numbers 1 to ``longest`` in proportion to p^n, (longest+1,)."""
+    weight = p ** np.arange(longest + 1.0)
+    weight[0] = 0.0
+    above = np.append(np.cumsum(weight[::-1])[::-1], 0.0)
+    result: list[float] = (above[1:] / above[:-1]).tolist()
+    return result
