@@ -335,7 +335,8 @@ def _passed(dynamics: Dynamics) -> list[str]:
     passed = [(line, line.passed.step) for line in dynamics.lines if line.passed.step is not None]
     parts = [f"{window_name(line.words)} (from step {_step(step)} on)" for line, step in passed]
     left = next((line for line in dynamics.lines if line.passed.step is None), None)
-    text = f"{dynamics.model} is better than the best predictor that sees {' and '.join(parts)}"
+    listed = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    text = f"{dynamics.model} is better than the best predictor that sees {listed}"
     if left is None:
         return [f"{text}."]
     rest = f"not better than the best that sees {window_name(left.words)}"
