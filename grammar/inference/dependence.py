@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, hstack, identity
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.windows import ANY, WIDTH, Windows
+from truesource.grammar.inference.windows import ANY, WIDTH, Windows, with_any_word
 from truesource.grammar.inference.word_types import CHUNK, LARGEST_TABLE, emission_of
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -78,3 +79,23 @@ def mutual_information(pcfg: PCFG, most: int, lengths: LengthRange | None = None
             ratio = np.divide(joint, expected, out=np.ones_like(joint), where=joint > 0.0)
             result[d] += float((joint * np.log(ratio)).sum()) / total
     return np.maximum(result, 0.0)
+
+
+def halves_information(pcfg: PCFG, sentences: Sequence[Sequence[str]]) -> FloatArray:
+    """``ln P(x | n) / (P(first half | n) P(second half | n))`` of each sentence x of n words, nats, (N,).
+
+    The first half has n // 2 words; P of a half sums over all words of the other. The mean over sentences drawn from
+    the grammar, under a length condition or not, is the mutual information of the halves given the length. NaN for
+    sentences of one word, and for those that the grammar cannot make.
+    """
+    hiding, result = with_any_word(pcfg), np.full(len(sentences), np.nan)
+    possible = np.isfinite(pcfg.exact.string_log_probs(sentences))
+    kept = np.flatnonzero(possible & np.array([len(s) > 1 for s in sentences], dtype=np.bool_))
+    some, any_word = [list(sentences[i]) for i in kept.tolist()], hiding.terminals[-1]
+    halves = [(s[: len(s) // 2], s[len(s) // 2 :]) for s in some]
+    log_prob = hiding.exact.string_log_probs  # 2^-n of each, which the ratio does not have
+    whole, none = log_prob(some), log_prob([[any_word] * len(s) for s in some])
+    one = log_prob([first + [any_word] * len(second) for first, second in halves])
+    other = log_prob([[any_word] * len(first) + second for first, second in halves])
+    result[kept] = whole + none - one - other
+    return result

@@ -435,6 +435,26 @@ class Windows(WindowPredictor):
         return heads + [Following(states[:, part], end[part]) for part in parts]
 
 
+def with_any_word(pcfg: PCFG) -> PCFG:
+    """The grammar with one word more, the last, that stands for any: every word of a sentence is it half of the time.
+
+    A string of m words in which it stands for those that are not known has 2^-m times the probability of all sentences
+    with the known words at their places; which words are known says nothing about them.
+    """
+    sums = pcfg.exact.log_lexical_sums
+    tags = np.flatnonzero(np.isfinite(sums))
+    name = "<any>"
+    while name in pcfg.word_ids:
+        name += "_"
+    hidden = np.stack([tags, np.full(len(tags), len(pcfg.terminals))], axis=1)
+    return replace(
+        pcfg,
+        terminals=(*pcfg.terminals, name),
+        lexical=np.concatenate([pcfg.lexical, hidden]),
+        lexical_logp=np.concatenate([pcfg.lexical_logp, sums[tags]]) - math.log(2.0),
+    )
+
+
 class PlacedWindows(WindowPredictor):
     """The best predictor that sees k words and knows how many words stand before them.
 
@@ -448,18 +468,7 @@ class PlacedWindows(WindowPredictor):
 
     def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
         super().__init__(pcfg, lengths)
-        sums = pcfg.exact.log_lexical_sums
-        tags = np.flatnonzero(np.isfinite(sums))
-        name = "<any>"
-        while name in pcfg.word_ids:
-            name += "_"
-        hidden = np.stack([tags, np.full(len(tags), len(pcfg.terminals))], axis=1)
-        self._hiding = replace(
-            pcfg,
-            terminals=(*pcfg.terminals, name),
-            lexical=np.concatenate([pcfg.lexical, hidden]),
-            lexical_logp=np.concatenate([pcfg.lexical_logp, sums[tags]]) - math.log(2.0),
-        )
+        self._hiding = with_any_word(pcfg)
 
     def _at_positions(self, batch: Batch, words: int) -> list[Following]:
         result = []

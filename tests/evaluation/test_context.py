@@ -41,6 +41,7 @@ def test_the_truth_is_nearest_to_itself_and_below_every_line(placed: bool) -> No
     assert found.lines[ALL]["distance"].value == pytest.approx(0.0, abs=1e-12)
     losses = [found.lines[str(k)]["loss"].value for k in range(4)] + [found.scores["loss_truth"].value]
     assert all(a > b for a, b in itertools.pairwise(losses))
+    assert found.scores["excess_entropy"].value == pytest.approx(sum(losses) - 5 * losses[-1], abs=1e-10)
     for k in range(4):
         line = found.lines[str(k)]
         assert line["model_above"].value == pytest.approx(-line["above_truth"].value, abs=1e-12)

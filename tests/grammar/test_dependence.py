@@ -12,7 +12,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.dependence import mutual_information, pairs_apart
+from truesource.grammar.inference.dependence import halves_information, mutual_information, pairs_apart
 from truesource.grammar.inference.word_types import pair_weights
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -40,6 +40,20 @@ def test_information_by_distance_is_that_of_all_pairs(pcfg: PCFG, lengths: Lengt
             for i in range(len(s) - d):
                 pairs[s[i], s[i + d]] += p
         assert found[d - 1] == pytest.approx(information(pairs) if pairs else 0.0, abs=1e-10)
+
+
+@given(small_pcfgs())
+def test_information_of_halves_is_that_of_all_sentences_of_a_length(pcfg: PCFG) -> None:
+    for n, table in enumerate(all_strings(rules_of(pcfg), 5)[pcfg.symbols[pcfg.start]]):
+        if n < 2 or not table:
+            continue
+        halves: dict[tuple[str, str], float] = defaultdict(float)
+        for s, p in table.items():
+            halves[" ".join(s[: n // 2]), " ".join(s[n // 2 :])] += p
+        found, weight = halves_information(pcfg, list(table)), np.array(list(table.values()))
+        assert float(found @ weight / weight.sum()) == pytest.approx(information(halves), abs=1e-10)
+    odd = halves_information(pcfg, [[pcfg.terminals[0]], ["zebra", "zebra"]])
+    assert np.isnan(odd).all()
 
 
 @pytest.mark.parametrize("lengths", [None, LengthRange(3, 9)], ids=str)

@@ -13,7 +13,7 @@ import pytest
 from command_line import Command
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.dependence import mutual_information
+from truesource.grammar.inference.dependence import halves_information, mutual_information
 from truesource.grammar.pcfg import PCFG
 
 TOY = "S -> S S 0.3 | N 0.2 | 'a' 0.5\nN -> 'b' 0.4 | 'ü' 0.6\n"
@@ -201,6 +201,14 @@ def test_inspect_shows_how_far_words_depend_on_each_other(here: Path, command: C
         wanted = mutual_information(pcfg, 3, lengths).tolist()
         assert json.loads((here / "new.json").read_text("utf-8"))["mutual_information"] == wanted
         assert ", ".join(f"{value:.4f}" for value in wanted) in called.out
+    called = command("inspect", "toy.npz", "text.txt", "--distances", 1, "--json", "new.json", "--force")
+    halves = halves_information(pcfg, [["a", "a"]])  # the others have words that the grammar lacks, or one word
+    assert json.loads((here / "new.json").read_text("utf-8"))["halves"] == {
+        "value": float(halves[0]),
+        "low": None,
+        "high": None,
+    }
+    assert f"given its length, nats: {halves[0]:.4f}\n" in called.out
 
 
 def test_inspect_of_a_text_with_nothing_in_common(here: Path, command: Command) -> None:

@@ -32,7 +32,8 @@ def command(
     split: SplitName = "eval",
     number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample sentences.")] = 3,
     distances: Annotated[
-        int, typer.Option(min=0, max=1000, help="Mutual information of words at most so many words apart.")
+        int,
+        typer.Option(min=0, max=1000, help="Mutual information of words at most so many words apart, and of halves."),
     ] = 0,
     json: Json = None,
     force: Force = False,
@@ -69,6 +70,8 @@ def command(
         record["coverage"] = seen.as_dict()
     if distances and not is_serious(diagnosis):
         record["mutual_information"] = _show_dependence(pcfg, distances, condition)
+        if text is not None and (halves := _show_halves(pcfg, sentences)):
+            record["halves"] = halves
     for problem in diagnosis.problems:
         echo(f"! {problem}")
     wrote = "" if diagnosis.problems else "No problem found. "
@@ -151,6 +154,24 @@ def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list
     within = "" if lengths is None else f", sentences of {lengths} tokens"
     echo(f"mutual information of words 1, 2, ... apart, nats{within}: {', '.join(f'{value:.4f}' for value in found)}")
     return found
+
+
+def _show_halves(pcfg: PCFG, sentences: list[list[str]]) -> dict[str, float | None]:
+    """Print how much one half of a sentence says about the other; the same, nats, for JSON."""
+    import numpy as np
+
+    from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
+    from truesource.grammar.inference.dependence import halves_information
+
+    found = halves_information(pcfg, sentences)
+    found = found[np.isfinite(found)]
+    if not len(found):
+        return {}
+    low, high = ends(*resampled_ratio(found, np.ones(len(found)), seed=DEFAULT_SEED))
+    within = "" if low is None else f" [{low:.4f}, {high:.4f}]"
+    value = float(found.mean())
+    echo(f"mutual information of the halves of a sentence, given its length, nats: {value:.4f}{within}")
+    return {"value": value, "low": low, "high": high}
 
 
 MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed

@@ -19,6 +19,11 @@ class ContextSettings(Settings):
 MEASURES = (
     Measure("loss", "loss of the model", meaning="mean of -ln Q of the tokens, nats a token"),
     Measure("loss_truth", "loss of the truth", meaning="the smallest possible, nats a token"),
+    Measure(
+        "excess_entropy",
+        "excess entropy",
+        meaning="sum over the lines of their loss above the truth, nats: a lower bound",
+    ),
     Measure("words_passed", "line passed", ",", meaning="greatest k whose line the model is below, interval included"),
     Measure("effective_context", "effective context", ".0f", meaning="the k of the nearest predictor, by KL(P_k‖Q)"),
 )
