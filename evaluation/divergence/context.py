@@ -60,8 +60,8 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     * ``distance``: KL(P_k || Q), exact in every context.
 
     ``excess_entropy`` is the sum of what 0 to ``words`` words leave above the truth, a lower bound of that of the
-    language. ``words_passed`` is the greatest k whose line the model has passed, with its whole interval; absent if it is none.
-    ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q), ``words`` + 1 if the truth
+    language. ``words_passed`` is the greatest k whose line the model has passed, with its whole interval; absent if
+    it is none. ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q), ``words`` + 1 if the truth
     is nearer than all of them.
 
     Args:
@@ -107,18 +107,18 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
         for seen, found in measured.items()
     }
     gained = np.sum([whole.truth - measured[str(k)].truth for k in range(words + 1)], axis=0)
-    every = {"unit": "nats/token", "seen": f"0..{words}{'/placed' if placed else ''}"}
+    every: dict[str, object] = {"unit": "nats/token", "seen": f"0..{words}{'/placed' if placed else ''}"}
     columns = {
         "loss": Column(-whole.model, _NATS | {"may": "infinite"}),
         "excess_entropy": Column(gained, {**every, "estimator": "paired"}),
     }
     scores = mean_scores(columns, whole.sentence, shared, setting.seed)
     scores["loss_truth"] = replace(lines[ALL].pop("loss"), name="loss_truth")
-    every = {**shared, **every, "unit": "words"}
+    counted = {**shared, **every, "unit": "words"}
     passed = [k for k in range(words + 1) if _is_below(lines[str(k)].get("model_above"))]
     if passed:
-        scores["words_passed"] = Score("words_passed", passed[-1], signature(every))
-    scores["effective_context"] = _effective(measured, every, setting.seed)
+        scores["words_passed"] = Score("words_passed", passed[-1], signature(counted))
+    scores["effective_context"] = _effective(measured, counted, setting.seed)
     return ContextUse(
         model=model.name,
         objective=model.objective,
