@@ -61,8 +61,8 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
 
     ``excess_entropy`` is the sum of what 0 to ``words`` words leave above the truth, a lower bound of that of the
     language. ``words_passed`` is the greatest k whose line the model has passed, with its whole interval; absent if
-    it is none. ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q), ``words`` + 1 if the truth
-    is nearer than all of them.
+    it is none. ``effective_context`` is the k whose predictor is nearest to the model by KL(P_k || Q), ``words`` + 1 if
+    the truth is nearer than all of them.
 
     Args:
         model: a causal model of whole words with full distributions.
