@@ -106,11 +106,12 @@ def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _compile_for_verbs(grammar: PCFG) -> None:
-    """Call what runs do not: parsing, trees from the posterior, linear grammars and strings of tiny probability."""
+    """Call what runs do not: parsing, trees from the posterior, windows, linear grammars, strings of tiny probability."""
     import numpy as np
 
     from truesource import LengthRange, Oracle, language
     from truesource.generator.sampler import Sampler
+    from truesource.grammar.inference.windows import Windows
     from truesource.grammar.parsing import ParseMethod
     from truesource.grammar.parsing.parser import Parser
     from truesource.grammar.support.arrays import random_state
@@ -128,6 +129,7 @@ def _compile_for_verbs(grammar: PCFG) -> None:
                 parser.samples(some[0], 2, rng)
         for given in (lengths, None):
             pcfg.exact.causal_log_probs(some, given)
+            Windows(pcfg, given).log_probs(some, 2)
         pcfg.exact.masked_log_probs(some)
         pcfg.viterbi(some[0])
         Oracle(pcfg, "masked").sample(2, 1)
