@@ -106,7 +106,7 @@ def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _compile_for_verbs(grammar: PCFG) -> None:
-    """Call what runs do not: parsing, trees from the posterior, windows, linear grammars, strings of tiny probability."""
+    """Call what runs do not: parsing, trees from the posterior, windows, linear grammars, tiny probabilities."""
     import numpy as np
 
     from truesource import LengthRange, Oracle, language
