@@ -48,7 +48,7 @@ def pairs_apart(pcfg: PCFG, most: int, lengths: LengthRange | None = None) -> Fl
         some = np.arange(at, min(at + WIDTH, n))
         strings = np.column_stack([some, np.full((len(some), most - 1), ANY)]).astype(np.int64)
         for d, after in enumerate(windows.levels(strings)):
-            result[d, some] = after.states[windows.tags].T
+            result[d, some] = (after.states[windows.tags] * np.exp(after.log_scale)).T
     return result
 
 

@@ -56,10 +56,11 @@ class SpineWeights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """What follows W strings, as expected numbers in one sentence."""
+    """What follows W strings, as expected numbers in one sentence, up to a factor of each string."""
 
     states: FloatArray  #: (S, W) symbols over one word, right after the string
     end: FloatArray  #: (W,) sentences that end with the string
+    log_scale: FloatArray | float = 0.0  #: (W,) ln of the factor: rare strings have no probability in float64
 
 
 class _FreeSpine:
@@ -310,10 +311,14 @@ class Windows(WindowPredictor):
         begins: list[SpineWeights] = []
         spans: list[list[FloatArray]] = []
         columns: list[IntArray] = []
+        log_scale: list[FloatArray] = []
         for t in range(1, windows.shape[1] + 1):
             _, first, column = np.unique(windows[:, :t], axis=0, return_index=True, return_inverse=True)
             above = [before[first] for before in columns]
             leaf = self._leaf[:, windows[first, t - 1]].toarray()
+            scale = leaf.max(axis=0)
+            leaf /= np.where(scale > 0.0, scale, 1.0)
+            log_scale.append(_log(scale) + (log_scale[-1][above[-1]] if above else 0.0))
             size = self._spine.numbers(t)
             end, begin = (SpineWeights.zeros(size, *leaf.shape) for _ in range(2))
             if t == 1:
@@ -329,7 +334,7 @@ class Windows(WindowPredictor):
             spans.append(now)
             columns.append(column.ravel())
             result = self._spine.following(ends[-1], begins[-1], t)
-            yield Following(result.states[:, columns[-1]], result.end[columns[-1]])
+            yield Following(result.states[:, columns[-1]], result.end[columns[-1]], log_scale[-1][columns[-1]])
 
     def _spans(self, earlier: list[list[FloatArray]], above: list[IntArray], leaf: FloatArray) -> list[FloatArray]:
         """Inside weights (S, W) of words s+1 to t for s = 1..t-1, from those of spans that end earlier."""
@@ -362,7 +367,7 @@ class Windows(WindowPredictor):
                 result[places] = (self._spine.over_words @ self.pcfg.exact.emission)[table[:, 0]]
                 continue
             for rows, after in self.batches(table[:, :-1]):
-                result[np.array(places)[rows]] = self._expected(after, table[rows, -1])
+                result[np.array(places)[rows]] = self._expected(after, table[rows, -1]) * np.exp(after.log_scale)
         return result
 
     def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, Following]]:
@@ -382,7 +387,8 @@ class Windows(WindowPredictor):
                 rows = order[ends[at] : ends[min(at + WIDTH, len(different))]]
                 column = of_row.ravel()[rows] - at
                 progress.advance(after.states.shape[1])
-                yield rows, Following(after.states[:, column], after.end[column])
+                scale = np.asarray(after.log_scale)[column]
+                yield rows, Following(after.states[:, column], after.end[column], scale)
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
         """As `WindowPredictor.log_probs`; windows that occur more than once cost once."""

@@ -14,9 +14,10 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
-from truesource.grammar.inference.windows import ANY, PlacedWindows, WindowPredictor, Windows
+from truesource.grammar.inference.windows import ANY, Following, PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
 String = tuple[str, ...]
@@ -53,6 +54,11 @@ def predictor(strings: dict[String, float], k: int) -> dict[String, dict[str, fl
     return {context: {w: p / sum(law.values()) for w, p in law.items()} for context, law in seen.items()}
 
 
+def expected(after: Following) -> FloatArray:
+    """Expected numbers of symbols after strings, (S, W)."""
+    return np.asarray(after.states * np.exp(after.log_scale))
+
+
 GRAMMARS = small_pcfgs() | linear_pcfgs()
 
 
@@ -78,7 +84,7 @@ def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
         before = sum((free.counts([(w, *s) for s in strings]) for w in words), first)
         np.testing.assert_allclose(before, often, rtol=1e-10, atol=1e-300)
         after = free.following(np.array([pcfg.encode(s) for s in strings]))
-        seen = pcfg.exact.lexical_sums @ after.states + after.end
+        seen = (pcfg.exact.lexical_sums @ after.states + after.end) * np.exp(after.log_scale)
         np.testing.assert_allclose(seen, often, rtol=1e-10, atol=1e-300)
 
 
@@ -173,13 +179,13 @@ def test_any_word_may_stand_for_one() -> None:
     lengths = LengthRange(2, 7)
     windows = Windows(pcfg, lengths)
     words = np.arange(len(pcfg.terminals))
-    given_one = windows.following(np.stack([np.full(1, 3), np.full(1, ANY)], axis=1)).states[:, 0]
-    each = windows.following(np.stack([np.full(len(words), 3), words], axis=1)).states.sum(axis=1)
+    given_one = expected(windows.following(np.stack([np.full(1, 3), np.full(1, ANY)], axis=1)))[:, 0]
+    each = expected(windows.following(np.stack([np.full(len(words), 3), words], axis=1))).sum(axis=1)
     np.testing.assert_allclose(given_one, each, rtol=1e-10, atol=1e-300)
     tags = pair_weights(pcfg, lengths, neighbours=False)
     apart = np.zeros(len(tags.tags))  # any word, then none to five others, then each tag: all pairs in order
     for between in range(6):
-        apart += windows.following(np.full((1, 1 + between), ANY)).states[tags.tags, 0]
+        apart += expected(windows.following(np.full((1, 1 + between), ANY)))[tags.tags, 0]
     np.testing.assert_allclose(apart, tags.weight.sum(axis=0), rtol=1e-10, atol=1e-14)
 
 
@@ -219,6 +225,18 @@ def test_a_grammar_that_leaks_is_conditioned_on_derivations_that_end() -> None:
     # lengths are 2, 3, ... with probability .7 * .3^(n-2), and words are even
     expected = sum(0.7 * 0.3 ** (n - 2) * (n - 2) for n in range(2, 80)) / 8
     assert Windows(leaking).counts([("a", "b", "a")])[0] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [None, LengthRange(1, 12)], ids=str)
+def test_windows_of_words_too_rare_for_floats_are_told_apart(lengths: LengthRange | None) -> None:
+    """Each word has 1e-200, so that two of them have no probability in float64."""
+    pcfg = PCFG.from_text("S -> A S 0.5 | A A 0.5\nA -> a 1e-200 | b 3e-200 | c 1.0")
+    windows = Windows(pcfg, lengths)
+    row = windows.log_probs([["c", "a", "b", "a", "b", "c"]], 3)[0]
+    exact = pcfg.exact.causal_log_probs([["c", "a", "b", "a", "b", "c"]], lengths)[0]
+    np.testing.assert_allclose(row[4], exact[4], rtol=1e-2)  # words are independent, but for the end
+    assert row[4] - row[3] == pytest.approx(math.log(3.0), abs=0.1)
+    assert windows.counts([("a", "b", "a")])[0] == 0.0
 
 
 def test_bad_requests_are_refused() -> None:
