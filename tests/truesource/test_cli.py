@@ -479,6 +479,7 @@ def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> No
     bound, *lines = json.loads((here / "lines.json").read_text(encoding="utf-8"))["summary"]
     corpus = Corpus.load(here / "corpus")
     windows = Windows(PCFG.load(here / "toy.npz"), corpus.lengths)
+    assert len(lines) == 3
     for seen, line in enumerate(lines):
         rows = np.concatenate(windows.log_probs(corpus.sentences("eval"), seen))
         assert line["name"] == f"bound_{seen}_words"
