@@ -46,7 +46,7 @@ def train(names: list[str], runs: Path) -> None:
         folder = experiment.execute(config, base=ROOT, runs=runs).parent
         records = json.loads((folder / "divergence" / "lstm.json").read_text())["records"]
         kept = json.loads(LSTM.read_text()) if LSTM.is_file() else {}
-        kept[name] = next(record["value"] for record in records if record["name"].startswith("kl"))
+        kept[name] = next(record["value"] for record in records if record["name"] == "kl")
         write_json(LSTM, dict(sorted(kept.items())))
 
 
