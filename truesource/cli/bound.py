@@ -53,7 +53,7 @@ class BoundSettings(Settings):
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
     lines: int = Field(
-        0, ge=0, le=20, description="Number of further bounds: of the best models that see 0, 1, 2, ... words."
+        0, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
     )
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."

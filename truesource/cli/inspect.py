@@ -33,7 +33,7 @@ def command(
     number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample sentences.")] = 3,
     distances: Annotated[
         int,
-        typer.Option(min=0, max=1000, help="Mutual information of words at most so many words apart, and of halves."),
+        typer.Option(min=0, max=1000, help="Mutual information of words 1 to N apart, and of halves."),
     ] = 0,
     json: Json = None,
     force: Force = False,
