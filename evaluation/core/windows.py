@@ -12,6 +12,7 @@ from truesource.evaluation.core.exact_bound import bound_of_rows
 from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.transformed import transform_parts
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
@@ -104,7 +105,13 @@ def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: i
             impossible=len(setting.sentences) - len(possible),
             excluded=setting.excluded,
             corrected=False,
-            parts={**setting.left_out, "data": setting.digest, "grammar": pcfg.identity, "seen": seen},
+            parts={
+                **transform_parts(pcfg, setting.transform, "causal"),
+                **setting.left_out,
+                "data": setting.digest,
+                "grammar": pcfg.identity,
+                "seen": seen,
+            },
         )
         scores.append(replace(bound, name=f"bound_{seen}_words"))
     return scores

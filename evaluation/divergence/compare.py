@@ -275,7 +275,7 @@ def compare_distributions(
     oracle = setting.full_oracle(model) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
     measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
-    shared = {**_signed_parts(measured, oracle, setting), **(signed or {})}
+    shared = {**signed_parts(measured, oracle, setting), **(signed or {})}
     return ModelDivergence(
         model=model.name,
         objective=model.objective,
@@ -287,7 +287,8 @@ def compare_distributions(
     )
 
 
-def _signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[str, object]:
+def signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[str, object]:
+    """Parts of signatures of what is measured in all contexts of the sentences that the truth can make."""
     return {
         "objective": oracle.objective,
         "given": oracle.condition,

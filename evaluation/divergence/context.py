@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.comparison import vocabulary_part
-from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
 from truesource.evaluation.core.windows import BestWithin
-from truesource.evaluation.divergence.compare import Column, mean_scores
+from truesource.evaluation.divergence.compare import Column, mean_scores, signed_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.measures.bootstrap import ci_part, resampled_sums
-from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
+from truesource.generator.language_model import DistributionModel, check_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, too_few
@@ -84,19 +82,7 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     kept = [s for i, s in enumerate(setting.sentences) if i not in set(whole.excluded.tolist())]
     measured = {str(k): measure_contexts(model, first.with_words(k), kept, top=1) for k in range(words + 1)}
     measured[ALL] = whole
-    shared = {
-        "objective": "causal",
-        "given": oracle.condition,
-        **disjoint_part(setting.excluded, corrected=False),
-        **frame_parts(ScoringFrame(), "causal"),
-        "vocab": vocabulary_part(oracle),
-        "ci": ci_part(len(kept), setting.seed),
-        "sentences": len(kept),
-        "excluded": len(whole.excluded),
-        "contexts": len(whole.values),
-        "data": digest_sentences(setting.sentences),
-        "grammar": oracle.pcfg.identity,
-    }
+    shared = signed_parts(whole, oracle, setting)
     lines = {
         seen: mean_scores(
             _columns(found, whole, "" if seen == ALL else f"{seen}{'/placed' if placed else ''}"),

@@ -66,8 +66,6 @@ class Following:
 class _FreeSpine:
     """Sums over all lengths: one number of each symbol."""
 
-    length = 1
-
     def __init__(self, pcfg: PCFG) -> None:
         exact = pcfg.exact
         n, mass = len(pcfg.symbols), exact.mass
@@ -132,7 +130,7 @@ class _RangedSpine:
         outside = np.where(table.masses.T > 0.0, outside, 0.0)
         self.over_words = np.where(exact.lexical_sums > 0.0, outside[1], 0.0)  #: (S,) as without lengths
         self._ending = _series(n, a, c, p * masses[b])
-        self._beginning = _series(n, b, a, p * masses[c])
+        self._beginning = exact.owed_corners(lengths.high)
         self._uses = _series(n, c, b, p * outside[::-1, a].T)
         self._down, self._up = sparse_rows(exact.unary_closure), sparse_rows(exact.unary_closure.T)
 
@@ -197,10 +195,7 @@ class WindowPredictor:
             batch: from ``pcfg.exact.charts().batches(sentences, lengths)``.
             words: k, 0 or more.
         """
-        end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
-        observed = np.vstack([batch.words, end]).astype(np.int64)
-        after = self._at_positions(batch, words)
-        own = [self._shares(each, column) for each, column in zip(after, observed, strict=True)]
+        after, observed, own = self._observed(batch, words)
         whole = np.asarray(np.stack(own).all(axis=0))
         for j, each in enumerate(after):
             probability, states = self._table(each)
@@ -217,12 +212,9 @@ class WindowPredictor:
             words: k, 0 or more.
         """
         result = [np.full(len(s) + 1, -np.inf) for s in sentences]
-        end = len(self.pcfg.terminals)
 
         def task(batch: Batch) -> FloatArray:
-            observed = np.vstack([batch.words, np.full(batch.words.shape[1], end)]).astype(np.int64)
-            after = self._at_positions(batch, words)
-            return _log(np.stack([self._shares(each, column) for each, column in zip(after, observed, strict=True)]))
+            return _log(np.stack(self._observed(batch, words)[2]))
 
         work = self.pcfg.exact.charts().batches(sentences, self.lengths)
         for batch, table in run(task, work, f"exact probabilities given {words} words", len(sentences)):
@@ -230,6 +222,13 @@ class WindowPredictor:
                 for i in members:
                     result[i][:] = table[:, column]
         return result
+
+    def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, list[FloatArray]]:
+        """What follows at each position, what stands there (n+1, W), and its probability, (W,) each."""
+        end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
+        observed = np.vstack([batch.words, end]).astype(np.int64)
+        after = self._at_positions(batch, words)
+        return after, observed, [self._shares(each, column) for each, column in zip(after, observed, strict=True)]
 
     def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[Following]:
         """What follows the first 0 to n of ``words`` (n, W), relative to the probability of these."""
@@ -295,6 +294,11 @@ class Windows(WindowPredictor):
     def _chains(self) -> csr_matrix[np.float64]:
         return csr_matrix(self.pcfg.exact.unary_closure)
 
+    @cached_property
+    def _upward(self) -> Int32Array:
+        """The binary rules as left child, right child, parent, (R, 3)."""
+        return np.ascontiguousarray(self.pcfg.binary[:, [1, 2, 0]])
+
     def following(self, windows: IntArray) -> Following:
         """What follows strings of k word numbers (`ANY` is any word), (W, k) with k at least 1."""
         *_, result = self.levels(windows)
@@ -305,8 +309,7 @@ class Windows(WindowPredictor):
 
         The cost is that of one pass for every different beginning of a string, so sorted ones cost less.
         """
-        rules, prob = self.pcfg.binary, np.exp(self.pcfg.binary_logp)
-        upward = np.ascontiguousarray(rules[:, [1, 2, 0]])
+        rules, prob, upward = self.pcfg.binary, self.pcfg.exact.pairs.prob, self._upward
         ends: list[SpineWeights] = []
         begins: list[SpineWeights] = []
         spans: list[list[FloatArray]] = []
@@ -339,7 +342,7 @@ class Windows(WindowPredictor):
     def _spans(self, earlier: list[list[FloatArray]], above: list[IntArray], leaf: FloatArray) -> list[FloatArray]:
         """Inside weights (S, W) of words s+1 to t for s = 1..t-1, from those of spans that end earlier."""
         t = len(above) + 1
-        rules, prob = self.pcfg.binary[:, [1, 2, 0]], np.exp(self.pcfg.binary_logp)
+        rules, prob = self._upward, self.pcfg.exact.pairs.prob
         result: list[FloatArray] = [np.zeros(0)] * (t - 1)
         for s in range(t - 1, 0, -1):
             bare = SpineWeights.zeros(1, *leaf.shape)

@@ -28,8 +28,12 @@ main()
 """
 
 
-def stopped_in_training(number: signal.Signals, pattern: str, folder: Path, *call: str) -> tuple[int, str]:
+def stopped_in_training(
+    number: signal.Signals, pattern: str, folder: Path, *call: str, said: str = ""
+) -> tuple[int, str]:
     """Run the command in a folder until it trains with a file of that pattern there, and send it the signal.
+
+    It is also waited for until the command has said something: work that lasts says soon that it has begun.
 
     Returns:
         The exit status as `subprocess.Popen.returncode`, and what the command wrote to stderr after the signal.
@@ -39,7 +43,7 @@ def stopped_in_training(number: signal.Signals, pattern: str, folder: Path, *cal
     with subprocess.Popen(call, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, **pipes) as process:
         assert process.stderr is not None
         before = ""
-        while not before.endswith("held\n"):
+        while "held\n" not in before or said not in before:
             line = process.stderr.readline()
             assert line, f"the command has ended before the signal: {before}"
             before += line

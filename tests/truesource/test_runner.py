@@ -440,11 +440,11 @@ def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished:
     folder = copy / "runs" / "toy"
     shutil.rmtree(folder / "models")
     metrics = "runs/toy/models/c.partial/metrics.jsonl"
-    code, err = stopped_in_training(number, metrics, copy, "run", "toy.yaml")
+    code, err = stopped_in_training(number, metrics, copy, "run", "toy.yaml", said="train c: ")
     assert code == (-number if number == signal.SIGKILL else 128 + number), err
     assert "Traceback" not in err
     if number != signal.SIGKILL:
-        assert "train c: done, " not in err  # and of work that has just begun nobody is told that it has stopped
+        assert "train c: stopped, " in err and "train c: done, " not in err
         assert "truesource: stopped; what was finished is kept" in err
         assert list((folder / "models" / "c.partial" / "checkpoints").glob("checkpoint-*"))
     assert run(copy)[0] == "train:c"

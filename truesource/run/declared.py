@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from truesource.chain.models import ModelEntry
     from truesource.evaluation.core.setting import Setting
     from truesource.report.finished_run import FinishedRun
-    from truesource.report.table import ReportTable
+    from truesource.report.table import Cell, ReportTable
     from truesource.run.config import RunConfig
-    from truesource.run.evaluator import Evaluator, Result
+    from truesource.run.evaluator import Evaluator, Measure, Result
     from truesource.run.folder import RunFolder
     from truesource.run.stage import Stage
 
@@ -158,7 +158,13 @@ def plain(record: Record) -> dict[str, Record]:
     return {each["name"]: each for each in record["records"] if "by" not in each and "table" not in each}
 
 
-def measures_table(evaluator: Evaluator, models: Mapping[str, Record], title: str = "", note: str = "") -> ReportTable:
+def measures_table(
+    evaluator: Evaluator,
+    models: Mapping[str, Record],
+    title: str = "",
+    note: str = "",
+    cell: Callable[[Measure, Record], Cell | None] | None = None,
+) -> ReportTable:
     """A row for each measure that there is, a column for each model.
 
     Args:
@@ -166,13 +172,21 @@ def measures_table(evaluator: Evaluator, models: Mapping[str, Record], title: st
         models: what a run keeps of each, by the heading of its column.
         title: of the table.
         note: below it.
+        cell: of a measure in a record; None: its value, where it was measured.
     """
-    from truesource.report.table import ReportTable, TableRow, score_cell
+    from truesource.report.table import ReportTable, TableRow
 
-    scores = [plain(record) for record in models.values()]
-    cells = {each: [score_cell(found.get(each.name), each.format) for found in scores] for each in evaluator.measures}
+    shown = cell or measure_cell
+    cells = {each: [shown(each, record) for record in models.values()] for each in evaluator.measures}
     rows = [TableRow((each.label, *row, each.meaning)) for each, row in cells.items() if any(row)]
     return ReportTable(title=title, columns=("measure", *models, "meaning"), text=(0, -1), rows=rows, note=note)
+
+
+def measure_cell(measure: Measure, record: Record) -> Cell | None:
+    """The value of a measure with its interval; None where it was not measured."""
+    from truesource.report.table import score_cell
+
+    return score_cell(plain(record).get(measure.name), measure.format)
 
 
 def stages_of(evaluator: Evaluator, config: RunConfig) -> list[Stage]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell
-from truesource.run.declared import measures_table, plain, section_of
-from truesource.run.evaluator import Result
+from truesource.run.declared import measure_cell, measures_table, plain, section_of
+from truesource.run.evaluator import Measure, Result
 
 
 def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> Result:
@@ -64,16 +63,14 @@ def lines_table(record: Record, title: str) -> ReportTable:
 
 def context_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
     """A row for each measure, a column for each model; what is nearer to the truth than to all lines is called so."""
-    table = measures_table(CONTEXT, models, title)
-    rows = []
-    for row in table.rows:
-        cells = list(row.cells)
-        for column, record in enumerate(models.values(), start=1):
-            most = len(lines_of(record)) - 2
-            if cells[0] == "effective context" and plain(record)["effective_context"]["value"] > most:
-                cells[column] = Cell(f"more than {most}", small="nearest to the truth")
-        rows.append(TableRow(cells))
-    return replace(table, rows=rows)
+    return measures_table(CONTEXT, models, title, cell=_cell)
+
+
+def _cell(measure: Measure, record: Record) -> Cell | None:
+    most = len(lines_of(record)) - 2  # words; the truth has a line, too
+    if measure.name == "effective_context" and plain(record)[measure.name]["value"] > most:
+        return Cell(f"more than {most}", small="nearest to the truth")
+    return measure_cell(measure, record)
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:

@@ -123,19 +123,13 @@ def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable
         models: what a run keeps of each, by the heading of its column.
         title: of the table.
     """
-    scores = [plain(record) for record in models.values()]
-    rows = []
-    for each in DIVERGENCE.measures:
-        cells = [_cell(each, found) for found in scores]
-        if any(cell is not None for cell in cells):
-            rows.append(TableRow((each.label, *cells, each.meaning)))
     note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
-    return replace(table_of(DIVERGENCE, models, title, note), rows=rows)
+    return table_of(DIVERGENCE, models, title, note, _cell)
 
 
-def _cell(measure: Measure, scores: Mapping[str, Record]) -> Cell | None:
+def _cell(measure: Measure, record: Record) -> Cell | None:
     """The value of a measure, or in what share of the contexts it is infinite; None where it was not measured."""
-    name = measure.name
+    name, scores = measure.name, plain(record)
     if name in scores:
         return score_cell(scores[name], measure.format)
     share, finite = scores.get(f"{name}_infinite"), scores.get(f"{name}_where_finite")
