@@ -24,7 +24,7 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
 from truesource.evaluation.measures.paired import at_positions_of
 from truesource.generator.language_model import LanguageModel, TokenScores
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
@@ -110,7 +110,7 @@ def score_on_text(
         NothingToMeasureError: no model can make any sentence.
     """
     require_comparable(models)
-    pcfg, sentences, seed = setting.pcfg, setting.sentences, setting.seed
+    truth, sentences, seed = setting.language, setting.sentences, setting.seed
     frame = setting.frame_of(next(iter(models.values())).objective)
     scored = {name: score_by_model(model, sentences, frame) for name, model in models.items()}
     some = next(iter(models.values()))
@@ -118,23 +118,23 @@ def score_on_text(
         raise nothing_scored(next(iter(scored.values())))
     parts = {**alone_parts(some, sentences, next(iter(scored.values())), seed), **setting.left_out}
     sides = dict(scored)
-    if pcfg is not None:
+    if truth is not None:
         oracle = setting.oracle(some)
         exact = oracle.score(sentences, frame)
         open_skips = some.vocabulary is None and frame.unk == "skip"  # only the model knows what it cannot read
         sides[GRAMMAR] = at_positions_of(exact, next(iter(scored.values()))) if open_skips else exact
         parts |= {"given": oracle.condition, "vocab": vocabulary_part(oracle), **disjoint_part(setting.excluded)}
-    made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if pcfg is None else pcfg.identity)
+    made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if truth is None else truth.identity)
     impossible = {name: len(side.impossible) for name, side in sides.items()}
-    lacking = 0 if pcfg is None else _lacking(pcfg, sentences, sides[GRAMMAR])
+    lacking = 0 if truth is None else _lacking(truth, sentences, sides[GRAMMAR])
     return TextScores(
         kind, some.objective, made.records(), len(sentences), impossible, len(made.common), lacking, sides
     )
 
 
-def _lacking(pcfg: PCFG, sentences: Sentences, scores: TokenScores) -> int:
+def _lacking(truth: Truth, sentences: Sentences, scores: TokenScores) -> int:
     """Sentences that the grammar can make, although it lacks a word of them."""
-    known, lost = pcfg.word_ids, set(scores.impossible.tolist())
+    known, lost = truth.word_ids, set(scores.impossible.tolist())
     return sum(i not in lost and any(word not in known for word in s) for i, s in enumerate(sentences))
 
 

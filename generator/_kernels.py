@@ -45,6 +45,15 @@ def uniform(state: Array) -> float:
 
 
 @kernel
+def uniforms(n: int, state: Array) -> Array:
+    """N float64 in [0, 1), as `uniform` gives them, (n,)."""
+    found = np.empty(n)
+    for i in range(n):
+        found[i] = uniform(state)
+    return found
+
+
+@kernel
 def uniform_open(state: Array) -> float:
     """One float64 in (0, 1), neither end included, an odd multiple of 2^-53."""
     mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52

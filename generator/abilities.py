@@ -20,8 +20,10 @@ from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.generator.language_model import DistributionModel, TokenisedModel
+    from truesource.grammar.pcfg import PCFG
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots"]
+OfTruth = Literal["causal", "lengths", "masked", "windows", "parses"]
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,24 @@ ABILITIES: dict[str, Ability] = {
 }
 
 
-def offers(model: object, ability: Name) -> bool:
-    """Say whether a model has an ability."""
-    return not ABILITIES[ability].lacking(model)
+_RULES = "it has no rules; choose settings small enough for a grammar"
+
+#: what the truth of a language may be able to answer besides samples
+TRUTHS: dict[str, Ability] = {
+    ability.name: ability
+    for ability in (
+        Ability("causal", ("next_token",), "the probability of a word given those before it", _RULES),
+        Ability("lengths", ("exact",), "sentences of a range of lengths, exactly", _RULES),
+        Ability("masked", ("masked",), "the probability of a word given all others", _RULES),
+        Ability("windows", ("binary",), "the probability of a word given the k words before it alone", _RULES),
+        Ability("parses", ("viterbi",), "trees, and what is counted or changed in them", _RULES),
+    )
+}
+
+
+def offers(model: object, ability: Name | OfTruth) -> bool:
+    """Say whether a model, or a truth, has an ability."""
+    return not (ABILITIES | TRUTHS)[ability].lacking(model)
 
 
 @overload
@@ -95,24 +112,31 @@ def require(model: Any, ability: Literal["distributions"], needed_by: str) -> Di
 @overload
 def require(model: Any, ability: Literal["pieces"], needed_by: str) -> TokenisedModel: ...
 @overload
+def require(model: Any, ability: OfTruth, needed_by: str) -> PCFG: ...
+@overload
 def require(
     model: Any, ability: Literal["words", "stepping", "hidden-states", "marks", "snapshots"], needed_by: str
 ) -> Any: ...
-def require(model: Any, ability: Name, needed_by: str) -> Any:
-    """The model, if it has an ability.
+def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:
+    """The model, or the truth, if it has an ability.
 
     Args:
         model: any.
-        ability: one of `ABILITIES`.
+        ability: one of `ABILITIES`, or of a truth one of `TRUTHS`.
         needed_by: what needs it, such as ``evaluate probing``; begins the message.
 
     Raises:
         InputError: it lacks a method (code ``missing-ability``); the message names it.
     """
-    asked = ABILITIES[ability]
+    asked = (ABILITIES | TRUTHS)[ability]
     lacking = asked.lacking(model)
     if lacking:
         name = getattr(model, "name", type(model).__name__)
+        if ability in TRUTHS:
+            raise InputError(
+                f"{needed_by} needs {asked.means}, which the process {name} does not have: {asked.remedy}",
+                code="missing-ability",
+            )
         of_ones_own = is_foreign(model) or getattr(model, "of_ones_own", False)
         remedy = "add it as help(truesource.LanguageModel) describes it" if of_ones_own else asked.remedy
         raise InputError(

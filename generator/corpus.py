@@ -24,9 +24,11 @@ from truesource.generator.columns import CodedSentences, check_trees, packed, re
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
 from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan, Transform, Trees, parse_transform
+from truesource.generator.process_sampler import ProcessSampler
 from truesource.generator.sampler import MAX_NODES, Derivations, Reading, Sampler, read_brackets, read_tree
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
@@ -58,7 +60,7 @@ class Corpus:
     @classmethod
     def sample(
         cls,
-        pcfg: PCFG,
+        truth: Truth,
         splits: Mapping[str, int],
         *,
         seed: int,
@@ -80,7 +82,7 @@ class Corpus:
         goes on where it stopped when called again: finished shards wait in ``.NAME.partial`` beside ``path``.
 
         Args:
-            pcfg: the grammar.
+            truth: the grammar, or a process.
             splits: sentences of each split, such as ``{"train": 100_000, "dev": 5_000}``.
             seed: whole number from 0 on.
             path: folder to make.
@@ -102,29 +104,29 @@ class Corpus:
         plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform)
         at_work = Workers(workers) if isinstance(workers, int) else workers
         asked: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}
-        make_corpus(pcfg, plan, Path(path), workers=at_work, **asked)
+        make_corpus(truth, plan, Path(path), workers=at_work, **asked)
         return cls.load(path)
 
     @classmethod
     def replay(
-        cls, record: Mapping[str, Any] | str | Path, pcfg: PCFG, path: str | Path, *, workers: int | Workers = 1
+        cls, record: Mapping[str, Any] | str | Path, truth: Truth, path: str | Path, *, workers: int | Workers = 1
     ) -> Corpus:
         """Make the corpus that ``record`` (or the ``record.json`` it names) tells of once more.
 
         Raises:
-            InputError: ``pcfg`` is another grammar, or the bytes came out differently (other versions of
+            InputError: ``truth`` is another grammar, or the bytes came out differently (other versions of
                 the libraries).
         """
         known = read_corpus_record(Path(record)) if isinstance(record, str | Path) else check_corpus_record(record)
-        if pcfg.digest != known["grammar"]["digest"]:
+        if truth.digest != known["grammar"]["digest"]:
             raise InputError("the record was made from another grammar (the digests differ); load that one")
-        if known["drawn_by"] != Sampler.__name__:
+        if known["drawn_by"] not in (Sampler.__name__, ProcessSampler.__name__):
             raise InputError(
                 "this corpus retells another in the order of a variant; make both anew, as parallel corpora"
             )
         at_work = Workers(workers) if isinstance(workers, int) else workers
         plan = Plan.from_record(known["call"])
-        make_corpus(pcfg, plan, Path(path), workers=at_work, license=known.get("license"))
+        make_corpus(truth, plan, Path(path), workers=at_work, license=known.get("license"))
         made = cls.load(path)
         if made.digest != known["digest"]:
             raise InputError(

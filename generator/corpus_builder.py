@@ -21,9 +21,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from truesource.generator.abilities import offers, require
 from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, corpus_card
 from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards
-from truesource.generator.sampler import Sampler
+from truesource.generator.process_sampler import sampler_of
+from truesource.generator.sampler import Draws
 from truesource.generator.shard_writer import (
     EXACT_UP_TO,
     Drawing,
@@ -35,7 +37,7 @@ from truesource.generator.shard_writer import (
     new_sentences,
     shares,
 )
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Process, Truth
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
     digest_json,
@@ -251,7 +253,7 @@ def _move(partial: Path, path: Path) -> None:
 
 
 def make_corpus(
-    source: PCFG | Sampler,
+    source: Truth | Draws,
     plan: Plan,
     path: Path,
     *,
@@ -265,7 +267,7 @@ def make_corpus(
     """Draw the shards of ``plan`` into the folder ``path``; those that stand in its partial folder are kept.
 
     Args:
-        source: the grammar, or a sampler under the conditions of ``plan``.
+        source: the grammar or process, or a sampler under the conditions of ``plan``.
         plan: what is asked for.
         path: folder to make.
         workers: who draws.
@@ -280,17 +282,18 @@ def make_corpus(
 
     Raises:
         InputError: a bad ``license``, an occupied ``path``, a range without sentences, a full disk, another run at
-            work on it.
+            work on it; or ``plan`` asks a process for trees, for a highest tree, or for another order of words.
     """
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
-    sampler = Sampler(source, plan.lengths, max_height=plan.max_height) if isinstance(source, PCFG) else source
-    pcfg = sampler.pcfg
+    sampler = source if isinstance(source, Draws) else sampler_of(source, plan.lengths, max_height=plan.max_height)
+    truth = sampler.truth
+    plan = _without_trees(truth, plan)
     drawing = Drawing(
-        sampler, Spelling.of(pcfg), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
+        sampler, Spelling.of(truth), plan.columns, place_of(path), plan.seed, plan.shard_size, transform=plan.transform
     )
     record = _call_record(sampler, plan)
-    about = _about(pcfg, license)
+    about = _about(truth, license)
     making = cache(lambda: _Making(drawing, plan, workers, exact_correction))  # once the partial folder is there
     return make_folder(
         path,
@@ -302,6 +305,17 @@ def make_corpus(
         finish=lambda entries: _finish(making(), entries, {**record, **about}, path),
         keep=keep,
     )
+
+
+def _without_trees(truth: Truth, plan: Plan) -> Plan:
+    """The plan of a corpus of a truth: that of a process writes no trees."""
+    if offers(truth, "parses"):
+        return plan
+    if plan.transform is not None:
+        require(truth, "parses", "another order of words (transform)")
+    if plan.columns.trees == "text":
+        require(truth, "parses", "a corpus with bracketed trees")
+    return replace(plan, columns=replace(plan.columns, trees="none"))
 
 
 class _Making:
@@ -354,42 +368,48 @@ class _Making:
 
 def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Path) -> None:
     """Write the record and the card; move the folder to its place."""
-    partial, pcfg, plan = making.drawing.partial, making.drawing.sampler.pcfg, making.plan
+    partial, truth, plan = making.drawing.partial, making.drawing.sampler.truth, making.plan
     full = {**record, **_conditions(making.drawing.sampler, plan), **making.found}
     full.update(_summary(making, entries))
-    write_json(partial / "symbols.json", making.drawing.spelling.key(pcfg, ids=plan.columns.ids))
-    pcfg.save(partial / "grammar.npz", force=True)
+    write_json(partial / "symbols.json", making.drawing.spelling.key(truth, ids=plan.columns.ids))
+    truth.save(partial / "grammar.npz", force=True)
     write_json(partial / "record.json", full)
     write_text(partial / "README.md", corpus_card(path.name, full))
     settle(partial, path, {entry["file"] for entry in entries})
 
 
-def _about(pcfg: PCFG, license: str | None) -> dict[str, str]:  # noqa: A002
+def _about(truth: Truth, license: str | None) -> dict[str, str]:  # noqa: A002
     """Licence and language of a corpus, as far as they are known."""
     result = {}
     if license is not None:
         result["license"] = checked_license(license)
-    elif isinstance(pcfg.meta.get("license"), str):
-        result["license"] = pcfg.meta["license"]
-    if "language" in pcfg.meta:  # one of `truesource.grammar.languages`
+    elif isinstance(truth.meta.get("license"), str):
+        result["license"] = truth.meta["license"]
+    if "language" in truth.meta:  # one of `truesource.grammar.languages`
         result["language"] = ARTIFICIAL
     return result
 
 
-def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
-    pcfg = sampler.pcfg
+def _call_record(sampler: Draws, plan: Plan) -> dict[str, Any]:
+    truth = sampler.truth
+    start, kind = {}, {}
+    if isinstance(truth, Process):
+        kind["process"] = truth.name
+    else:
+        pcfg = require(truth, "parses", "a start symbol")
+        start["start"] = pcfg.symbols[pcfg.start]
     packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "call": {**plan.as_record(), "start": pcfg.symbols[pcfg.start]},
-        "grammar": {"digest": pcfg.digest, "sizes": pcfg.sizes()},
+        "call": {**plan.as_record(), **start},
+        "grammar": {"digest": truth.digest, "sizes": truth.sizes(), **kind},
         "drawn_by": type(sampler).__name__,
         "versions": {**packages, "python": platform.python_version()},
     }
 
 
-def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
+def _conditions(sampler: Draws, plan: Plan) -> dict[str, Any]:
     """Exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
     condition = None
@@ -402,8 +422,8 @@ def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
             "max_height": plan.max_height,
             "probability": math.exp(sampler.log_height_mass),
             "log_probability": sampler.log_height_mass,
-            "mean_tokens": mean_length(sampler.pcfg, lengths, plan.max_height),
-            "mean_tokens_without": mean_length(sampler.pcfg, lengths, None),
+            "mean_tokens": mean_length(sampler.truth, lengths, plan.max_height),
+            "mean_tokens_without": mean_length(sampler.truth, lengths, None),
         }
     return {**_transform_record(plan.transform), "condition": condition, "height_cap": cap}
 

@@ -147,9 +147,10 @@ class Unique(TypedDict):
 
 @with_config(STRICT)
 class GrammarOfCorpus(TypedDict):
-    """Digest and sizes of the grammar."""
+    """Digest and sizes of the grammar; of a process its reference too."""
 
     digest: str
+    process: NotRequired[str]
     sizes: NotRequired[dict[str, Count]]
 
 
@@ -304,9 +305,10 @@ def _text(name: str, record: dict[str, Any]) -> str:
     ]
     reference = record["overlap_with"]
     present = {name for name in ("split", "string_logprob", "ids") if call[name]} | {f"{call['trees']} trees"}
+    kind = "a process" if "process" in record["grammar"] else "a probabilistic context-free grammar (PCFG)"
     return f"""# {markdown(name)}
 
-Sentences drawn from a probabilistic context-free grammar (PCFG) by truesource: artificial text whose
+Sentences drawn from {kind} by truesource: artificial text whose
 distribution is known exactly.
 
 {_condition(condition)}{_height_cap(record["height_cap"])}{_transform_text(record.get("transform"))}
@@ -323,14 +325,14 @@ distribution is known exactly.
 | `logprob` | float64 | log probability of sentence and derivation together, not conditioned on length, nats |
 {"".join(row + chr(10) for name, row in _ROWS.items() if name in present)}
 ## Where it comes from
-- grammar: start symbol {markdown_code(call["start"])}, {_sizes(record["grammar"]["sizes"])}; SHA-256
+- {_truth(record)}; SHA-256
   `{record["grammar"]["digest"]}`
 - seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the corpus: `{record["digest"]}`
 
-`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes again. The grammar
-itself is `grammar.npz`.
+`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes again.
+{_file(record)}
 
 ## Loading
 ```python
@@ -338,6 +340,19 @@ from truesource import Corpus
 corpus = Corpus.load("path/to/this/folder")
 {_loading(call, next(iter(splits)))}```
 """
+
+
+def _truth(record: dict[str, Any]) -> str:
+    grammar = record["grammar"]
+    if "process" in grammar:
+        return f"process {markdown_code(grammar['process'])}, {_sizes(grammar['sizes'])}"
+    return f"grammar: start symbol {markdown_code(record['call']['start'])}, {_sizes(grammar['sizes'])}"
+
+
+def _file(record: dict[str, Any]) -> str:
+    if "process" in record["grammar"]:
+        return "`grammar.npz` names the process, which has no rules: `truesource.grammar.process.load_truth` reads it."
+    return "The grammar itself is `grammar.npz`."
 
 
 def _loading(call: dict[str, Any], split: str) -> str:

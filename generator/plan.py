@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
     from truesource.grammar.support.arrays import BoolArray, IntArray
 
 
@@ -311,7 +312,7 @@ def plan_shards(splits: Mapping[str, int], shard_size: int) -> list[Shard]:
     return shards
 
 
-def sentences_for(pcfg: PCFG, tokens: int, lengths: LengthRange | None = None, max_height: int | None = None) -> int:
+def sentences_for(truth: Truth, tokens: int, lengths: LengthRange | None = None, max_height: int | None = None) -> int:
     """How many sentences have ``tokens`` tokens on average, by the exact mean length; at least 1.
 
     A fixed number of sentences keeps them independent, which stopping at a number of tokens would not.
@@ -321,24 +322,25 @@ def sentences_for(pcfg: PCFG, tokens: int, lengths: LengthRange | None = None, m
     """
     if tokens < 1:
         raise InputError(f"asking for {tokens} tokens; a corpus needs at least one")
-    mean = mean_length(pcfg, lengths, max_height)
+    mean = mean_length(truth, lengths, max_height)
     if not math.isfinite(mean):
         raise InputError("sentences of this grammar have no finite mean length; give sentences, or a length range")
     return max(1, round(tokens / mean))
 
 
-def mean_length(pcfg: PCFG, lengths: LengthRange | None, max_height: int | None) -> float:
+def mean_length(truth: Truth, lengths: LengthRange | None, max_height: int | None) -> float:
     """Exact mean number of tokens of a sentence, under both conditions.
 
     Raises:
-        InputError: no sentence meets them.
+        InputError: no sentence meets them, or there is a cap on heights and the truth has no trees.
     """
     import numpy as np
 
+    from truesource.generator.abilities import require
     from truesource.grammar.inference.expected import capped_mean_length
 
     if max_height is not None:
-        return capped_mean_length(pcfg, max_height, lengths)
+        return capped_mean_length(require(truth, "parses", "a highest tree (max_height)"), max_height, lengths)
     if lengths is None:
-        return pcfg.exact.mean_length
-    return float(np.arange(lengths.high + 1) @ pcfg.exact.length_pmf(lengths.high, lengths))
+        return truth.exact.mean_length
+    return float(np.arange(lengths.high + 1) @ truth.exact.length_pmf(lengths.high, lengths))

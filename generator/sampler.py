@@ -8,6 +8,7 @@ sentence, in order. This takes 2 to 3 bytes a token on disk, brackets take 6 to 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -23,6 +24,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import height_mass
 from truesource.grammar.inference.rules import extent
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
@@ -119,7 +121,41 @@ SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, dr
 _TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
 
 
-class Sampler:
+class Draws(ABC):
+    """Draws the sentences of a truth, as derivations.
+
+    Args:
+        truth: a grammar or a process.
+        lengths: condition on the number of tokens; None for none.
+        left: (T,) word of each lexical rule; of other rules something else.
+        first_lexical: number of the first lexical rule.
+    """
+
+    max_height: int | None = None  #: highest tree; None for no cap
+    log_mass = 0.0  #: ln P(length in range), nats; 0 without a range
+    log_height_mass = 0.0  #: ln P(height up to ``max_height`` | length in range), nats; 0 without a cap
+
+    def __init__(self, truth: Truth, lengths: LengthRange | None, left: Int32Array, first_lexical: int) -> None:
+        self.truth, self.lengths, self.left, self.first_lexical = truth, lengths, left, first_lexical
+
+    @abstractmethod
+    def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
+        """Draw ``n`` derivations; ``state`` (from `random_state`) moves on.
+
+        Raises:
+            InputError: a derivation grew beyond ``max_nodes`` rules.
+        """
+
+    def sentences(self, derivations: Derivations) -> list[list[str]]:
+        """The words of each derivation."""
+        lexical = derivations.rules >= self.first_lexical
+        terminals = self.truth.terminals
+        words = [terminals[w] for w in self.left[derivations.rules[lexical]].tolist()]
+        ends = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)]).tolist()
+        return [words[a:b] for a, b in pairwise(ends)]
+
+
+class Sampler(Draws):
     """Draws derivations of a grammar, from ``P`` or from ``P(. | low <= length <= high)``.
 
     Under a length range no sample is thrown away: lengths are drawn from the exact pmf of the start
@@ -144,25 +180,20 @@ class Sampler:
         if start is not None and start not in pcfg.symbol_ids:
             raise InputError(f"the grammar has no symbol {start!r}")
         self.pcfg = pcfg if start is None else replace(pcfg, start=pcfg.symbol_ids[start])
-        self.lengths = lengths
+        self.n_binary, self.n_unary = len(pcfg.binary), len(pcfg.unary)
+        left = np.concatenate([pcfg.binary[:, 1], pcfg.unary[:, 1], pcfg.lexical[:, 1]])
+        super().__init__(self.pcfg, lengths, left, self.n_binary + self.n_unary)
         self.max_height = max_height
         self.start = self.pcfg.start
-        self.n_binary, self.n_unary = len(pcfg.binary), len(pcfg.unary)
-        self.first_lexical = self.n_binary + self.n_unary
         self.parent = np.concatenate([pcfg.binary[:, 0], pcfg.unary[:, 0], pcfg.lexical[:, 0]])
-        self.left = np.concatenate([pcfg.binary[:, 1], pcfg.unary[:, 1], pcfg.lexical[:, 1]])
         self.right = np.concatenate([pcfg.binary[:, 2], np.full(len(self.left) - self.n_binary, -1, dtype=np.int32)])
         self.logp = np.concatenate([pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp])
-        #: ln P(length in range), nats; 0 without a range
-        self.log_mass = 0.0
         self._rows: tuple[FloatArray, BoolArray] | None = None
         if lengths is None:
             self._refuse_endless()
             self._choices = self._by_parent(0, len(self.left), np.exp(self.logp))
         else:
             self._condition(lengths)
-        #: ln P(height up to ``max_height`` | length in range), nats; 0 without a cap
-        self.log_height_mass = 0.0
         if max_height is not None:
             self._cap(max_height)
 
@@ -273,14 +304,6 @@ class Sampler:
                 " give a range of lengths, or change its probabilities"
             )
         return Derivations(*drawn[:-1])
-
-    def sentences(self, derivations: Derivations) -> list[list[str]]:
-        """The words of each derivation."""
-        lexical = derivations.rules >= self.first_lexical
-        terminals = self.pcfg.terminals
-        words = [terminals[w] for w in self.left[derivations.rules[lexical]].tolist()]
-        ends = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)]).tolist()
-        return [words[a:b] for a, b in pairwise(ends)]
 
     def trees(self, derivations: Derivations, *, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
         """Each derivation as a tree.

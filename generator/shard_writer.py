@@ -22,8 +22,8 @@ from truesource.generator._kernels import sentence_hashes, spell_words
 from truesource.generator.columns import offsets, packed, strings
 from truesource.generator.corpus_record import ShardEntry, SymbolKey
 from truesource.generator.plan import Columns, Shard, Transform, text_order
-from truesource.generator.sampler import Derivations, Reading, Sampler, read_brackets
-from truesource.grammar.pcfg import PCFG
+from truesource.generator.sampler import Derivations, Draws, Reading, Sampler, read_brackets
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import BoolArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, write_json
@@ -45,22 +45,22 @@ class Spelling:
     labels: tuple[str, ...]  #: (S,) of the treebank; in brackets they are escaped
 
     @classmethod
-    def of(cls, pcfg: PCFG) -> Spelling:
-        """Spell a grammar's words and symbols; nearly all stand as they are."""
-        words = _all_different([_no_space(word) for word in pcfg.terminals])
-        symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols])
-        return cls(words, symbols, pcfg.labels)
+    def of(cls, truth: Truth) -> Spelling:
+        """Spell the words and symbols; nearly all stand as they are."""
+        words = _all_different([_no_space(word) for word in truth.terminals])
+        symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in truth.symbols])
+        return cls(words, symbols, truth.labels)
 
-    def key(self, pcfg: PCFG, *, ids: bool) -> SymbolKey:
+    def key(self, truth: Truth, *, ids: bool) -> SymbolKey:
         """Key to read the files back: symbols by number with their treebank labels, words that are spelled differently.
 
         With ``ids`` also the words by number.
         """
         key: SymbolKey = {
             "symbols": list(self.symbols),
-            "labels": list(pcfg.labels),
-            "original_symbols": {s: t for s, t in zip(self.symbols, pcfg.symbols, strict=True) if s != t},
-            "original_words": {s: t for s, t in zip(self.words, pcfg.terminals, strict=True) if s != t},
+            "labels": list(truth.labels),
+            "original_symbols": {s: t for s, t in zip(self.symbols, truth.symbols, strict=True) if s != t},
+            "original_words": {s: t for s, t in zip(self.words, truth.terminals, strict=True) if s != t},
         }
         if ids:
             key["words"] = list(self.words)
@@ -91,7 +91,7 @@ def _all_different(names: list[str]) -> tuple[str, ...]:
 
 
 def spell(
-    sampler: Sampler,
+    sampler: Draws,
     derivations: Derivations,
     spelling: Spelling,
     columns: Columns,
@@ -121,12 +121,13 @@ def spell(
     if columns.split:
         table["split"] = pa.repeat(split, len(derivations.n_tokens))
     if columns.trees != "none":
+        assert isinstance(sampler, Sampler)  # a process has no trees
         table["tree"] = pa.ListArray.from_arrays(offsets(ends), pa.array(sampler.node_codes(derivations)))
     if columns.trees == "text":
         text = table["text"] if transform is None else written(originals)
         table["tree"] = _brackets(text, table["tree"], spelling)
     if columns.string_logprob:
-        result = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
+        result = sampler.truth.exact.string_log_probs(sampler.sentences(derivations))
         table["string_logprob"] = pa.array(result)
     if columns.ids:
         table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
@@ -163,7 +164,7 @@ class Drawing:
     The folder holds the shards in ``data/`` and, in ``.work/``, a note and the sentence hashes of each finished one.
     """
 
-    sampler: Sampler
+    sampler: Draws
     spelling: Spelling
     columns: Columns
     partial: Path
@@ -427,7 +428,7 @@ def _shard_mass(drawing: Drawing, task: Task) -> tuple[str, float, int]:
         derivations = drawing.draw(shard)[0].take(new)
         mass = 0.0
         if len(derivations):
-            result = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations), sampler.lengths)
+            result = sampler.truth.exact.string_log_probs(sampler.sentences(derivations), sampler.lengths)
             mass = float(np.exp(result).sum())
         write_json(file, mass)
     return shard.name, mass, int(new.sum())

@@ -16,6 +16,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Process, Truth
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
 
@@ -166,11 +167,11 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     )
 
 
-def require_consistent(pcfg: PCFG, path: object = None, *, remedy: str | None = None) -> None:
+def require_consistent(truth: Truth, path: object = None, *, remedy: str | None = None) -> None:
     """Refuse a grammar whose derivations may not end.
 
     Args:
-        pcfg: the grammar.
+        truth: the grammar; a process always ends.
         path: of its file, for the message.
         remedy: what can be done besides a change of the rules, for the message.
 
@@ -178,7 +179,10 @@ def require_consistent(pcfg: PCFG, path: object = None, *, remedy: str | None = 
         InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included): its code
             is ``inconsistent``. Unreachable symbols are harmless and pass.
     """
-    result = diagnose(pcfg)
+    if isinstance(truth, Process):
+        return
+    assert isinstance(truth, PCFG)
+    result = diagnose(truth)
     if is_serious(result):
         message = "; ".join([*result.serious, *([] if remedy is None else [remedy])])
         raise InputError(message, None if path is None else str(path), code="inconsistent")
@@ -190,12 +194,12 @@ def is_serious(diagnosis: Diagnosis) -> bool:
     return diagnosis.spectral_radius >= 1.0 - 1e-12 or leaks or bool(diagnosis.unquoted)
 
 
-def has_endings(pcfg: PCFG) -> bool:
+def has_endings(truth: Truth) -> bool:
     """Say whether all derivations end, so that the probabilities of sentences of any length sum to 1."""
-    return pcfg.exact.total_mass >= 1.0 - MASS_TOLERANCE
+    return truth.exact.total_mass >= 1.0 - MASS_TOLERANCE
 
 
-def require_endings(pcfg: PCFG) -> None:
+def require_endings(truth: Truth) -> None:
     """Refuse a grammar as the truth about sentences of any length where its derivations may not end.
 
     The probabilities of its sentences sum to less than 1, and so do those of the next word: another model could score
@@ -204,8 +208,8 @@ def require_endings(pcfg: PCFG) -> None:
     Raises:
         InputError: mass leaks; the message says how much is left.
     """
-    if not has_endings(pcfg):
-        mass = pcfg.exact.total_mass
+    if not has_endings(truth):
+        mass = truth.exact.total_mass
         raise InputError(
             f"the sentences of this grammar have probability {mass:.6g} together, not 1: its derivations may not end,"
             " so it gives no bound; condition on a range of lengths (--lengths 1..50), or change the rules that"

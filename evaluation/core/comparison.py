@@ -28,7 +28,7 @@ from truesource.generator.model_checks import checked_scores
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -251,7 +251,7 @@ class Comparison(ResultRecords):
 
 def compare(
     model: LanguageModel,
-    pcfg: PCFG,
+    truth: Truth,
     sentences: Sequence[Sequence[str]],
     *,
     lengths: LengthRange | None,
@@ -265,7 +265,7 @@ def compare(
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
-        pcfg: the grammar that the corpus was drawn from.
+        truth: the grammar or process that the corpus was drawn from.
         sentences: evaluation sentences, in the grammar's words.
         lengths: the length condition that the corpus was drawn under.
         frame: which positions count; everything by default.
@@ -281,7 +281,7 @@ def compare(
             the frame leaves out positions.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    given = Setting(pcfg, sentences, lengths, frame or ScoringFrame(), seed, excluded, left_out or {}, transform)
+    given = Setting(truth, sentences, lengths, frame or ScoringFrame(), seed, excluded, left_out or {}, transform)
     return compare_in(model, given)
 
 
@@ -290,7 +290,7 @@ def compare_in(model: LanguageModel, setting: Setting) -> Comparison:
     both, seed = score_both(model, setting), setting.seed
     paired = both.paired
     unconditioned = None
-    if model.objective == "causal" and (setting.lengths is None or has_endings(setting.grammar)):
+    if model.objective == "causal" and (setting.lengths is None or has_endings(setting.known)):
         free = paired if setting.lengths is None else both.without_condition(model)
         unconditioned = perplexities(free, seed)["bound"]
     return Comparison(
@@ -319,7 +319,7 @@ class BothScored:
     def without_condition(self, model: LanguageModel) -> Paired:
         """The oracle of the grammar without the length condition on the same positions, as both sides."""
         frame = self.scores.frame
-        oracle = oracle_for(model, self.oracle.pcfg, None, frame, transform=self.oracle.transform)
+        oracle = oracle_for(model, self.oracle.truth, None, frame, transform=self.oracle.transform)
         free = oracle.score(self.sentences, frame)
         return _within(at_positions_of(free, self.scores) if self.open_skips else free, self.paired)
 
@@ -331,7 +331,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
         InputError: as `compare`.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    pcfg, sentences, frame = setting.grammar, setting.sentences, setting.frame_of(model.objective)
+    language, sentences, frame = setting.known, setting.sentences, setting.frame_of(model.objective)
     require_whole(setting.transform, model.objective, frame)
     oracle = setting.oracle(model)
     scores = score_by_model(model, sentences, frame)
@@ -340,11 +340,11 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
     open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
     if open_skips:
         truth = at_positions_of(truth, scores)
-    paired = pair(scores, truth, unknown_words(pcfg, (sentences[i] for i in truth.impossible)))
+    paired = pair(scores, truth, unknown_words(language, (sentences[i] for i in truth.impossible)))
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
-        **transform_parts(pcfg, setting.transform, model.objective),
+        **transform_parts(language, setting.transform, model.objective),
         **disjoint_part(setting.excluded),
         **frame_parts(frame, model.objective),
         "unit": "nats/token",
@@ -355,7 +355,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
         "tokens": paired.tokens,
         **setting.left_out,
         "data": digest_sentences(sentences),
-        "grammar": pcfg.identity,
+        "grammar": language.identity,
         **reading_part(model),
     }
     return BothScored(oracle, paired, sentences, scores, open_skips, parts)
@@ -364,7 +364,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
 def vocabulary_part(oracle: Oracle) -> str:
     """Part of a signature: how many words are told apart, and which: all of the grammar's, or a digest."""
     if oracle.vocabulary is None:
-        return f"{len(oracle.pcfg.terminals)}/all"
+        return f"{len(oracle.truth.terminals)}/all"
     contexts = "" if oracle.collapsed else "/full-contexts"
     return f"{len(oracle.vocabulary)}/{digest_sentences([oracle.vocabulary])}{contexts}"
 

@@ -25,6 +25,7 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
+from truesource.generator.abilities import require
 from truesource.generator.language_model import (
     END,
     Objective,
@@ -39,7 +40,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
 from truesource.grammar.inference.exact import Variant
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes
@@ -52,7 +53,7 @@ LIMIT = 2**30  #: bytes of a file, unpacked
 
 
 def sentence_records(
-    pcfg: PCFG,
+    truth: Truth,
     sentences: Sequence[Sequence[str]],
     *,
     lengths: LengthRange | None,
@@ -90,8 +91,8 @@ def sentence_records(
         sentences = [transform.undo(sentence) for sentence in sentences]
     if causal:
         if lengths is None:
-            require_endings(pcfg)
-        rows = pcfg.exact.causal_log_probs(sentences, lengths, dtype=dtype)
+            require_endings(truth)
+        rows = truth.exact.causal_log_probs(sentences, lengths, dtype=dtype)
         if corrected is not None:
             rows = corrected.causal(rows, sentences, tuple)
         for record, row in zip(records, rows, strict=True):
@@ -101,6 +102,7 @@ def sentence_records(
                 record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
                 record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
+        pcfg = require(truth, "masked", "a masked bound")
         rows = pcfg.exact.masked_log_probs(sentences, variant=variant, dtype=dtype)
         if corrected is not None:
             rows = corrected.masked(rows, sentences, pcfg, tuple)
@@ -110,7 +112,7 @@ def sentence_records(
             record["possible"] = record["possible"] and bool(np.isfinite(row).all())
             record["masked_logprob"] = [_finite(x) for x in row.tolist()]
     if distributions:
-        for record, following in zip(records, _next(pcfg, sentences, lengths, dtype), strict=True):
+        for record, following in zip(records, _next(truth, sentences, lengths, dtype), strict=True):
             record["next"] = following
     return records
 
@@ -166,10 +168,10 @@ def _check_excluding(distributions: bool, variant: Variant) -> None:
 
 
 def _next(
-    pcfg: PCFG, sentences: Sequence[Sequence[str]], lengths: LengthRange | None, dtype: DTypeLike
+    truth: Truth, sentences: Sequence[Sequence[str]], lengths: LengthRange | None, dtype: DTypeLike
 ) -> list[list[dict[str, Any] | None]]:
     """Full next-token distributions as plain values."""
-    size = len(pcfg.terminals) * sum(len(s) + 1 for s in sentences)
+    size = len(truth.terminals) * sum(len(s) + 1 for s in sentences)
     if size > MOST_PROBABILITIES:
         raise InputError(
             f"full distributions of these sentences are {size:,} probabilities, more than {MOST_PROBABILITIES:,};"
@@ -181,17 +183,17 @@ def _next(
         for row, members, possible in zip(block.probability, block.members, block.possible, strict=True):
             if possible:
                 *probabilities, stop = row.tolist()
-                entry = {"words": dict(zip(pcfg.terminals, probabilities, strict=True)), "stop": stop}
+                entry = {"words": dict(zip(truth.terminals, probabilities, strict=True)), "stop": stop}
                 for i in members:
                     entries[i][block.position] = entry
 
-    for _ in next_token_distributions(pcfg.exact, sentences, keep, lengths, dtype=dtype):
+    for _ in next_token_distributions(truth.exact, sentences, keep, lengths, dtype=dtype):
         pass
     return entries
 
 
 def bound_records(
-    pcfg: PCFG,
+    truth: Truth,
     records: Sequence[dict[str, Any]],
     *,
     lengths: LengthRange | None,
@@ -208,7 +210,7 @@ def bound_records(
     Over the possible sentences; the others are counted in the signature.
 
     Args:
-        pcfg: the grammar.
+        truth: the grammar or process.
         records: of `sentence_records`.
         lengths: the length condition of the causal scores.
         seed: of the bootstrap.
@@ -226,10 +228,10 @@ def bound_records(
     """
     kept = [record for record in records if record["possible"]]
     if not kept:
-        unknown = unknown_words(pcfg, (record["tokens"] for record in records))
+        unknown = unknown_words(truth, (record["tokens"] for record in records))
         why = f"; {words_missing(unknown)}" if unknown else ""
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
-    tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.identity}
+    tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": truth.identity}
     rows: dict[Objective, list[FloatArray]] = {}
     if "logprob" in kept[0]:
         require_whole(transform, "causal", preset_frame(frame, "causal"))
@@ -248,7 +250,7 @@ def bound_records(
             impossible=len(records) - len(kept),
             excluded=excluded,
             parts={
-                **transform_parts(pcfg, transform, objective),
+                **transform_parts(truth, transform, objective),
                 **(left_out or {}),
                 **({"variant": variant} if objective == "masked" and variant != "default" else {}),
                 **tail,

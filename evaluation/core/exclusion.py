@@ -26,6 +26,7 @@ from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import original_digest
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -53,14 +54,14 @@ class Exclusion:
 
     @classmethod
     def of(
-        cls, corpus: Corpus, split: str, pcfg: PCFG, lengths: LengthRange | None, *, scored: bool = True
+        cls, corpus: Corpus, split: str, truth: Truth, lengths: LengthRange | None, *, scored: bool = True
     ) -> Exclusion | None:
         """Find what a split of a corpus leaves out; None where splits may share sentences, and for the first split.
 
         Args:
             corpus: the folder.
             split: name of the split to score.
-            pcfg: the grammar that the corpus was drawn from, or, of a transformed text, that of the text.
+            truth: the grammar or process that the corpus was drawn from, or, of a transformed text, that of the text.
             lengths: the condition that the split is scored under.
             scored: False leaves these sentences alone: they count as unknown, and nothing is corrected.
         """
@@ -70,19 +71,19 @@ class Exclusion:
         if not scored or not record["exact"]:
             return cls((), np.empty(0), lengths, exact=False)
         names = list(corpus.splits)
-        read = corpus.sentences if original_digest(pcfg) != pcfg.digest else corpus.originals
+        read = corpus.sentences if original_digest(truth) != truth.digest else corpus.originals
         earlier = (sentence for name in names[: names.index(split)] for sentence in read(name))
-        return cls.from_sentences(earlier, pcfg, lengths)
+        return cls.from_sentences(earlier, truth, lengths)
 
     @classmethod
-    def from_sentences(cls, sentences: Iterable[Sequence[str]], pcfg: PCFG, lengths: LengthRange | None) -> Exclusion:
+    def from_sentences(cls, sentences: Iterable[Sequence[str]], truth: Truth, lengths: LengthRange | None) -> Exclusion:
         """A set of sentences that a language leaves out, each scored once.
 
         Raises:
             InputError: a sentence has no tokens, or no sentence has such a length.
         """
         different = tuple(dict.fromkeys(tuple(sentence) for sentence in sentences))
-        return cls(different, pcfg.exact.string_log_probs(different, lengths), lengths)
+        return cls(different, truth.exact.string_log_probs(different, lengths), lengths)
 
     @property
     def part(self) -> str:

@@ -1,4 +1,4 @@
-"""The truth as a language model: a grammar that scores, predicts and samples exactly; constant models; the cost.
+"""The truth as a language model, which scores, predicts and samples exactly; constant models; the cost.
 
 Constant models expect the same in every context: the truth's word frequencies, counted ones, or equal ones.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
+from truesource.generator.abilities import require
 from truesource.generator.language_model import (
     LogDistributions,
     Objective,
@@ -26,8 +27,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
-from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Process, Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 
@@ -49,10 +50,10 @@ def condition_part(objective: Objective, lengths: LengthRange | None) -> str:
 
 
 class Oracle:
-    """The exact distribution of a grammar, as a `LanguageModel` with full distributions.
+    """The exact distribution of a language, as a `LanguageModel` with full distributions.
 
     Args:
-        pcfg: the grammar that the corpus was drawn from.
+        truth: the grammar or process that the corpus was drawn from.
         objective: ``causal`` (next token given the left context) or ``masked`` (token given all others).
         lengths: the corpus's length condition; None is the unconditioned grammar. A masked score does not
             depend on it, as the length is given.
@@ -68,12 +69,13 @@ class Oracle:
             `truesource.evaluation.core.transformed.text_grammar` first: where the text has a grammar, nothing is lost.
 
     Raises:
-        InputError: a causal oracle without ``lengths`` of a grammar whose derivations may not end.
+        InputError: a causal oracle without ``lengths`` of a grammar whose derivations may not end; a masked one of a
+            process; or a vocabulary that lacks words of a process.
     """
 
     def __init__(
         self,
-        pcfg: PCFG,
+        truth: Truth,
         objective: Objective = "causal",
         *,
         lengths: LengthRange | None = None,
@@ -83,21 +85,32 @@ class Oracle:
         transform: Transform | None = None,
     ) -> None:
         if objective == "causal" and lengths is None:
-            require_endings(pcfg)
-        self.pcfg = pcfg
+            require_endings(truth)
+        if objective == "masked":
+            require(truth, "masked", "a masked oracle")
+        self.truth = truth
         self.objective: Objective = objective
         self.lengths = lengths
-        self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(pcfg.terminals)))
+        self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(truth.terminals)))
         self.excluded = excluded
         self.transform = transform
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
-        self._language = pcfg.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else pcfg
+        self._language = truth.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else truth
 
     @property
-    def language(self) -> PCFG:
-        """The grammar after the vocabulary is collapsed."""
+    def language(self) -> Truth:
+        """The truth after the vocabulary is collapsed."""
         return self._language
+
+    @property
+    def grammar(self) -> PCFG:
+        """The same, if it has rules.
+
+        Raises:
+            InputError: it is a process.
+        """
+        return require(self._language, "parses", "this measure")
 
     @property
     def condition(self) -> str:
@@ -134,15 +147,14 @@ class Oracle:
 
     def _rows(self, seen: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Exact log probabilities of original sentences, (n,) or with the end (n+1,) each."""
-        exact = self._language.exact
         if self.objective == "masked":
-            rows = exact.masked_log_probs(seen)
+            rows = self.grammar.exact.masked_log_probs(seen)
         else:
-            rows = exact.causal_log_probs(seen, self.lengths)
+            rows = self._language.exact.causal_log_probs(seen, self.lengths)
         if self.excluded is None or not self.excluded.exact:
             return rows
         if self.objective == "masked":
-            return self.excluded.masked(rows, seen, self._language, self.read)
+            return self.excluded.masked(rows, seen, self.grammar, self.read)
         return self.excluded.causal(rows, seen, self.read)
 
     def _originals(self, sentences: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
@@ -163,7 +175,7 @@ class Oracle:
         """The words that have a column of their own in `distributions`: its vocabulary, or every word."""
         if self.vocabulary is not None:
             return self.vocabulary
-        return tuple(word for word in self.pcfg.terminals if word != UNKNOWN)
+        return tuple(word for word in self.truth.terminals if word != UNKNOWN)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """The exact distribution at every position of sentences of one length; columns are `words`, ``<unk>``, end.
@@ -195,23 +207,22 @@ class Oracle:
         if self.vocabulary is not None and not self.collapsed:
             raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
         self._check_nothing_excluded()
-        charts = self._language.exact.charts()
         seen = self._originals([self.read(sentence) for sentence in sentences])
         if self.objective == "masked":
-            return charts.batches(seen, outside=True)
-        return charts.batches(seen, self.lengths)
+            return self.grammar.exact.charts().batches(seen, outside=True)
+        return self._language.exact.causal_batches(seen, self.lengths)
 
     def blocks(self, batch: Batch) -> Iterator[Distributions]:
         """The exact distributions of one of `batches`, position by position, over the words of `language`."""
-        from truesource.grammar.inference.distributions import masked_blocks, next_token_blocks
+        from truesource.grammar.inference.distributions import masked_blocks
 
         if self.objective == "masked" and self.transform is not None:
             places = order(self.transform, len(batch.words)).tolist()
-            blocks = masked_blocks(self._language.exact, batch, positions=places)
+            blocks = masked_blocks(self.grammar.exact, batch, positions=places)
             return (replace(block, position=position) for position, block in enumerate(blocks))
         if self.objective == "masked":
-            return masked_blocks(self._language.exact, batch)
-        return next_token_blocks(self._language.exact, batch, self.lengths)
+            return masked_blocks(self.grammar.exact, batch)
+        return self._language.exact.next_token_blocks(batch, self.lengths)
 
     def columns(self, words: Sequence[str]) -> IntArray:
         """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none."""
@@ -243,10 +254,10 @@ class Oracle:
         Raises:
             InputError: sentences are excluded.
         """
-        from truesource.generator.sampler import Sampler
+        from truesource.generator.process_sampler import sampler_of
 
         self._check_nothing_excluded()
-        sampler = Sampler(self._language, self.lengths)
+        sampler = sampler_of(self._language, self.lengths)
         drawn = sampler.sentences(sampler.draw(n, random_state(seed)))
         return drawn if self.transform is None else [self.transform.apply(sentence) for sentence in drawn]
 
@@ -302,7 +313,7 @@ def true_frequencies(oracle: Oracle) -> ConstantModel:
 
     They are expected counts in closed form, under the oracle's length condition and with its vocabulary.
     """
-    counts = expected_counts(oracle.language, oracle.lengths).words
+    counts = oracle.language.word_counts(oracle.lengths)
     columns = oracle.columns(oracle.words)
     causal = oracle.objective == "causal"
     words = columns[: len(columns) - 1] if causal else columns
@@ -364,21 +375,22 @@ class LongSentences:
 
 
 def long_sentences(
-    pcfg: PCFG,
+    truth: Truth,
     sentences: Sequence[Sequence[str]],
     lengths: LengthRange | None = None,
     *,
     masked: bool = True,
     dtype: DTypeLike = np.float64,
 ) -> LongSentences | None:
-    """The cost of the long sentences; None where there are none.
+    """The cost of the long sentences; None where there are none, or the truth needs no chart.
 
     Time grows as the cube of the length, and is measured on the first 100 words of the longest sentence. It grows about
     as the length where the grammar is linear or few cells of a chart are not zero, and is measured on the first 1000.
     """
     sizes = np.array([len(sentence) for sentence in sentences if len(sentence) > LONG], dtype=np.float64)
-    if not sizes.size:
+    if not sizes.size or isinstance(truth, Process):
         return None
+    pcfg = require(truth, "parses", "a chart")
     charts = pcfg.exact.charts(dtype)
     words = pcfg.encode(max(sentences, key=len)[: max(PILOT.values())]).reshape(-1, 1)
     growth = charts.growth(words, lengths, outside=masked)

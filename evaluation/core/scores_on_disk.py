@@ -17,7 +17,7 @@ from truesource.generator.language_model import END
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Variant
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, remove_leftovers, write_json
@@ -56,7 +56,7 @@ class _Scoring:
 
 
 def score_in_parts(
-    pcfg: PCFG,
+    truth: Truth,
     sentences: Sequence[Sequence[str]],
     folder: Path,
     *,
@@ -88,7 +88,7 @@ def score_in_parts(
             written; parts that workers wrote do not appear here; or as `truesource.grammar.support.parallel.run_each`.
     """
     plan = {
-        "grammar": pcfg.digest,
+        "grammar": truth.digest,
         "sentences": len(sentences),
         "data": digest_sentences(sentences),
         "lengths": None if lengths is None else str(lengths),
@@ -103,7 +103,7 @@ def score_in_parts(
     folder = folder.absolute()
     records = partial(
         sentence_records,
-        pcfg,
+        truth,
         lengths=lengths,
         causal=causal,
         masked=masked,

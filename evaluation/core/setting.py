@@ -13,10 +13,12 @@ from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import transform_parts
+from truesource.generator.abilities import require
 from truesource.generator.language_model import LanguageModel, Objective, ScoringFrame, TokenScores, preset_frame
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
@@ -28,7 +30,7 @@ class Setting:
     The truth is computed once for all models of one objective and vocabulary that are scored in one setting.
     """
 
-    pcfg: PCFG | None  #: the grammar that the sentences were drawn from; None: nobody knows the truth
+    language: Truth | None  #: what the sentences were drawn from; None: nobody knows the truth
     sentences: Sequence[Sequence[str]]  #: to score, in the grammar's words
     lengths: LengthRange | None = None  #: the length condition that they were drawn under
     frame: ScoringFrame | str = "default"  #: which positions count: a frame, or the name of a preset
@@ -42,15 +44,24 @@ class Setting:
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
 
     @property
-    def grammar(self) -> PCFG:
-        """The grammar.
+    def known(self) -> Truth:
+        """What the sentences were drawn from.
 
         Raises:
             InputError: nobody knows it.
         """
-        if self.pcfg is None:
+        if self.language is None:
             raise InputError("this needs the grammar of the text, which is the truth; name it", code="no-grammar")
-        return self.pcfg
+        return self.language
+
+    @property
+    def grammar(self) -> PCFG:
+        """The grammar that they were drawn from.
+
+        Raises:
+            InputError: nobody knows it, or they were drawn from a process, which has no rules.
+        """
+        return require(self.known, "parses", "this measure")
 
     @cached_property
     def digest(self) -> str:
@@ -70,26 +81,26 @@ class Setting:
     def oracle(self, model: LanguageModel) -> Oracle:
         """The truth as such a model sees it, see `oracle_for`."""
         return oracle_for(
-            model, self.grammar, self.lengths, self.frame_of(model.objective), self.excluded, self.transform
+            model, self.known, self.lengths, self.frame_of(model.objective), self.excluded, self.transform
         )
 
     def full_oracle(self, model: LanguageModel) -> Oracle:
         """The same for full distributions, in which every position counts and nothing is left out."""
-        return oracle_for(model, self.grammar, self.lengths, transform=self.transform)
+        return oracle_for(model, self.known, self.lengths, transform=self.transform)
 
     def parts(self, model: LanguageModel) -> dict[str, object]:
         """Parts of the signature of a number that is about all these sentences."""
         frame = self.frame_of(model.objective)
         return {
             "objective": model.objective,
-            "given": "unknown" if self.pcfg is None else condition_part(model.objective, self.lengths),
-            **({} if self.pcfg is None else transform_parts(self.pcfg, self.transform, model.objective)),
+            "given": "unknown" if self.language is None else condition_part(model.objective, self.lengths),
+            **({} if self.language is None else transform_parts(self.language, self.transform, model.objective)),
             **disjoint_part(self.excluded),
             **frame_parts(frame, model.objective),
             "sentences": len(self.sentences),
             **self.left_out,
             "data": self.digest,
-            "grammar": "none" if self.pcfg is None else self.pcfg.identity,
+            "grammar": "none" if self.language is None else self.language.identity,
         }
 
     def record(
@@ -124,7 +135,7 @@ class Setting:
 
 def oracle_for(
     model: LanguageModel,
-    pcfg: PCFG,
+    truth: Truth,
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
     excluded: Exclusion | None = None,
@@ -136,7 +147,7 @@ def oracle_for(
     """
     collapse = frame is None or frame.unk == "token"
     return Oracle(
-        pcfg,
+        truth,
         model.objective,
         lengths=lengths,
         vocabulary=model.vocabulary,

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from truesource.generator.abilities import require
 from truesource.generator.language_model import Objective, ScoringFrame
 from truesource.generator.plan import Transform
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import NothingToMeasureError
 
 
-def text_grammar(pcfg: PCFG, transform: Transform | None) -> tuple[PCFG, Transform | None]:
-    """The grammar of a transformed text, and what is left of the transform: nothing where the text has a grammar.
+def text_grammar(truth: Truth, transform: Transform | None) -> tuple[Truth, Transform | None]:
+    """The truth about a transformed text, and what is left of the transform: nothing where the text has a grammar.
 
     Args:
-        pcfg: that the original sentences were drawn from.
+        truth: that the original sentences were drawn from.
         transform: of the text; None for none.
+
+    Raises:
+        InputError: there is one, and the truth has no rules.
     """
-    mirrored = None if transform is None else transform.grammar(pcfg)
+    if transform is None:
+        return truth, None
+    pcfg = require(truth, "parses", "another order of words (transform)")
+    mirrored = transform.grammar(pcfg)
     return (pcfg, transform) if mirrored is None else (mirrored, None)
 
 
-def original_digest(pcfg: PCFG) -> str:
+def original_digest(truth: Truth) -> str:
     """Digest of the grammar that the original sentences were drawn from."""
-    made = pcfg.meta.get("transform")
-    return pcfg.digest if made is None else str(made["original"])
+    made = truth.meta.get("transform")
+    return truth.digest if made is None else str(made["original"])
 
 
 def of_sentences(transform: Transform | None, objective: Objective) -> bool:
@@ -30,9 +37,9 @@ def of_sentences(transform: Transform | None, objective: Objective) -> bool:
     return transform is not None and objective == "causal"
 
 
-def transform_parts(pcfg: PCFG, transform: Transform | None, objective: Objective) -> dict[str, object]:
+def transform_parts(truth: Truth, transform: Transform | None, objective: Objective) -> dict[str, object]:
     """Parts of signatures on a transformed text; none for others."""
-    made = pcfg.meta.get("transform")
+    made = truth.meta.get("transform")
     if made is not None:
         return {"transform": made["spec"], "truth": "token"}
     if transform is None:

@@ -60,7 +60,7 @@ class BestWithin(Oracle):
     @cached_property
     def predictor(self) -> WindowPredictor:
         """The predictor for the collapsed language, with any number of words."""
-        return (PlacedWindows if self.placed else Windows)(self.language, self.lengths)
+        return (PlacedWindows if self.placed else Windows)(self.grammar, self.lengths)
 
     def with_words(self, seen: int) -> BestWithin:
         """The predictor that sees another number of words, which shares what does not depend on it."""

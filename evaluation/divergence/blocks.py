@@ -23,7 +23,6 @@ from truesource.generator.language_model import END as SENTENCE_END
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
 from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.inference.batch import Batch
-from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
@@ -257,7 +256,7 @@ def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str
     Raises:
         InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
     """
-    counts = expected_counts(oracle.language, oracle.lengths).words
+    counts = oracle.language.word_counts(oracle.lengths)
     unigram = np.append(counts / (counts.sum() + events.causal), 0.0)[events.source[: len(events.words)]]
     power = frequency_powers(unigram)
     order = np.unique(power)[::-1]
@@ -283,7 +282,7 @@ class PreterminalClasses:
         """
         gap = np.zeros(block.log_prob.shape)
         np.subtract(block.log_prob, model, out=gap, where=block.log_prob > -np.inf)
-        exact = oracle.language.exact
+        exact = oracle.grammar.exact
         n_words = len(oracle.language.terminals)
         per_state = np.asarray(exact.emission @ gap[:, events.target[:n_words]].T).T
         part = np.where(block.states > 0.0, block.states * np.where(block.states > 0.0, per_state, 0.0), 0.0)
@@ -304,7 +303,7 @@ def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> PreterminalClass
     Raises:
         InputError: ``classes`` miss one of its tags.
     """
-    grammar = oracle.language
+    grammar = oracle.grammar
     tags = tags_of(grammar)
     names, of_tag = classes.table(tags)
     ends = (END,) if oracle.objective == "causal" else ()
@@ -376,7 +375,7 @@ def _most(row: FloatArray, top: int) -> list[int]:
 
 def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
     """The most probable class of the word that stands there, for each row; empty for the end of a sentence."""
-    language = oracle.language
+    language = oracle.grammar
     column = np.where(block.observed >= 0, events.source[block.observed], -1)
     is_word = (column >= 0) & (column < len(language.terminals))
     emission = language.exact.emission[:, np.where(is_word, column, 0)]

@@ -38,7 +38,7 @@ from truesource.evaluation.measures.bootstrap import (
 )
 from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords, few_code, too_few
@@ -292,7 +292,7 @@ def signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[s
     return {
         "objective": oracle.objective,
         "given": oracle.condition,
-        **transform_parts(oracle.pcfg, oracle.transform, oracle.objective),
+        **transform_parts(oracle.truth, oracle.transform, oracle.objective),
         **disjoint_part(setting.excluded, corrected=False),
         **frame_parts(ScoringFrame(), oracle.objective),
         "vocab": vocabulary_part(oracle),
@@ -301,7 +301,7 @@ def signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[s
         "excluded": len(measured.excluded),
         "contexts": len(measured.values),
         "data": digest_sentences(setting.sentences),
-        "grammar": oracle.pcfg.identity,
+        "grammar": oracle.truth.identity,
     }
 
 
@@ -351,7 +351,7 @@ def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: in
 
 def reverse_divergence(
     model: DistributionModel,
-    pcfg: PCFG,
+    truth: Truth,
     samples: Sequence[Sequence[str]],
     *,
     lengths: LengthRange | None,
@@ -374,7 +374,7 @@ def reverse_divergence(
 
     Args:
         model: a causal model with full distributions.
-        pcfg: the grammar.
+        truth: the grammar or process.
         samples: drawn from the model by ancestral sampling, each ended by the model itself; one without words is one
             that the truth cannot make.
         lengths: the length condition of the truth.
@@ -387,7 +387,7 @@ def reverse_divergence(
         raise InputError("a masked model has no sentences of its own, so it has no reverse divergence on samples")
     if not samples:
         raise InputError("there are no sentences of the model to compare")
-    oracle = oracle_for(model, pcfg, lengths)
+    oracle = oracle_for(model, truth, lengths)
     shared = _parts_of_samples(oracle, samples, seed)
     possible = np.array([len(sample) > 0 for sample in samples])
     words = [oracle.read(sample) for sample in samples if len(sample) > 0]
@@ -426,14 +426,14 @@ def _parts_of_samples(oracle: Oracle, samples: Sequence[Sequence[str]], seed: in
     return {
         "objective": "causal",
         "given": oracle.condition,
-        **transform_parts(oracle.pcfg, oracle.transform, "causal"),
+        **transform_parts(oracle.truth, oracle.transform, "causal"),
         **frame_parts(ScoringFrame(), "causal"),
         "vocab": vocabulary_part(oracle),
         "ci": ci_part(len(samples), seed),
         "contexts-of": "model",
         "samples": len(samples),
         "data": digest_sentences(samples),
-        "grammar": oracle.pcfg.identity,
+        "grammar": oracle.truth.identity,
     }
 
 

@@ -288,11 +288,12 @@ def _lines(
     """Lines of 0 to ``number`` - 1 words beside ln Q - ln P, (T, C), of a causal model.
 
     They leave out no sentences of earlier splits. There are none in a frame that skips unknown words, or where the
-    expected length of a sentence is infinite.
+    expected length of a sentence is infinite, or for a process.
     """
     setting, frame = truth.setting, truth.scores.frame
-    finite = setting.lengths is not None or setting.grammar.exact.spectral_radius < 1.0 - CRITICAL
-    if truth.objective != "causal" or not number or frame.unk != "token" or not finite:
+    if truth.objective != "causal" or not number or frame.unk != "token" or not offers(setting.known, "windows"):
+        return ()
+    if setting.lengths is None and setting.grammar.exact.spectral_radius >= 1.0 - CRITICAL:
         return ()
     best = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=truth.vocabulary)
     kept, paired = [setting.sentences[i] for i in places.kept.tolist()], places.paired

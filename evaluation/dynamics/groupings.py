@@ -15,6 +15,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import END, Events, TagClasses, tags_of
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 from truesource.evaluation.measures.paired import Paired
+from truesource.generator.abilities import require
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -49,7 +50,7 @@ def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> St
         InputError: the grammar cannot make one of the sentences in either way.
     """
     known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
-    labels = tags_of(oracle.pcfg)
+    labels = tags_of(require(oracle.truth, "parses", "a structure of sentences"))
     structures = []
     with meter("exact posterior of word classes in sentences", len(sentences)) as progress:
         for sentence in map(tuple, sentences):
@@ -65,7 +66,7 @@ def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> St
 def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: int) -> Structure:
     """Tags and depths of one derivation of each sentence, drawn from its exact posterior; words as above."""
     rng = np.random.default_rng(seed)
-    label_of = dict(zip(oracle.pcfg.symbols, oracle.pcfg.labels, strict=True))
+    label_of = dict(zip(oracle.truth.symbols, oracle.truth.labels, strict=True))
 
     def draw() -> Iterable[Tree]:
         with meter("sampled derivations of sentences", len(sentences)) as progress:
@@ -98,16 +99,16 @@ def tree_structure(trees: Iterable[Tree], label_of: Mapping[str, str] | None = N
 
 
 def _posterior(oracle: Oracle, sentence: Sequence[str]) -> Posterior:
-    unknown = next((word for word in sentence if word not in oracle.pcfg.word_ids), None)
+    unknown = next((word for word in sentence if word not in oracle.truth.word_ids), None)
     if unknown is None:
         try:
-            return posterior(oracle.pcfg, sentence)
+            return posterior(require(oracle.truth, "parses", "a structure of sentences"), sentence)
         except InputError:  # impossible, unless rare words stand for others
             if not oracle.collapsed:
                 raise
     elif not oracle.collapsed:
         raise InputError(f"the grammar has no word {unknown!r}, so the tags of its sentence are unknown")
-    return posterior(oracle.language, oracle.read(sentence))
+    return posterior(oracle.grammar, oracle.read(sentence))
 
 
 def _expected(posterior: Posterior, labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:

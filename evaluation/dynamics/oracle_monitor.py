@@ -13,7 +13,7 @@ from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
 from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ class OracleMonitor:
         self._truth: CachedTruth | None = None
 
     @classmethod
-    def on_corpus(cls, pcfg: PCFG, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES) -> OracleMonitor:
+    def on_corpus(
+        cls, truth: Truth, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES
+    ) -> OracleMonitor:
         """One on the first ``sentences`` of a split, under the conditions that it was drawn under.
 
         Raises:
@@ -57,10 +59,10 @@ class OracleMonitor:
                 f"the corpus has no split {split!r} to compare the model with the truth on;"
                 f" it has {', '.join(corpus.splits)}"
             )
-        pcfg, transform = text_grammar(pcfg, corpus.transform)
-        excluded = Exclusion.of(corpus, split, pcfg, corpus.lengths)
+        truth, transform = text_grammar(truth, corpus.transform)
+        excluded = Exclusion.of(corpus, split, truth, corpus.lengths)
         some = corpus.coded(split)[:sentences]
-        return cls(Setting(pcfg, some, corpus.lengths, excluded=excluded, transform=transform))
+        return cls(Setting(truth, some, corpus.lengths, excluded=excluded, transform=transform))
 
     def __call__(self, model: DistributionModel) -> dict[str, float]:
         """Measure where the model stands now; always a model of one kind with one vocabulary.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from truesource.generator.language_model import TokenScores
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
@@ -111,7 +111,7 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
     )
 
 
-def unknown_words(language: PCFG, sentences: Iterable[Sequence[str]]) -> list[str]:
+def unknown_words(language: Truth, sentences: Iterable[Sequence[str]]) -> list[str]:
     """The words of ``sentences`` that a grammar lacks, each once, in the order of their first occurrence."""
     known = language.word_ids
     return list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in known))

@@ -27,7 +27,6 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.generator.language_model import END, LanguageModel, ScoringFrame
-from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
@@ -81,7 +80,7 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
             a transformed text are left out.
     """
     language = oracle.language
-    expected = expected_counts(language, oracle.lengths).words
+    expected = language.word_counts(oracle.lengths)
     causal = oracle.objective == "causal"
     if not frame.first:
         require_order(oracle.transform, "the exact frequency of words that are not the first")
@@ -220,7 +219,7 @@ def compare_pplu(
     if unigram not in SOURCES:
         raise InputError(f"unigram is one of {', '.join(SOURCES)}, got {unigram!r}")
     frame, sentences, seed = setting.frame_of(model.objective), setting.sentences, setting.seed
-    if setting.pcfg is None:
+    if setting.language is None:
         if unigram == "oracle":
             raise InputError("the exact unigram distribution needs the grammar; without one take train or test counts")
         sides = _model_alone(model, sentences, frame, seed)

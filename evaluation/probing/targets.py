@@ -83,7 +83,7 @@ def word_targets(
     Raises:
         InputError: the grammar can make none of the sentences, or there are fewer than two labels.
     """
-    language = oracle.language
+    language = oracle.grammar
     seen = [oracle.read(sentence) for sentence in sentences]
     names = language.labels if kind == "tag" else language.symbols
     numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
@@ -143,7 +143,7 @@ def used_labels(names: Sequence[str], table: FloatArray) -> tuple[tuple[str, ...
 
 def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: IntArray, n_classes: int) -> list[FloatArray]:
     """Posterior of each word's class given the words up to it, (n, C) a sentence; zeros where it is impossible."""
-    language = oracle.language
+    language = oracle.grammar
     columns = language.exact.emission.tocsc()
     tables = [np.zeros((len(sentence), n_classes)) for sentence in seen]
     whole = np.zeros(len(seen), dtype=bool)
@@ -204,7 +204,7 @@ def span_targets(
         InputError: the grammar can make none of the sentences, they have no such spans, or there are fewer than two
             labels.
     """
-    language = oracle.language
+    language = oracle.grammar
     names = [NONE, *(name for name in dict.fromkeys(language.labels) if not name.startswith(INTERMEDIATE))]
     column = {name: i for i, name in enumerate(names)}
     rows: list[FloatArray] = []

@@ -144,7 +144,7 @@ class Truth:
         self, pcfg: PCFG, lengths: LengthRange | None = None, *, vocabulary: Iterable[str] | None = None
     ) -> None:
         self._oracle = Oracle(pcfg, lengths=lengths, vocabulary=vocabulary)
-        self.pcfg = self._oracle.language
+        self.pcfg = self._oracle.grammar
         self.lengths = lengths
         self._possible = frozenset(pcfg.terminals)
         self._shares: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
@@ -288,7 +288,7 @@ class Truth:
 
     def outside(self, sentences: Iterable[Sequence[str]]) -> float:
         """Share of the tokens that are no words of the grammar, in [0, 1]; the ``<unk>`` of a model is none of them."""
-        known = self._oracle.pcfg.word_ids
+        known = self._oracle.truth.word_ids
         inside = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
         return 1.0 - float(np.mean(inside)) if inside else 0.0
 
@@ -304,7 +304,7 @@ class Truth:
         """
         (drawn,) = self.samples(n, 1, seed=seed)
         own = [self.words[code] for code in drawn.tokens.tolist() if code != self.unknown_code]
-        told, known = self.pcfg.word_ids, self._oracle.pcfg.word_ids
+        told, known = self.pcfg.word_ids, self._oracle.truth.word_ids
         other = [[w for w in s if w != UNKNOWN and (w in told or w not in known)] for s in sentences]
         return differing_habits(other, [own])
 

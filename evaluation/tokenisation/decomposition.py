@@ -21,7 +21,7 @@ from truesource.evaluation.tokenisation.results import Evaluation, Total, ratio_
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -121,7 +121,7 @@ class Decomposition:
     impossible: tuple[int, ...]  #: numbers, among the texts given, of sentences that the grammar cannot make
     altered: tuple[int, ...]  #: of sentences that the tokeniser alters, so that the model reads another string
     evaluation: Evaluation
-    grammar: PCFG
+    grammar: Truth
     lengths: LengthRange | None
     per_document: int = 1  #: texts given that are one document
     excluded: Exclusion | None = None  #: sentences that the texts leave out, and so does the truth
@@ -230,7 +230,7 @@ class Decomposition:
 def decompose(
     evaluation: Evaluation,
     run: str,
-    grammar: PCFG,
+    grammar: Truth,
     lengths: LengthRange | None,
     *,
     per_document: int = 1,
@@ -308,7 +308,7 @@ def _common_sentences(evaluation: Evaluation, truth: FloatArray) -> tuple[IntArr
 
 def true_log_probs(
     sentences: Sequence[Sequence[str]],
-    grammar: PCFG,
+    grammar: Truth,
     lengths: LengthRange | None,
     *,
     end: bool,

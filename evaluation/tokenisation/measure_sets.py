@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.tokenisation.measure import Measured, fitting_documents, measure, measured_of
+from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.words import WordTable
     from truesource.generator.language_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
 
 
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
@@ -108,7 +109,7 @@ def make_tables(
     wanted: Wanted,
     measured: Measured,
     *,
-    truth: PCFG | None = None,
+    truth: Truth | None = None,
     lengths: LengthRange | None = None,
     excluded: Exclusion | None = None,
 ) -> Tables:
@@ -187,7 +188,7 @@ def other_languages(
     settings: EstimatorSettings,
     wanted: Wanted,
     measured: Measured,
-    truth: PCFG,
+    truth: Truth,
     lengths: LengthRange | None,
     n: int,
 ) -> list[SetResult]:
@@ -196,13 +197,13 @@ def other_languages(
     from truesource.evaluation.tokenisation.domain_shift import compare_sets, shifted_sets
     from truesource.evaluation.tokenisation.results import evaluate_documents
 
-    marginal = measured.marginal
-    sets = shifted_sets(truth, lengths, wanted.out_of_domain, n, settings.seed)
+    marginal, pcfg = measured.marginal, require(truth, "parses", "out_of_domain")
+    sets = shifted_sets(pcfg, lengths, wanted.out_of_domain, n, settings.seed)
     read = (documents(model, given.texts, builder) for given in sets)
     fit = (fitting_documents(model, texts, leave_out=wanted.leave_out_long) for texts in read)
     rounding = measured.evaluation.rounding
     evaluations = [replace(evaluate_documents(model, texts, [marginal], settings), rounding=rounding) for texts in fit]
-    return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)
+    return compare_sets(sets, evaluations, marginal, pcfg, lengths, seed=settings.seed)
 
 
 @dataclass(frozen=True, eq=False)

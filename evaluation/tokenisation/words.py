@@ -39,7 +39,7 @@ from truesource.evaluation.tokenisation.lattice import arc_ends, count_paths
 from truesource.evaluation.tokenisation.results import Evaluation, numbered, seed_of
 from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
@@ -220,7 +220,7 @@ def word_surprisals(
     evaluation: Evaluation,
     settings: EstimatorSettings,
     *,
-    truth: PCFG | None = None,
+    truth: Truth | None = None,
     lengths: LengthRange | None = None,
     excluded: Exclusion | None = None,
     seed: int = DEFAULT_SEED,
@@ -310,7 +310,7 @@ def _signed_parts(evaluation: Evaluation, settings: EstimatorSettings, exact: in
 
 
 def _exact(
-    documents: Sequence[Document], truth: PCFG | None, lengths: LengthRange | None, excluded: Exclusion | None
+    documents: Sequence[Document], truth: Truth | None, lengths: LengthRange | None, excluded: Exclusion | None
 ) -> dict[int, FloatArray]:
     """Surprisals of words under the grammar, nats, by place of the document; those that it cannot make are left out."""
     if truth is None:

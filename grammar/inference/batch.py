@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
 
@@ -106,15 +105,17 @@ def batches(encoded: Sequence[Int32Array], bytes_per_sentence: Callable[[int], i
 
 
 def encoded_batches(
-    pcfg: GrammarRules, sentences: Sequence[Sequence[str]], bytes_per_sentence: Callable[[int], int]
+    encode: Callable[[Sequence[str]], Int32Array],
+    sentences: Sequence[Sequence[str]],
+    bytes_per_sentence: Callable[[int], int],
 ) -> list[Batch]:
-    """Sentences as `batches` that fit the memory budget.
+    """Sentences, once they are numbers, as `batches` that fit the memory budget.
 
     Raises:
         InputError: a sentence has no tokens.
         TooLongError: a sentence needs more memory than the machine has.
     """
-    encoded = [pcfg.encode(sentence) for sentence in sentences]
+    encoded = [encode(sentence) for sentence in sentences]
     for i, sentence in enumerate(encoded):
         if len(sentence) == 0:
             raise InputError(f"sentence {i + 1} has no tokens; remove it")

@@ -118,7 +118,7 @@ class Charts:
     ) -> list[Batch]:
         """Sentences as batches whose charts fit the memory budget: see `truesource.grammar.inference.batch`."""
         owed = 1 if lengths is None else lengths.high
-        return encoded_batches(self._tables.pcfg, sentences, lambda n: self.bytes_per_sentence(n, owed, outside))
+        return encoded_batches(self._tables.pcfg.encode, sentences, lambda n: self.bytes_per_sentence(n, owed, outside))
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
@@ -326,7 +326,7 @@ class LinearCharts:
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, outside: bool = False
     ) -> list[Batch]:
         """Sentences as batches that fit the memory budget: see `truesource.grammar.inference.batch`."""
-        return encoded_batches(self._tables.pcfg, sentences, lambda n: self.bytes_per_sentence(n, 1, outside))
+        return encoded_batches(self._tables.pcfg.encode, sentences, lambda n: self.bytes_per_sentence(n, 1, outside))
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; ``starts`` are given from position ``first`` on."""

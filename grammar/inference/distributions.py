@@ -16,6 +16,7 @@ from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Exact, Variant
+    from truesource.grammar.process import ExactCausal
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class Distributions:
 
 
 def next_token_distributions(
-    exact: Exact,
+    exact: ExactCausal,
     sentences: Sequence[Sequence[str]],
     reduce: Callable[[Distributions], T],
     lengths: LengthRange | None = None,
@@ -48,7 +49,7 @@ def next_token_distributions(
     batch, longest sentences first, so that memory does not grow with the input.
 
     Args:
-        exact: of the grammar.
+        exact: of the grammar, or of another truth.
         sentences: at least one token each.
         reduce: called once per position and batch, from several threads.
         lengths: condition on this range.
@@ -57,35 +58,12 @@ def next_token_distributions(
     Raises:
         InputError: a sentence has no tokens, or no sentence of the grammar has such a length.
     """
-    charts = exact.charts(dtype)
 
     def task(batch: Batch) -> list[T]:
-        return [reduce(block) for block in next_token_blocks(exact, batch, lengths, dtype=dtype)]
+        return [reduce(block) for block in exact.next_token_blocks(batch, lengths, dtype=dtype)]
 
-    yield from _stream(task, charts.batches(sentences, lengths), len(sentences), "exact next-word distributions")
-
-
-def next_token_blocks(
-    exact: Exact, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-) -> Iterator[Distributions]:
-    """The next-token distributions of one batch, positions 0 to n, each made when it is asked for.
-
-    Batches come from ``exact.charts(dtype).batches(sentences, lengths)``.
-    """
-    result = exact.charts(dtype).causal(batch.words, lengths)
-    emission = exact.emission.T.tocsr()
-    n, width = batch.words.shape
-    whole = result.whole
-    for j in range(n + 1):
-        table = np.empty((width, len(exact.pcfg.terminals) + 1))
-        table[:, :-1] = (emission @ result.starts[j]).T
-        table[:, -1] = np.exp(result.log_stop[j])
-        possible = np.isfinite(result.log_conditional[:j]).all(axis=0)
-        table[~possible] = 0.0
-        observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
-        possible = np.asarray(possible & table.any(axis=1))
-        logs = result.log_conditional[j] if j < n else np.where(whole, result.log_stop[n], -np.inf)
-        yield Distributions(j, batch.members, observed, table, possible, whole, logs, result.starts[j].T)
+    work = exact.causal_batches(sentences, lengths, dtype=dtype)
+    yield from _stream(task, work, len(sentences), "exact next-word distributions")
 
 
 def masked_blocks(

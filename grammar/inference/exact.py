@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -19,6 +19,7 @@ from truesource.grammar.inference._kernels import posterior as kernels
 from truesource.grammar.inference._kernels.linear import best_path
 from truesource.grammar.inference.batch import Batch, NothingLeftError, require_memory, run
 from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
+from truesource.grammar.inference.distributions import Distributions
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -114,8 +115,41 @@ class Exact(GrammarTables):
             return np.concatenate([result.log_conditional, result.log_stop[-1:]])
 
         return _score(
-            task, charts.batches(sentences, lengths), len(sentences), "exact next-word probabilities of sentences"
+            task,
+            self.causal_batches(sentences, lengths, dtype=dtype),
+            len(sentences),
+            "exact next-word probabilities of sentences",
         )
+
+    def causal_batches(
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+    ) -> list[Batch]:
+        """Sentences in batches for `next_token_blocks`; those that are equal share a column.
+
+        Raises:
+            InputError: a sentence has no tokens.
+            TooLongError: a sentence needs more memory than the machine has.
+        """
+        return self.charts(dtype).batches(sentences, lengths)
+
+    def next_token_blocks(
+        self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+    ) -> Iterator[Distributions]:
+        """The next-token distributions of one batch, positions 0 to n, each made when it is asked for."""
+        result = self.charts(dtype).causal(batch.words, lengths)
+        emission = self.emission.T.tocsr()
+        n, width = batch.words.shape
+        whole = result.whole
+        for j in range(n + 1):
+            table = np.empty((width, len(self.pcfg.terminals) + 1))
+            table[:, :-1] = (emission @ result.starts[j]).T
+            table[:, -1] = np.exp(result.log_stop[j])
+            possible = np.isfinite(result.log_conditional[:j]).all(axis=0)
+            table[~possible] = 0.0
+            observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
+            possible = np.asarray(possible & table.any(axis=1))
+            logs = result.log_conditional[j] if j < n else np.where(whole, result.log_stop[n], -np.inf)
+            yield Distributions(j, batch.members, observed, table, possible, whole, logs, result.starts[j].T)
 
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64

@@ -27,6 +27,8 @@ from truesource.grammar.support.records import explain, plain_number
 from truesource.grammar.support.settings import Settings, join_reference, split_reference, written
 
 if TYPE_CHECKING:
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.process import Process
     from truesource.grammar.rules import GrammarRules
 
 LICENCE = "apache-2.0"  #: of all these grammars, as the hub writes it; corpora of them are under it too
@@ -75,6 +77,8 @@ class Language:
     settings: type[LanguageSettings]
     build: Callable[[Any], GrammarRules]  #: the grammar of settings; symbols and probabilities are all its own
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: names for some settings, such as cfg3b
+    #: the language as a process, of its settings and its reference; None: it has only a grammar
+    process: Callable[[Any, str], Process] | None = None
 
 
 @cache
@@ -116,6 +120,8 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
     title, chosen = parse(name, settings)
     rules = chosen.n_rules()
     if rules > LARGEST:
+        if languages()[title].process is not None:
+            raise needs_rules(reference(title, chosen))
         many = f"{rules:,}" if rules < 10**12 else f"{rules:.0e}"
         raise InputError(
             f"{reference(title, chosen)} has up to {many} rules, more than the {LARGEST:,} that fit in memory;"
@@ -123,8 +129,49 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
             code="too-large",
         )
     built = languages()[title].build(chosen)
-    record = {"name": title, "reference": reference(title, chosen), "digest": built.digest}
-    return built.with_meta(language=record | {"citation": languages()[title].citation}, license=LICENCE)
+    return built.with_meta(**_meta(title, chosen, built.digest))
+
+
+def _meta(title: str, settings: LanguageSettings, digest: str) -> dict[str, Any]:
+    record = {"name": title, "reference": reference(title, settings), "digest": digest}
+    return {"language": record | {"citation": languages()[title].citation}, "license": LICENCE}
+
+
+def is_process(name: str) -> bool:
+    """Say whether the grammar of a reference is too large, and the language can be a process.
+
+    Raises:
+        InputError: as `parse`.
+    """
+    title, chosen = parse(name)
+    return languages()[title].process is not None and chosen.n_rules() > LARGEST
+
+
+def load_process(name: str, settings: Mapping[str, Any] | None = None) -> Process:
+    """A language as a process; arguments and errors are those of `truesource.grammar.process.process`."""
+    title, chosen = parse(name, settings)
+    make = languages()[title].process
+    if make is None:
+        possible = ", ".join(each for each, language in languages().items() if language.process is not None)
+        raise InputError(f"the language {title} has a grammar only; processes are {possible}", code="no-process")
+    made = make(chosen, reference(title, chosen))
+    made.meta = _meta(title, chosen, made.digest)
+    return made
+
+
+def no_length(name: str, lengths: LengthRange) -> InputError:
+    """The error for a process without strings of a range of lengths."""
+    return InputError(f"no string of {name} has a length in {lengths}; choose another range")
+
+
+def needs_rules(name: str, path: str | Path | None = None) -> InputError:
+    """The error for a process where the rules of a grammar are needed."""
+    return InputError(
+        f"{name} is a process: it has samples and the exact law of the next word, but no rules, which parses, masked"
+        " words, windows and variants need; choose settings small enough for a grammar",
+        path,
+        code="missing-ability",
+    )
 
 
 def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, LanguageSettings]:

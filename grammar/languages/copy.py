@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+import numpy as np
 from pydantic import Field
 
 from truesource.grammar.building import Move, State, truncated_geometric, walked
-from truesource.grammar.languages import Language, LanguageSettings
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.languages import Language, LanguageSettings, no_length
+from truesource.grammar.process import Process
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 class CopySettings(LanguageSettings):
@@ -63,6 +68,177 @@ def build(settings: CopySettings) -> GrammarRules:
     return walked(("w",), moves, end).grammar()
 
 
+class Copied(Process):
+    """What both kinds of copies share: the lengths of the string w, in number of words."""
+
+    def __init__(self, settings: CopySettings, name: str, lengths: LengthRange | None = None) -> None:
+        words = [f"w{i + 1}" for i in range(settings.vocabulary)]
+        super().__init__(name, [*words, "#"] if settings.marker else words)
+        self.settings, self.lengths = settings, lengths
+        longest, marks = settings.longest, (settings.times - 1) * settings.marker
+        #: (longest+1,) words of the whole string where w has m
+        self.wholes = np.append(0, settings.times * np.arange(1, longest + 1) + marks)
+        mass = settings.p ** np.arange(longest + 1.0)
+        mass[0] = 0.0
+        if lengths is not None:
+            mass[(self.wholes < lengths.low) | (self.wholes > lengths.high)] = 0.0
+            if not mass.any():
+                raise no_length(name, lengths)
+        #: (longest+1,) P(w has m words)
+        self.mass = mass / mass.sum()
+
+    def length_pmf(self, high: int) -> FloatArray:
+        """As `Process.length_pmf`."""
+        pmf, short = np.zeros(high + 1), self.wholes <= high
+        pmf[self.wholes[short]] = self.mass[short]
+        return pmf
+
+    def given(self, lengths: LengthRange) -> Copied:
+        """As `Process.given`: lengths of w alone decide."""
+        return type(self)(self.settings, self.name, lengths)
+
+    def expected_words(self) -> FloatArray:
+        """As `Process.expected_words`: each word is in w alike, and in every copy."""
+        v, times = self.settings.vocabulary, self.settings.times
+        expected = np.full(len(self.terminals), float(np.arange(len(self.mass)) @ self.mass) * times / v)
+        if self.settings.marker:
+            expected[v] = times - 1.0
+        return expected
+
+
+class Marked(NamedTuple):
+    """W strings with a marker, after some words."""
+
+    w: Int32Array  #: (W, longest) the string that is copied, as far as it is known
+    m: IntArray  #: (W,) its number of words so far
+    done: IntArray  #: (W,) words read since its end, markers included; 0 before it
+
+
+class MarkedCopies(Copied):
+    """``w # w``: independent words, whose end the marker says; all that follows is certain."""
+
+    def __init__(self, settings: CopySettings, name: str, lengths: LengthRange | None = None) -> None:
+        super().__init__(settings, name, lengths)
+        above = np.append(np.cumsum(self.mass[::-1])[::-1], 0.0)
+        #: (longest+1,) P(one word more | m so far)
+        self._more = np.divide(above[1:], above[:-1], out=np.zeros(len(self.mass)), where=above[:-1] > 0.0)
+
+    def begin(self, n: int) -> Marked:
+        """Nothing is read."""
+        none = np.zeros(n, dtype=np.int64)
+        return Marked(np.zeros((n, self.settings.longest), dtype=np.int32), none, none)
+
+    def _due(self, state: Marked) -> IntArray:
+        """(W,) the one thing that may follow where w has ended: a word, the marker V-1, or the end V."""
+        place = state.done % (state.m + 1)
+        word = state.w[np.arange(len(place)), place - 1]
+        due = np.where(place == 0, self.settings.vocabulary, word)
+        return np.where(state.done == (self.settings.times - 1) * (state.m + 1), len(self.terminals), due)
+
+    def law(self, state: Marked) -> FloatArray:
+        """As `Process.law`."""
+        v, more = self.settings.vocabulary, self._more[state.m]
+        law = np.zeros((len(state.m), v + 2))
+        law[:, :v], law[:, v] = (more / v)[:, None], 1.0 - more
+        known = np.flatnonzero(state.done)
+        law[known] = 0.0
+        law[known, self._due(state)[known]] = 1.0
+        return law
+
+    def probability(self, state: Marked, words: IntArray) -> FloatArray:
+        """As `Process.probability`, without the other words."""
+        v, more = self.settings.vocabulary, self._more[state.m]
+        first = np.where(words < v, more / v, np.where(words == v, 1.0 - more, 0.0))
+        found = np.where(state.done > 0, words == self._due(state), first)
+        return np.where(words < 0, 0.0, found)
+
+    def draw(self, state: Marked, uniform: FloatArray) -> IntArray:
+        """As `Process.draw`: first whether w goes on, then how."""
+        v, more = self.settings.vocabulary, self._more[state.m]
+        goes_on = (uniform < more) | (more == 1.0)
+        share = np.divide(uniform, more, out=np.zeros(len(more)), where=goes_on)
+        first = np.where(goes_on, np.minimum(share * v, v - 1).astype(np.int64), v)
+        return np.where(state.done > 0, self._due(state), first)
+
+    def read(self, state: Marked, words: IntArray) -> Marked:
+        """As `Process.read`."""
+        grows = (state.done == 0) & (words < self.settings.vocabulary)
+        rows = np.flatnonzero(grows)
+        state.w[rows, state.m[rows]] = words[rows]
+        return Marked(state.w, state.m + grows, state.done + ~grows)
+
+
+class Unmarked(NamedTuple):
+    """W strings without a marker, after t words."""
+
+    w: Int32Array  #: (W, longest) the first words
+    log_weight: (
+        FloatArray  #: (W, longest+1) ln P(w has m words, words so far) but for a constant, nats; -inf: it cannot
+    )
+    words: IntArray  #: (W,) t
+
+
+class UnmarkedCopies(Copied):
+    """``w w``: the first string may have ended anywhere, so that the law adds up every length that it may have."""
+
+    def begin(self, n: int) -> Unmarked:
+        """Every length may be."""
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(self.mass)
+        w = np.zeros((n, self.settings.longest), dtype=np.int32)
+        return Unmarked(w, np.repeat(log_mass[None], n, axis=0), np.zeros(n, dtype=np.int64))
+
+    def _parts(self, state: Unmarked) -> tuple[FloatArray, Int32Array, BoolArray, BoolArray]:
+        """P(w has m words | words so far), the word that follows then, where w grows and where it ends, (W, m)."""
+        m, t = np.arange(self.settings.longest + 1), state.words[:, None]
+        weight = np.exp(state.log_weight - state.log_weight.max(axis=1, keepdims=True))
+        follows = np.take_along_axis(state.w, t % np.maximum(m, 1), axis=1)
+        return weight / weight.sum(axis=1, keepdims=True), follows, t < m, t == self.wholes
+
+    def law(self, state: Unmarked) -> FloatArray:
+        """As `Process.law`."""
+        v = self.settings.vocabulary
+        share, follows, grows, ends = self._parts(state)
+        law = np.repeat((share * grows).sum(axis=1, keepdims=True) / v, v + 1, axis=1)
+        law[:, v] = (share * ends).sum(axis=1)
+        np.add.at(law, (np.arange(len(law))[:, None], follows), share * ~(grows | ends))
+        return law
+
+    def probability(self, state: Unmarked, words: IntArray) -> FloatArray:
+        """As `Process.probability`, without the other words."""
+        v = self.settings.vocabulary
+        share, follows, grows, ends = self._parts(state)
+        known = ~(grows | ends) & (follows == words[:, None])
+        of_word = (share * np.where(grows, 1.0 / v, known)).sum(axis=1)
+        return np.where(words < 0, 0.0, np.where(words == v, (share * ends).sum(axis=1), of_word))
+
+    def draw(self, state: Unmarked, uniform: FloatArray) -> IntArray:
+        """As `Process.draw`: first how many words w has, then what follows."""
+        v, every = self.settings.vocabulary, np.arange(len(uniform))
+        share, follows, grows, ends = self._parts(state)
+        sums = np.cumsum(share, axis=1)
+        place = uniform * sums[:, -1]
+        m = (sums <= place[:, None]).sum(axis=1)
+        rest = np.clip((place - sums[every, m] + share[every, m]) / share[every, m], 0.0, 1.0)
+        new = np.minimum(rest * v, v - 1).astype(np.int64)
+        return np.where(ends[every, m], v, np.where(grows[every, m], new, follows[every, m]))
+
+    def read(self, state: Unmarked, words: IntArray) -> Unmarked:
+        """As `Process.read`."""
+        m, t = np.arange(self.settings.longest + 1), state.words
+        log_weight = np.where(t[:, None] < m, state.log_weight - np.log(self.settings.vocabulary), state.log_weight)
+        follows = np.take_along_axis(state.w, t[:, None] % np.maximum(m, 1), axis=1)
+        log_weight[(t[:, None] >= m) & ((follows != words[:, None]) | (t[:, None] == self.wholes))] = -np.inf
+        rows = np.flatnonzero(t < self.settings.longest)
+        state.w[rows, t[rows]] = words[rows]
+        return Unmarked(state.w, log_weight, t + 1)
+
+
+def process(settings: CopySettings, name: str) -> Copied:
+    """The language of settings as a process."""
+    return (MarkedCopies if settings.marker else UnmarkedCopies)(settings, name)
+
+
 LANGUAGE = Language(
     title="a string and copies of it",
     tests="verbatim memory, beyond context-free",
@@ -72,5 +248,6 @@ LANGUAGE = Language(
     ),
     settings=CopySettings,
     build=build,
+    process=process,
     presets={"repeat": {"times": 4}},
 )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import comb
+from typing import NamedTuple
 
+import numpy as np
 from pydantic import Field
 
 from truesource.grammar.building import Move, State, walked
-from truesource.grammar.languages import Language, LanguageSettings
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.languages import Language, LanguageSettings, no_length
+from truesource.grammar.process import Process
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 class ShuffleDyckSettings(LanguageSettings):
@@ -48,6 +53,147 @@ def build(settings: ShuffleDyckSettings) -> GrammarRules:
     return walked(start, moves, lambda state: (1.0 - p) / p if not any(state[1:]) else 0.0).grammar()
 
 
+class Open(NamedTuple):
+    """Open brackets of W strings after t words."""
+
+    counts: IntArray  #: (W, k) of each kind
+    total: IntArray  #: (W,) of all kinds
+    kinds: IntArray  #: (W,) kinds of which one or more are open
+    words: IntArray  #: (W,) t
+
+
+class ShuffleDyck(Process):
+    """Shuffled brackets as a process: how many of each kind are open says all.
+
+    Only the number of open brackets of all kinds decides whether one opens, closes or the string ends, and so it does
+    under a length condition: the probability of each is multiplied by how much likelier it makes a length of the range
+    (Doob's h-transform), for which a table of words read and brackets open is enough.
+    """
+
+    def __init__(self, settings: ShuffleDyckSettings, name: str, lengths: LengthRange | None = None) -> None:
+        k = settings.k
+        super().__init__(name, [f"({i + 1}" for i in range(k)] + [f"{i + 1})" for i in range(k)])
+        self.settings, self.lengths = settings, lengths
+        depth = settings.depth if lengths is None else min(settings.depth, lengths.high // 2 + 1)
+        #: (depth+1,) probabilities where so many are open, after the first word
+        self._up = np.full(depth + 1, settings.p_open)
+        self._down = np.full(depth + 1, 1.0 - settings.p_open)
+        if depth == settings.depth:
+            self._up[-1], self._down[-1] = 0.0, 1.0
+        self._end = np.where(np.arange(depth + 1) == 0, self._down, 0.0)
+        self._down[0] = 0.0
+        self._reaching = None if lengths is None else self._reach(lengths)
+
+    def _reach(self, lengths: LengthRange) -> FloatArray:
+        """Ln P(a length of the range | words read, open), (high+2, depth+2) nats; the last row and column are -inf."""
+        with np.errstate(divide="ignore"):
+            up, down, end = np.log(self._up), np.log(self._down), np.log(self._end)
+        table = np.full((lengths.high + 2, len(up) + 1), -np.inf)
+        for t in range(lengths.high, 0, -1):
+            onward = np.logaddexp(up + table[t + 1, 1:], down + np.append(-np.inf, table[t + 1, :-2]))
+            table[t, :-1] = np.logaddexp(onward, end if t in lengths else -np.inf)
+        table[0, 0] = table[1, 1]
+        if not np.isfinite(table[0, 0]):
+            raise no_length(self.name, lengths)
+        return table
+
+    def begin(self, n: int) -> Open:
+        """Nothing is open."""
+        none = np.zeros(n, dtype=np.int64)
+        return Open(np.zeros((n, self.settings.k), dtype=np.int32), none, none, none)
+
+    def _rates(self, state: Open) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Probabilities that a bracket opens, that one closes, and of the end, (W,) each."""
+        t, d = state.words, state.total
+        up, down, end = np.where(t == 0, 1.0, self._up[d]), self._down[d], np.where(t == 0, 0.0, self._end[d])
+        if self._reaching is None or self.lengths is None:
+            return up, down, end
+        here = self._reaching[t, d]
+        up = up * np.exp(self._reaching[t + 1, d + 1] - here)
+        down = down * np.exp(self._reaching[t + 1, np.maximum(d - 1, 0)] - here)
+        return up, down, end * np.where((t >= self.lengths.low) & (t <= self.lengths.high), np.exp(-here), 0.0)
+
+    def law(self, state: Open) -> FloatArray:
+        """As `Process.law`."""
+        up, down, end = self._rates(state)
+        close = down / np.maximum(state.kinds, 1)
+        opening = np.repeat((up / self.settings.k)[:, None], self.settings.k, axis=1)
+        return np.concatenate([opening, (state.counts > 0) * close[:, None], end[:, None]], axis=1)
+
+    def probability(self, state: Open, words: IntArray) -> FloatArray:
+        """As `Process.probability`, without the other words."""
+        k = self.settings.k
+        up, down, end = self._rates(state)
+        kind = np.clip(words - k, 0, k - 1)
+        close = np.where(state.counts[np.arange(len(words)), kind] > 0, down / np.maximum(state.kinds, 1), 0.0)
+        found = np.where(words < k, up / k, np.where(words < 2 * k, close, end))
+        return np.where(words < 0, 0.0, found)
+
+    def draw(self, state: Open, uniform: FloatArray) -> IntArray:
+        """As `Process.draw`: first whether a bracket opens, then which."""
+        k = self.settings.k
+        up, down, end = self._rates(state)
+        u = uniform * (up + down + end)
+        words = np.full(len(u), 2 * k)
+        opens = u < up
+        words[opens] = np.minimum(u[opens] / up[opens] * k, k - 1)
+        closes = np.flatnonzero(~opens & ((u < up + down) | (end == 0.0)))
+        share = np.clip((u[closes] - up[closes]) / down[closes], 0.0, 1.0)
+        rank = np.minimum(share * state.kinds[closes], state.kinds[closes] - 1).astype(np.int64)
+        seen = np.cumsum(state.counts[closes] > 0, axis=1, dtype=np.int32)
+        words[closes] = k + np.argmax(seen > rank[:, None], axis=1)
+        return words
+
+    def read(self, state: Open, words: IntArray) -> Open:
+        """As `Process.read`."""
+        k, every = self.settings.k, np.arange(len(words))
+        opens, kind = words < k, words % k
+        counts = state.counts
+        before = counts[every, kind]
+        counts[every, kind] = after = before + np.where(opens, 1, -1)
+        return Open(
+            counts,
+            state.total + np.where(opens, 1, -1),
+            state.kinds + (opens & (before == 0)) - (~opens & (after == 0)),
+            state.words + 1,
+        )
+
+    def length_pmf(self, high: int) -> FloatArray:
+        """As `Process.length_pmf`: the walk of the number of open brackets, forward."""
+        pmf, walk = np.zeros(high + 1), np.zeros(len(self._up) + 1)
+        top = high if self.lengths is None else min(high, self.lengths.high)
+        if top:
+            walk[1] = 1.0
+        for t in range(1, top + 1):
+            pmf[t] = walk[0] * self._end[0]
+            up, down = walk[:-1] * self._up, walk[:-1] * self._down
+            walk = np.concatenate([[0.0], up]) + np.concatenate([down[1:], [0.0, 0.0]])
+        if self.lengths is not None:
+            pmf[: self.lengths.low] = 0.0
+            pmf /= np.exp(self._log_mass)
+        return pmf
+
+    @property
+    def _log_mass(self) -> float:
+        assert self._reaching is not None
+        return float(self._reaching[0, 0])
+
+    def given(self, lengths: LengthRange) -> ShuffleDyck:
+        """As `Process.given`."""
+        return ShuffleDyck(self.settings, self.name, lengths)
+
+    def expected_words(self) -> FloatArray:
+        """As `Process.expected_words`: brackets of all kinds are alike."""
+        from scipy.linalg import solve_banded
+
+        if self.lengths is not None:
+            mean = float(np.arange(self.lengths.high + 1) @ self.length_pmf(self.lengths.high))
+        else:  # m_d = up_d (1 + m_{d+1}) + down_d (1 + m_{d-1}) more words where d are open
+            bands = np.stack([-np.append(0.0, self._up[:-1]), np.ones(len(self._up)), -np.append(self._down[1:], 0.0)])
+            mean = 1.0 + float(solve_banded((1, 1), bands, self._up + self._down)[1])
+        return np.full(len(self.terminals), mean / len(self.terminals))
+
+
 def _changed(state: State, kind: int, by: int) -> State:
     return (*state[: kind + 1], state[kind + 1] + by, *state[kind + 2 :])
 
@@ -61,4 +207,5 @@ LANGUAGE = Language(
     ),
     settings=ShuffleDyckSettings,
     build=build,
+    process=ShuffleDyck,
 )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
     from truesource.evaluation.core.score import Score
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
 
 
 class BoundSettings(Settings):
@@ -154,25 +154,31 @@ def _bounds(
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluation.core.windows import window_bounds
+    from truesource.generator.abilities import offers, require
     from truesource.grammar.support.printable import no_interval_text
 
     setting = read_setting(
         corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
     )
-    pcfg, condition, transform = setting.grammar, setting.lengths, setting.transform
+    truth, condition, transform = setting.known, setting.lengths, setting.transform
+    if settings.masked and not offers(truth, "masked"):
+        if not settings.causal:
+            require(truth, "masked", "a masked bound")
+        echo(f"{truth.identity} is a process, which has no masked bound: this is the causal one alone.", err=True)
+        settings = settings.model_copy(update={"masked": False})
     if settings.causal:
         require_whole(transform, "causal", setting.frame_of("causal"))
     if settings.next:
         require_tokens(transform, "causal", "--next")
     announce_long(setting, masked=settings.masked, dtype=settings.precision)
-    truth: dict[str, Any] = {"lengths": condition, "excluded": setting.excluded, "transform": transform}
-    records = score(pcfg, setting.sentences, **truth)
+    given: dict[str, Any] = {"lengths": condition, "excluded": setting.excluded, "transform": transform}
+    records = score(truth, setting.sentences, masked=settings.masked, **given)
     if records is None:
         return None
     summary = bound_records(
-        pcfg,
+        truth,
         records,
-        **truth,
+        **given,
         seed=seed,
         frame=settings.frame,
         vocabulary=vocabulary,
@@ -183,7 +189,7 @@ def _bounds(
         require_tokens(transform, "causal", "--lines")
         possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
         summary += window_bounds(setting, possible, settings.lines)
-    _say_impossible(pcfg, records, condition)
+    _say_impossible(truth, records, condition)
     show_bounds(summary)
     if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):
         echo(said, err=True)
@@ -215,7 +221,6 @@ def _scoring(
 
     how: dict[str, Any] = {
         "causal": settings.causal,
-        "masked": settings.masked,
         "dtype": settings.precision,
         "variant": settings.definitions,
     }
@@ -230,7 +235,7 @@ def _scoring(
     return partial(score_in_parts, folder=output, share=share, workers=hands, **how)
 
 
-def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
+def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
     """Say on stderr which sentences have probability 0."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.support.printable import list_lines
@@ -238,7 +243,7 @@ def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: Le
     impossible = [number for number, record in enumerate(records, start=1) if not record["possible"]]
     if impossible:
         within = "" if condition is None else f" with {condition} tokens"
-        unknown = unknown_words(pcfg, (records[number - 1]["tokens"] for number in impossible))
+        unknown = unknown_words(truth, (records[number - 1]["tokens"] for number in impossible))
         why = f" ({words_missing(unknown)})" if unknown else ""
         echo(
             f"{len(impossible)} of {len(records)} sentences cannot be made by the grammar{within} and are left out:"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
     from truesource.grammar.treebank import Treebank
 
 
@@ -109,7 +109,7 @@ def read_setting(
         first: number of sentences; None: all.
         longest: most words of a sentence; None: any number.
         drawn: the condition that a text without a record of it was drawn under.
-        scores: as for `truth_of`, and
+        scores: as for `excluded_from`, and
         uncorrected: as there.
 
     Raises:
@@ -120,35 +120,35 @@ def read_setting(
     text, recorded = read_sentences(corpus, split)
     drawn = recorded if drawn is None else drawn
     condition = length_condition(lengths, drawn)
-    pcfg = excluded = transform = None
+    truth = excluded = transform = None
     if oracle is not None:
-        pcfg, transform = grammar_of_text(corpus, oracle)
-        excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=scores, uncorrected=uncorrected)
+        truth, transform = truth_about(corpus, oracle)
+        excluded = excluded_from(corpus, split, truth, drawn, condition, scores=scores, uncorrected=uncorrected)
     kept, longer = at_most(text[:first], longest)
-    return Setting(pcfg, kept, condition, frame, seed, excluded, longer, transform, (corpus, split))
+    return Setting(truth, kept, condition, frame, seed, excluded, longer, transform, (corpus, split))
 
 
-def grammar_of_text(corpus: Path, oracle: Path) -> tuple[PCFG, Transform | None]:
-    """The grammar of the oracle, and the order of the words of the text; see `evaluation.core.transformed`.
+def truth_about(corpus: Path, oracle: Path) -> tuple[Truth, Transform | None]:
+    """The grammar or process of the oracle, and the order of the words of the text; see `evaluation.core.transformed`.
 
     Of a corpus folder with a transform, it is the grammar of the text where there is one.
     """
     from truesource.evaluation.core.transformed import text_grammar
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import load_truth
 
-    pcfg = PCFG.load(oracle)
+    truth = load_truth(oracle)
     if not corpus.is_dir() or _is_sample_folder(corpus):
-        return pcfg, None
-    return text_grammar(pcfg, opened(corpus).transform)
+        return truth, None
+    return text_grammar(truth, opened(corpus).transform)
 
 
-def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
+def warn_of_other_grammar(corpus: Path, truth: Truth) -> None:
     """Say on stderr when a corpus folder was not drawn from this very grammar."""
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
     from truesource.evaluation.core.transformed import original_digest
 
-    drawn_from, given = opened(corpus).grammar_digest, original_digest(pcfg)
+    drawn_from, given = opened(corpus).grammar_digest, original_digest(truth)
     if drawn_from != given:
         echo(
             f"Warning: {corpus} was sampled from another grammar ({drawn_from[:8]}, not {given[:8]}), so these"
@@ -157,10 +157,10 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
         )
 
 
-def truth_of(
+def excluded_from(
     corpus: Path,
     split: str,
-    pcfg: PCFG,
+    truth: Truth,
     drawn: LengthRange | None,
     condition: LengthRange | None,
     *,
@@ -174,7 +174,7 @@ def truth_of(
     Args:
         corpus: the text.
         split: of a corpus folder.
-        pcfg: the grammar of the oracle.
+        truth: the grammar or process of the oracle.
         drawn: the length range that the corpus was drawn under.
         condition: the one of the oracle.
         scores: whether the oracle scores tokens, which it can without the sentences left out; full distributions are
@@ -185,15 +185,15 @@ def truth_of(
         return None
     from truesource.evaluation.core.exclusion import Exclusion
 
-    found = Exclusion.of(opened(corpus), split, pcfg, condition, scored=scores)
-    explain_truth(corpus, split, pcfg, drawn, condition, found, uncorrected=uncorrected)
+    found = Exclusion.of(opened(corpus), split, truth, condition, scored=scores)
+    explain_truth(corpus, split, truth, drawn, condition, found, uncorrected=uncorrected)
     return found
 
 
 def explain_truth(
     corpus: Path,
     split: str,
-    pcfg: PCFG,
+    truth: Truth,
     drawn: LengthRange | None,
     condition: LengthRange | None,
     excluded: Exclusion | None,
@@ -202,9 +202,9 @@ def explain_truth(
 ) -> None:
     """Say on stderr in what a corpus and the oracle differ: grammar, transform, disjoint splits, conditions, lengths.
 
-    The arguments are those of `truth_of`, and what that found.
+    The arguments are those of `excluded_from`, and what that found.
     """
-    warn_of_other_grammar(corpus, pcfg)
+    warn_of_other_grammar(corpus, truth)
     transform = opened(corpus).transform
     if transform is not None and not transform.has_grammar:
         echo(
@@ -316,7 +316,9 @@ def say_left_out(setting: Setting, impossible_model: Collection[int], impossible
     left_out, sentences = {*impossible_model, *impossible_oracle}, setting.sentences
     if not left_out:
         return
-    unknown = [] if setting.pcfg is None else unknown_words(setting.pcfg, (sentences[i] for i in impossible_oracle))
+    unknown = (
+        [] if setting.language is None else unknown_words(setting.language, (sentences[i] for i in impossible_oracle))
+    )
     why = f"; {words_missing(unknown)}" if unknown else ""
     sides = impossible({"impossible_oracle": len(impossible_oracle), "impossible_model": len(impossible_model)})
     echo(f"{len(left_out)} of {len(sentences)} sentences are impossible and left out: {sides}{why}", err=True)
@@ -368,7 +370,7 @@ def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
     from truesource.evaluation.core.oracle import LONG, long_sentences
 
-    cost = long_sentences(setting.grammar, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
+    cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:
         echo(f"{cost}; --longest {LONG} leaves them out", err=True)
 

@@ -19,7 +19,7 @@ from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.words import listed
@@ -183,7 +183,7 @@ def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[list[Sequence[ModelS
 class ParallelText:
     """One of several texts whose sentences correspond, its truth, and the models that learned its language."""
 
-    pcfg: PCFG
+    language: Truth
     sentences: Sequence[Sequence[str]]
     models: Sequence[LanguageModel]  #: one, or its training seeds
 
@@ -226,14 +226,14 @@ def compare_parallel(
     for name, text in texts.items():
         if not text.models:
             raise InputError(f"the text {name} has no model; give one or more", code="too-few-models")
-        setting = Setting(text.pcfg, text.sentences, lengths, frame, seed)
+        setting = Setting(text.language, text.sentences, lengths, frame, seed)
         scored.append(score_seeds(name, text.models, setting, exact))
     return compare_scores(scored, baseline=baseline, seed=seed, parallel=True)
 
 
 def compare_models(
     models: Mapping[str, LanguageModel | Sequence[LanguageModel]],
-    pcfg: PCFG,
+    truth: Truth,
     sentences: Sequence[Sequence[str]],
     *,
     lengths: LengthRange | None,
@@ -249,7 +249,7 @@ def compare_models(
 
     Args:
         models: by name; several of one name are its training seeds.
-        pcfg: the grammar that the corpus was drawn from.
+        truth: the grammar or process that the corpus was drawn from.
         sentences: evaluation sentences, in the grammar's words.
         lengths: the length condition that the corpus was drawn under.
         frame: positions that count: ``default`` or ``paper``.
@@ -264,7 +264,7 @@ def compare_models(
         InputError: there are fewer than two models, or none is called ``baseline``.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
-    setting = Setting(pcfg, sentences, lengths, frame, seed)
+    setting = Setting(truth, sentences, lengths, frame, seed)
     scored = [
         score_seeds(name, list(given) if isinstance(given, Sequence) else [given], setting, exact)
         for name, given in models.items()

@@ -19,6 +19,7 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.estimate.split_merge.train import TraceRow
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth, load_truth
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, read_record, read_records
 from truesource.grammar.support.settings import require_run
@@ -132,8 +133,8 @@ class FinishedRun:
     provenance: Record
     stages: Record
     treebank: Record | None
-    pcfg: PCFG
-    diagnosis: Record
+    truth: Truth
+    diagnosis: Record  #: empty for a process
     trace: Sequence[Record]
     corpus: Corpus
     results: Sequence[Record]  #: of models that can make some sentence
@@ -184,9 +185,9 @@ def read_run(path: Path) -> FinishedRun:
     """
     require_run(path)
     config = _read(path / "config.json", ConfigRecord)
-    pcfg = PCFG.load(_present(path / "grammar" / "grammar.npz"))
+    truth = load_truth(_present(path / "grammar" / "grammar.npz"))
     corpus = Corpus.load(path / "corpus")
-    if corpus.grammar_digest != pcfg.digest:
+    if corpus.grammar_digest != truth.digest:
         raise InputError(
             "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
         )
@@ -202,8 +203,8 @@ def read_run(path: Path) -> FinishedRun:
         {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json", ProvenanceRecord) or {})},
         {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
         _optional(path / "treebank" / "statistics.json", TreebankRecord),
-        pcfg,
-        _optional(diagnosis, DiagnosisRecord) or diagnose(pcfg).as_dict(),
+        truth,
+        _optional(diagnosis, DiagnosisRecord) or (diagnose(truth).as_dict() if isinstance(truth, PCFG) else {}),
         _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,

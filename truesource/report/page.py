@@ -58,10 +58,10 @@ def files_and_works(run: FinishedRun) -> dict[str, Any]:
 
 
 def _bibtex(run: FinishedRun) -> str:
-    language = run.pcfg.meta.get("language")
-    name = run.pcfg.identity.removeprefix("changed ").partition(":")[0]
+    language = run.truth.meta.get("language")
+    name = run.truth.identity.removeprefix("changed ").partition(":")[0]
     sources = {} if language is None else {name: str(language["citation"])}
-    return bibtex(topics_of(Path(run.path), run.pcfg.meta), sources, version("truesource"))
+    return bibtex(topics_of(Path(run.path), run.truth.meta), sources, version("truesource"))
 
 
 SCRIPTS = ("explore.js", "tokens.js")
@@ -144,7 +144,7 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
 
 def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
     """All sections in order; their figures are drawn here."""
-    overview = {"sizes": run.pcfg.sizes(), "table": result_table(run), "ends": whole_sentences(run)}
+    overview = {"sizes": run.truth.sizes(), "table": result_table(run), "ends": whole_sentences(run)}
     chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
     notes = unmeasured(run, evaluators)
     measured = [

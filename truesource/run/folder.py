@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
     from truesource.generator.plan import Transform
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
     from truesource.lmtrain.references import ModelReference
 
 
@@ -45,18 +46,29 @@ class RunFolder:
         return self.folder / "grammar" / "grammar.npz"
 
     @cached_property
-    def pcfg(self) -> PCFG:
-        """The grammar of the run; only after its stage."""
-        from truesource.grammar.pcfg import PCFG
+    def truth(self) -> Truth:
+        """The grammar or process of the run; only after its stage."""
+        from truesource.grammar.process import load_truth
 
-        return PCFG.load(self.grammar_file)
+        return load_truth(self.grammar_file)
+
+    @property
+    def pcfg(self) -> PCFG:
+        """The grammar of the run; only after its stage.
+
+        Raises:
+            InputError: it is a process.
+        """
+        from truesource.generator.abilities import require
+
+        return require(self.truth, "parses", "this part of a run")
 
     @cached_property
-    def text_grammar(self) -> tuple[PCFG, Transform | None]:
-        """The grammar of the text of the corpus, and what is left of its transform: `evaluation.core.transformed`."""
+    def text_truth(self) -> tuple[Truth, Transform | None]:
+        """The truth about the text of the corpus, and what is left of its transform: `evaluation.core.transformed`."""
         from truesource.evaluation.core.transformed import text_grammar
 
-        return text_grammar(self.pcfg, self.corpus.transform)
+        return text_grammar(self.truth, self.corpus.transform)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -74,9 +86,9 @@ class RunFolder:
         """
         from truesource.evaluation.core.setting import Setting
 
-        evaluation, (pcfg, transform) = self.config.evaluation, self.text_grammar
+        evaluation, (truth, transform) = self.config.evaluation, self.text_truth
         return Setting(
-            pcfg,
+            truth,
             self.corpus.sentences(evaluation.split)[: first or (evaluation.sentences if scores else None)],
             self.corpus.lengths,
             evaluation.frame if scores else "default",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
     from truesource.generator.plan import Plan
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as AtWork
 
@@ -56,6 +57,7 @@ def command(
     Example: truesource sample grammar.npz -n 100000 -o corpus/
     """
     from truesource.cli.output import OutputFiles, claim_folder
+    from truesource.generator.abilities import require
     from truesource.generator.corpus import Corpus
     from truesource.generator.corpus_builder import make_corpus
     from truesource.grammar.support.errors import InputError
@@ -71,14 +73,16 @@ def command(
     if alone and not variant:
         claim_folder(output, force=force)
     files = OutputFiles(json=json, folder=output if alone and variant else None, shared=not alone, force=force)
-    pcfg, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
+    truth, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
     at_work = AtWork(workers, scheduler)
     asked: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
     if variant:
         asked["resumed"] = alone and files.resumed
-        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **asked)
+        corpus, output, variants = _make_variants(
+            require(truth, "parses", "--variant"), variant, heads, plan, output, **asked
+        )
     else:
-        made = make_corpus(pcfg, plan, output, exact_correction=settings.exact_correction, **asked)
+        made = make_corpus(truth, plan, output, exact_correction=settings.exact_correction, **asked)
         corpus, variants = Corpus.load(output) if made else None, []
     if corpus is None:
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
@@ -109,20 +113,23 @@ def _plan(
     lengths: str | None,
     split: str,
     seed: int,
-) -> tuple[PCFG, Plan]:
+) -> tuple[Truth, Plan]:
     """The grammar to sample from, and what is sampled."""
     from truesource.cli.inputs import parse_splits
+    from truesource.generator.abilities import require
     from truesource.generator.plan import Columns, Plan, sentences_for
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import load_truth
 
     condition = length_condition(lengths)
-    pcfg = _changed(PCFG.load(grammar), settings.start, settings.temperature)
+    truth = load_truth(grammar)
+    if settings.start is not None or settings.temperature != 1.0:
+        truth = _changed(require(truth, "parses", "--start or --temperature"), settings.start, settings.temperature)
     if condition is None:
-        _check_lengths(pcfg, grammar, settings.max_height)
-    n = number or sentences_for(pcfg, tokens or 0, condition, settings.max_height)
+        _check_lengths(truth, grammar, settings.max_height)
+    n = number or sentences_for(truth, tokens or 0, condition, settings.max_height)
     columns = Columns(settings.trees, settings.string_logprob, settings.ids)
     splits = parse_splits(split, n)
-    return pcfg, Plan(
+    return truth, Plan(
         splits,
         seed,
         condition,
@@ -134,15 +141,17 @@ def _plan(
     )
 
 
-def _check_lengths(pcfg: PCFG, grammar: Path, max_height: int | None) -> None:
+def _check_lengths(truth: Truth, grammar: Path, max_height: int | None) -> None:
     """Refuse to sample sentences of all lengths where derivations may not end, and warn where sentences are long."""
     from truesource.generator.plan import LONG
     from truesource.grammar.diagnostics import require_consistent
 
-    require_consistent(pcfg, grammar, remedy="to sample it as it is, give a range of lengths, such as --lengths 1..100")
-    if max_height is None and pcfg.exact.mean_length > LONG:
+    require_consistent(
+        truth, grammar, remedy="to sample it as it is, give a range of lengths, such as --lengths 1..100"
+    )
+    if max_height is None and truth.exact.mean_length > LONG:
         echo(
-            f"Warning: sentences of this grammar have {pcfg.exact.mean_length:,.0f} tokens on average; a range of"
+            f"Warning: sentences of this grammar have {truth.exact.mean_length:,.0f} tokens on average; a range of"
             " lengths, such as --lengths 1..100, gives shorter ones.",
             err=True,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.report.figures import BARS, QUIET, SAMPLE, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun, shown_split, some_sentences
@@ -120,13 +120,13 @@ def section(run: FinishedRun) -> Part:
     lengths = run.corpus.lengths
     counts = np.bincount(run.corpus.token_counts(split))
     high = min(LONGEST, max(len(counts) - 1, lengths.high + 4 if lengths else 0))
-    free = run.pcfg.exact.length_pmf(high)
-    exact = run.pcfg.exact.length_pmf(high, lengths) if lengths else free
+    free = run.truth.exact.length_pmf(high)
+    exact = run.truth.exact.length_pmf(high, lengths) if lengths else free
     shown = np.zeros(high + 1, dtype=np.int64)
     shown[: len(counts)] = counts[: high + 1]
     tokens = np.array(list(Counter(token for s in sentences for token in s).values()), dtype=np.int64)
-    finite = lengths is not None or run.pcfg.exact.spectral_radius < 1.0
-    expected = expected_counts(run.pcfg, lengths).words if finite else None
+    finite = lengths is not None or math.isfinite(run.truth.exact.mean_length)
+    expected = run.truth.word_counts(lengths) if finite else None
     bank = (run.treebank or {}).get("lengths")
     long = min(LONGEST, max(len(bank) - 1, 2)) if bank else 0
     content = {
@@ -136,10 +136,10 @@ def section(run: FinishedRun) -> Part:
         "sentences": run.corpus.n_sentences(split),
         "alarm": ALARM,
         "lengths": lengths,
-        "range_mass": run.pcfg.exact.range_mass(lengths) if lengths else None,
+        "range_mass": run.truth.exact.range_mass(lengths) if lengths else None,
         "length_figure": length_figure(shown, exact, free, lengths),
-        "length_test": _fit(counts, run.pcfg.exact.length_pmf(len(counts) - 1, lengths)),
-        "bank_figure": treebank_length_figure(bank, run.pcfg.exact.length_pmf(long)) if bank else None,
+        "length_test": _fit(counts, run.truth.exact.length_pmf(len(counts) - 1, lengths)),
+        "bank_figure": treebank_length_figure(bank, run.truth.exact.length_pmf(long)) if bank else None,
         "zipf_figure": zipf_figure(tokens, expected) if len(tokens) >= FEWEST_WORDS else None,
         "types": len(tokens),
         "tokens": int(tokens.sum()),
@@ -153,9 +153,9 @@ def _samples(run: FinishedRun, lengths: LengthRange | None) -> list[tuple[str, i
     """Sentences with their number of tokens and exact log probability in the corpus, nats."""
     sentences, transform = some_sentences(run.corpus, shown_split(run), SAMPLES), run.corpus.transform
     originals = sentences if transform is None else [transform.undo(sentence) for sentence in sentences]
-    log_probs = run.pcfg.exact.string_log_probs(originals)
+    log_probs = run.truth.exact.string_log_probs(originals)
     if lengths is not None:
-        log_probs = log_probs - np.log(run.pcfg.exact.range_mass(lengths))
+        log_probs = log_probs - np.log(run.truth.exact.range_mass(lengths))
     return [(" ".join(s), len(s), float(p)) for s, p in zip(sentences, log_probs, strict=True)]
 
 

@@ -32,7 +32,7 @@ def make(run: RunFolder) -> str:
     """Write the corpus folder."""
     config = run.config.corpus
     corpus = Corpus.sample(
-        run.pcfg,
+        run.truth,
         config.splits,
         seed=run.config.seed,
         lengths=config.lengths,

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truesource.generator.abilities import require
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Process
 from truesource.grammar.tree import Tree
 from truesource.report.figures import BARS, MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
 from truesource.report.finished_run import FinishedRun, shown_split
@@ -343,32 +345,45 @@ TITLES_OF_KINDS = {"binary": "two children", "unary": "one child", "lexical": "a
 
 
 def section(run: FinishedRun) -> Part:
-    """Sizes, rules, training and a tree."""
+    """Sizes, rules, training and a tree; of a process what is known of it."""
+    if isinstance(run.truth, Process):
+        return _of_process(run.truth)
+    pcfg = require(run.truth, "parses", "the section on the grammar")
     found = {"held_out": None, **run.diagnosis}
     entropy, length = found.get("derivational_entropy"), found.get("mean_length")
-    finite = run.pcfg.exact.spectral_radius < 1.0
+    finite = pcfg.exact.spectral_radius < 1.0
     tree = typical_tree(run.corpus.trees(shown_split(run))) if run.corpus.trees_as != "none" else None
-    trees = run.pcfg.meta.get("held_out", {}).get("trees")
+    trees = pcfg.meta.get("held_out", {}).get("trees")
     possible = possible_held_out(run.trace, trees)
     kinds = [
-        (kind, name, frequent_rules(run.pcfg, kind))
+        (kind, name, frequent_rules(pcfg, kind))
         for kind, name in TITLES_OF_KINDS.items()
-        if finite and len(getattr(run.pcfg, kind))
+        if finite and len(getattr(pcfg, kind))
     ]
     content = {
-        "language": run.pcfg.meta.get("language"),
-        "variant": run.pcfg.meta.get("variant"),
-        "identity": run.pcfg.identity,
-        "sizes": run.pcfg.sizes(),
+        "language": pcfg.meta.get("language"),
+        "variant": pcfg.meta.get("variant"),
+        "identity": pcfg.identity,
+        "sizes": pcfg.sizes(),
         "diagnosis": found,
         "entropy_per_token": entropy / length if entropy is not None and length else None,
         "kinds": kinds,
-        "binarised": any(label.startswith("@") for label in run.pcfg.labels),
+        "binarised": any(label.startswith("@") for label in pcfg.labels),
         "trace": trace_figure(run.trace, trees),
         "held_out_trees": None if not possible or trees is None else (min(possible), max(possible), trees),
-        "substates": substates_figure(run.pcfg),
-        "spectrum": spectrum_figure(run.pcfg),
-        "filter": run.pcfg.meta.get("filter"),
+        "substates": substates_figure(pcfg),
+        "spectrum": spectrum_figure(pcfg),
+        "filter": pcfg.meta.get("filter"),
         "tree": None if tree is None else draw_tree(tree),
     }
     return Part("grammar", "The grammar", Path(__file__).with_name("section.html.j2"), content)
+
+
+def _of_process(process: Process) -> Part:
+    content = {
+        "language": process.meta["language"],
+        "identity": process.identity,
+        "words": len(process.terminals),
+        "mean_length": process.exact.mean_length,
+    }
+    return Part("grammar", "The process", Path(__file__).with_name("process.html.j2"), content)

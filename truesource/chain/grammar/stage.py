@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.chain.grammar.induce import Trace, induce
+from truesource.generator.abilities import require
 from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.formats import source_files
 from truesource.grammar.languages import is_reference, parse, reference
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.process import Process, load_truth
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.treebank import Treebank
@@ -62,7 +64,7 @@ def _identity(given: str) -> dict[str, Any]:
     """
     if is_reference(given):
         name, settings = parse(given)
-        files = PCFG.load(given).digest if settings.named_files() else None  # they may hold something else next time
+        files = load_truth(given).digest if settings.named_files() else None  # they may hold something else next time
         return {"language": reference(name, settings), "files": files}
     try:
         return {"file": [digest_file(file) for file in source_files(given) or [Path(given)]]}
@@ -71,14 +73,21 @@ def _identity(given: str) -> dict[str, Any]:
 
 
 def make(run: RunFolder) -> str:
-    """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``."""
+    """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``; of a process the first alone.
+
+    Raises:
+        InputError: the grammar may not end, or the configuration asks a process for what needs rules.
+    """
     config = run.config.grammar
     folder = run.folder / "grammar"
     trace: Trace = ()
     held_out = _held_out(run)
     given = _given(run)
     if given is not None:
-        pcfg = PCFG.load(given)
+        truth = load_truth(given)
+        if isinstance(truth, Process):
+            return _make_process(run, truth)
+        pcfg = require(truth, "parses", "a grammar")
     else:
         bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
         pcfg, trace = induce(bank, config, seed=run.config.seed, held_out=held_out, checkpoint=_checkpoint(run))
@@ -97,6 +106,18 @@ def make(run: RunFolder) -> str:
     for old in folder.glob("checkpoint-*"):
         shutil.rmtree(old)
     return pcfg.digest
+
+
+def _make_process(run: RunFolder, process: Process) -> str:
+    if run.config.grammar.variant is not None:
+        require(process, "parses", "grammar.variant")
+    for entry in run.config.models:
+        if not entry.loaded and entry.resolve(run.base)[0].objective == "masked":
+            require(process, "masked", f"the masked model {entry.name}")
+    process.save(run.grammar_file, force=True)
+    for other in ("trace.jsonl", "diagnosis.json"):  # of an earlier configuration
+        (run.folder / "grammar" / other).unlink(missing_ok=True)
+    return process.digest
 
 
 def _checkpoint(run: RunFolder) -> Path:

@@ -150,15 +150,15 @@ def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: 
     """The monitor that compares the model with a grammar during training."""
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import load_truth
     from truesource.grammar.support.errors import InputError
 
     if not isinstance(source, Corpus):
         raise InputError("--oracle needs a dev split, which a text file lacks; train on a corpus folder", corpus)
-    pcfg = PCFG.load(oracle)
-    monitor = OracleMonitor.on_corpus(pcfg, source, split=split, sentences=sentences)
+    truth = load_truth(oracle)
+    monitor = OracleMonitor.on_corpus(truth, source, split=split, sentences=sentences)
     explain_truth(
-        corpus, split, pcfg, source.lengths, source.lengths, monitor.setting.excluded, uncorrected="kl, js and tv"
+        corpus, split, truth, source.lengths, source.lengths, monitor.setting.excluded, uncorrected="kl, js and tv"
     )
     return monitor
 

@@ -77,7 +77,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     out = run.model_folder(model)
     monitor = None
     if model.oracle_monitor:
-        monitor = OracleMonitor.on_corpus(run.pcfg, run.corpus, sentences=model.oracle_monitor_sentences)
+        monitor = OracleMonitor.on_corpus(run.truth, run.corpus, sentences=model.oracle_monitor_sentences)
     train(run.corpus, shape, training, out, seed=run.seed_of(model), monitor=monitor, force=True)
     weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
     return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

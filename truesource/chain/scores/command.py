@@ -83,7 +83,7 @@ def command(
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = with_marks(load_model(model), before, True)
-    if setting.pcfg is None:
+    if setting.language is None:
         output = _alone(trained, setting)
     else:
         announce_long(setting, masked=trained.objective == "masked")

@@ -15,7 +15,8 @@ from truesource.evaluation.core.signature import signature_parts
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.language_model import preset_frame
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import Objective, preset_frame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import read_record
@@ -40,11 +41,11 @@ def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
     without them.
     """
     config, path = run.config.evaluation, run.folder / "next_words" / f"{name}.parquet"
-    pcfg, transform = run.text_grammar
+    truth, transform = run.text_truth
     some = _first(run.corpus.sentences(config.split)[: config.sentences])
     path.unlink(missing_ok=True)
     try:
-        rows = next_words(model, Setting(pcfg, some, lengths=run.corpus.lengths, transform=transform))
+        rows = next_words(model, Setting(truth, some, lengths=run.corpus.lengths, transform=transform))
     except InputError as error:
         log.info("%s: no most likely words: %s", name, error.reason)
         return
@@ -65,11 +66,12 @@ log = logging.getLogger("truesource")
 
 
 MADE = "scores/{}.parquet"
+OBJECTIVES: tuple[Objective, ...] = ("causal", "masked")
 
 
 def stages(config: RunConfig) -> list[Stage]:
     """The oracle, and every model."""
-    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in ("causal", "masked"))
+    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in OBJECTIVES)
     files = (MADE, "next_words/{}.parquet")
     models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
     return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
@@ -133,12 +135,13 @@ def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
 
 
 def make_oracle(run: RunFolder) -> str:
-    """Score the truth as if it were a model, for both objectives: every gap must be zero."""
-    pcfg, transform = run.text_grammar
+    """Score the truth as if it were a model, for both objectives that it has: every gap must be zero."""
+    truth, transform = run.text_truth
     lengths = run.corpus.lengths
     digests = [
-        _compare(run, Oracle(pcfg, objective, lengths=lengths, transform=transform), f"oracle-{objective}", {})
-        for objective in ("causal", "masked")
+        _compare(run, Oracle(truth, objective, lengths=lengths, transform=transform), f"oracle-{objective}", {})
+        for objective in OBJECTIVES
+        if offers(truth, objective)
     ]
     return digest_json(digests)
 
@@ -147,9 +150,9 @@ def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, A
     config = run.config.evaluation
     sentences = run.corpus.sentences(config.split)[: config.sentences]
     frame = preset_frame(config.frame, model.objective)
-    pcfg, transform = run.text_grammar
+    truth, transform = run.text_truth
     lengths = run.corpus.lengths
-    result = compare(model, pcfg, sentences, lengths=lengths, frame=frame, seed=run.config.seed, transform=transform)
+    result = compare(model, truth, sentences, lengths=lengths, frame=frame, seed=run.config.seed, transform=transform)
     record = {**result.as_record(), **extra}
     if not name.startswith("oracle-"):
         record["model"] = name  # what the configuration calls it

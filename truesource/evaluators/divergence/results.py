@@ -45,7 +45,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
     )
     reverse = {}
     if own is not None:
-        reverse = reverse_divergence(model, setting.grammar, own, lengths=setting.lengths, seed=setting.seed)
+        reverse = reverse_divergence(model, setting.known, own, lengths=setting.lengths, seed=setting.seed)
     head = {"model": compared.model, "objective": compared.objective}
     main = compared.scores.get("kl") or compared.scores["kl_infinite"]
     return Result(

@@ -69,7 +69,7 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> R
     require_whole(setting.transform, model.objective, setting.frame_of(model.objective))
     if settings.reduce:
         require_tokens(setting.transform, model.objective, "--reduce")
-    unigram = settings.unigram or ("test" if setting.pcfg is None else "oracle")
+    unigram = settings.unigram or ("test" if setting.language is None else "oracle")
     scored = compare_pplu(
         model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
     )
@@ -77,8 +77,8 @@ def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> R
     records = scored.records() + _reduction_records(curves, scored)
     if settings.split_words:
         records += _split_records(scored, settings, setting.seed)
-    if settings.senses and setting.pcfg is not None:
-        split = sense_split(setting.pcfg, settings.senses, lengths=setting.lengths, seed=setting.seed)
+    if settings.senses and setting.language is not None:
+        split = sense_split(setting.grammar, settings.senses, lengths=setting.lengths, seed=setting.seed)
         records += _sense_records(split, settings.senses)
     if settings.rank:
         records += _rank_records(rank_sentences(scored, setting.sentences), scored, settings.rank)
@@ -112,7 +112,7 @@ def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -
     """Smaller vocabularies, of the model first, then of the truth where it is known."""
     kept = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
-    if setting.pcfg is not None:
+    if setting.language is not None:
         sides[TRUTH_NAME] = setting.full_oracle(model)
     sizes = halving(len(model.vocabulary or ()))
     return {name: reduce_vocabulary(side, kept, found.unigram, sizes) for name, side in sides.items()}

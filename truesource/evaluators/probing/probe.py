@@ -96,12 +96,12 @@ def _parts(
         **task_parts(experiment),
         "vectors": _vectors_part(model, experiment.targets.kind, settings),
         "given": oracle.condition,
-        **transform_parts(oracle.pcfg, oracle.transform, model.objective),
+        **transform_parts(oracle.truth, oracle.transform, model.objective),
         "vocab": vocabulary_part(oracle),
         "sentences": len(sentences) - excluded,
         "excluded": excluded,
         "data": digest_sentences(sentences),
-        "grammar": oracle.pcfg.identity,
+        "grammar": oracle.truth.identity,
     }
 
 
@@ -164,7 +164,7 @@ def _word_values(
     lengths, sentences = setting.lengths, setting.sentences
     if lengths is not None and not any(len(sentences[i]) in lengths for i in set(targets.sentence.tolist())):
         return None, (f"no correlations with word probabilities, because no sentence has {lengths} words",)
-    paired = score_both(model, Setting(setting.pcfg, sentences, lengths)).paired
+    paired = score_both(model, Setting(setting.language, sentences, lengths)).paired
     width = max(len(sentence) for sentence in sentences) + 1
     found = np.full((2, len(sentences) * width), np.nan)
     found[:, paired.sentence.astype(np.int64) * width + paired.position] = paired.oracle, paired.model

@@ -10,7 +10,7 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.inputs import grammar_of_text, oracle_option, read_documents, truth_of
+from truesource.cli.inputs import excluded_from, oracle_option, read_documents, truth_about
 from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation import TokenisationSettings
@@ -61,8 +61,8 @@ def command(
     condition = length_condition(lengths, sampled_under)
     truth = transform = None
     if oracle is not None:
-        truth, transform = grammar_of_text(texts[0].path, oracle)
-    excluded = None if truth is None else truth_of(texts[0].path, split, truth, sampled_under, condition)
+        truth, transform = truth_about(texts[0].path, oracle)
+    excluded = None if truth is None else excluded_from(texts[0].path, split, truth, sampled_under, condition)
     steps = measure(
         load(model, settings),
         texts,

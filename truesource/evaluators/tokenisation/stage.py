@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
@@ -98,7 +98,7 @@ def measure(
     settings: TokenisationSettings,
     *,
     seed: int,
-    truth: PCFG | None,
+    truth: Truth | None,
     lengths: LengthRange | None,
     excluded: Exclusion | None = None,
     transform: Transform | None = None,
@@ -193,14 +193,14 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     texts = [TextSet(split, run.folder / "corpus", sentences)]
     for name, path in settings.also.items():
         texts.append(TextSet(name, path, sentences_of_trees(path) if is_treebank(path) else read_documents(path)))
-    pcfg, transform = run.text_grammar
+    truth, transform = run.text_truth
     trained = load(run.reference(model), settings)
     *_, found = measure(
         trained,
         texts,
         settings,
         seed=run.config.seed,
-        truth=pcfg if settings.end else None,
+        truth=truth if settings.end else None,
         lengths=run.corpus.lengths,
         transform=transform,
         warn=lambda warning: log.warning("%s: %s", model.name, warning),

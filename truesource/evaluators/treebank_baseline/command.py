@@ -89,7 +89,7 @@ def _texts(
 ) -> dict[Kind, TextToMeasure]:
     """Real text, and sampled text where there is a corpus."""
     from truesource.chain.treebank.text import text_of_file
-    from truesource.cli.inputs import read_sentences, truth_of
+    from truesource.cli.inputs import excluded_from, read_sentences
     from truesource.evaluators.treebank_baseline.stage import TextToMeasure
     from truesource.generator.text import read_sentences as read_text
 
@@ -100,7 +100,7 @@ def _texts(
         return {"real": TextToMeasure(real, length_condition(lengths, of_text))}
     sampled, drawn = read_sentences(corpus, split)
     condition = length_condition(lengths, drawn)
-    excluded = None if pcfg is None else truth_of(corpus, split, pcfg, drawn, condition)
+    excluded = None if pcfg is None else excluded_from(corpus, split, pcfg, drawn, condition)
     return {
         "real": TextToMeasure(real, condition),
         "sampled": TextToMeasure(sampled[:most], condition, excluded),

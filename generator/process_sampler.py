@@ -1,0 +1,98 @@
+"""Exact sampling from a process: many strings at once, word by word, each from the law after those before it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.generator import _kernels as kernels
+from truesource.generator.abilities import require
+from truesource.generator.sampler import MAX_NODES, Derivations, Draws, Sampler
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.process import Process, Truth
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
+
+AT_ONCE = 4096  #: strings that grow together; part of what fixes the bytes of a corpus
+LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is asked for
+
+
+def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: int | None = None) -> Draws:
+    """The sampler of a truth; arguments and errors are those of `Sampler`.
+
+    Raises:
+        InputError: also where there is a cap on heights, and the truth has no trees.
+    """
+    if not isinstance(truth, Process):
+        return Sampler(require(truth, "parses", "a sampler"), lengths, max_height=max_height)
+    if max_height is not None:
+        require(truth, "parses", "a highest tree (max_height)")
+    return ProcessSampler(truth, lengths)
+
+
+class ProcessSampler(Draws):
+    """Draws strings of a process, from ``P`` or from ``P(. | low <= length <= high)``.
+
+    A derivation is the row of its word numbers. Under a length range no string is thrown away: the law is that of
+    `truesource.grammar.process.Process.given`.
+
+    Args:
+        process: to draw from.
+        lengths: condition on the number of words; None for none.
+
+    Raises:
+        InputError: no string of the range can be made, or there is no range and strings are very long on average.
+    """
+
+    def __init__(self, process: Process, lengths: LengthRange | None = None) -> None:
+        super().__init__(process, lengths, np.arange(len(process.terminals), dtype=np.int32), 0)
+        if lengths is None:
+            mean = process.exact.mean_length
+            if not mean <= LONGEST_MEAN:
+                raise InputError(
+                    f"strings of {process.name} have {mean:,.0f} words on average; give a range of lengths, such as"
+                    " 2..100"
+                )
+        else:
+            self.log_mass = float(np.log(process.exact.range_mass(lengths)))
+
+    def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
+        """Draw ``n`` strings; ``state`` (from `random_state`) moves on.
+
+        Raises:
+            InputError: a string grew beyond ``max_nodes`` words.
+        """
+        if n == 0:
+            return Derivations(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+        sizes = (min(AT_ONCE, n - at) for at in range(0, n, AT_ONCE))
+        return Derivations.joined([self._draw(size, state, max_nodes) for size in sizes])
+
+    def _draw(self, n: int, state: NDArray[np.uint64], most: int) -> Derivations:
+        process, end = self._process.exact.given(self.lengths), len(self._process.terminals)
+        now, alive = process.begin(n), np.arange(n)
+        log_prob = np.full(n, self.log_mass)
+        places: list[IntArray] = []
+        words: list[IntArray] = []
+        while alive.size:
+            if len(places) > most:
+                raise InputError(
+                    f"a string of {process.name} grew beyond {most:,} words; give a range of lengths, such as 2..100"
+                )
+            drawn = process.draw(now, kernels.uniforms(len(alive), state))
+            log_prob[alive] += np.log(process.probability(now, drawn))
+            goes_on = drawn < end
+            if not goes_on.all():
+                now, alive, drawn = process.take(now, goes_on), alive[goes_on], drawn[goes_on]
+            places.append(alive)
+            words.append(drawn)
+            now = process.read(now, drawn)
+        rows = np.concatenate(places)
+        n_tokens = np.bincount(rows, minlength=n)
+        ends = np.concatenate([[0], np.cumsum(n_tokens)])
+        ordered = np.concatenate(words)[np.argsort(rows, kind="stable")]
+        return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob)
+
+    @property
+    def _process(self) -> Process:
+        assert isinstance(self.truth, Process)
+        return self.truth
