@@ -291,7 +291,7 @@ def corpus_card(name: str, record: dict[str, Any]) -> str:
         splits=[*splits],
         license=record.get("license"),
         tasks=["text-generation", "fill-mask"],
-        tags=["synthetic", "pcfg"],
+        tags=["synthetic", *([] if "process" in record["grammar"] else ["pcfg"])],
         language=record.get("language"),
     )
 

@@ -274,18 +274,21 @@ class Process(ABC):
         """Write the reference of a language of the gallery, as ``.npz``; `load_truth` reads it.
 
         Raises:
-            InputError: a file exists and ``force`` is false, or the process is not of the gallery.
+            InputError: a file exists and ``force`` is false, the name does not end in .npz, or the gallery has no such
+                process.
         """
         from truesource.grammar.formats.npz import save_process
         from truesource.grammar.support.files import refuse_existing
 
         if "language" not in self.meta:
             raise InputError(f"{self.name} is a process of one's own, which has no file; keep the code that makes it")
+        if Path(path).suffix != ".npz":
+            raise InputError("a process has no rules to write as text; choose a name that ends in .npz", path)
         refuse_existing(path, force)
         save_process(self.name, self.digest, path)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name}, {len(self.terminals):,} words)"
+        return f"Process({self.name}, {len(self.terminals):,} words)"
 
 
 def load_truth(path: str | Path, **options: Any) -> Truth:
@@ -293,14 +296,24 @@ def load_truth(path: str | Path, **options: Any) -> Truth:
 
     A language of the gallery is a grammar where its rules fit in memory, and a process otherwise, if it can be one.
     """
-    from truesource.grammar.formats.npz import reference_of_process
-    from truesource.grammar.languages import is_process, is_reference
     from truesource.grammar.pcfg import PCFG
 
-    if is_reference(path):
-        return process(str(path)) if is_process(str(path)) else PCFG.load(path, **options)
-    reference = reference_of_process(path)
+    reference = process_at(path)
     return PCFG.load(path, **options) if reference is None else process(reference)
+
+
+def process_at(path: str | Path) -> str | None:
+    """The reference of the process that `load_truth` would give; None where that is a grammar, or an error.
+
+    Raises:
+        InputError: a setting of a language is wrong, or the file of a process is damaged.
+    """
+    from truesource.grammar.formats.npz import reference_of_process
+    from truesource.grammar.languages import is_process, is_reference
+
+    if is_reference(path):
+        return str(path) if is_process(str(path)) else None
+    return reference_of_process(path)
 
 
 def process(name: str, **settings: Any) -> Process:
@@ -315,7 +328,7 @@ def process(name: str, **settings: Any) -> Process:
             can be one.
 
     >>> process("shuffle-dyck", k=64, depth=100)
-    ShuffleDyck(shuffle-dyck:k=64,depth=100,p_open=0.5, 128 words)
+    Process(shuffle-dyck:k=64,depth=100,p_open=0.5, 128 words)
     """
     from truesource.grammar.languages import load_process
 

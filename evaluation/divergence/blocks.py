@@ -374,7 +374,9 @@ def _most(row: FloatArray, top: int) -> list[int]:
 
 
 def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
-    """The most probable class of the word that stands there, for each row; empty for the end of a sentence."""
+    """The most probable class of the word that stands there, for each row; empty for an end, and for a process."""
+    if not offers(oracle.language, "parses"):
+        return [""] * len(block.observed)
     language = oracle.grammar
     column = np.where(block.observed >= 0, events.source[block.observed], -1)
     is_word = (column >= 0) & (column < len(language.terminals))

@@ -17,6 +17,7 @@ from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
 from truesource.evaluation.core.oracle import Oracle, counted_frequencies
 from truesource.generator.abilities import require
+from truesource.grammar.process import process, process_at
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive
@@ -175,24 +176,36 @@ def planned_cells(
 ) -> list[SuiteCell]:
     """All cells, language by language; what no seed changes has one.
 
+    References for masked models are left out where the language is a process, which has no masked words.
+
     Raises:
-        InputError: settings of a model are wrong, or its code cannot be used.
+        InputError: settings of a model are wrong, its code cannot be used, or it is masked and the language a process.
     """
     found = []
     for name in languages:
+        causal_alone = process_at(suite.languages[name].language)
         for candidate in candidates:
             if candidate.folder is not None:
                 given = candidate.folder_of(name, alone=len(languages) == 1)
                 objective = load_model(given).objective
+                _refuse_masked(candidate, objective, causal_alone)
                 found.append(
                     SuiteCell(name, candidate, seeds[0], objective, None, None, suite.digest_of(name), given=given)
                 )
                 continue
             shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
             objective = candidate.model["objective"] if shape is None else shape.objective
+            if shape is None and objective == "masked" and causal_alone:
+                continue
+            _refuse_masked(candidate, objective, causal_alone)
             for seed in seeds if training is not None else list(seeds)[:1]:
                 found.append(SuiteCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
     return found
+
+
+def _refuse_masked(candidate: Candidate, objective: Objective, reference: str | None) -> None:
+    if objective == "masked" and reference is not None:
+        require(process(reference), "masked", f"the masked model {candidate.name}")
 
 
 def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
@@ -348,9 +361,9 @@ class _OracleOfParts(Oracle):
     """The truth as a model: under the length condition on test strings, without it on longer ones."""
 
     def __init__(self, truth: LanguageTruth, objective: Objective, vocabulary: tuple[str, ...]) -> None:
-        super().__init__(truth.pcfg, objective, lengths=truth.language.range, vocabulary=vocabulary)
+        super().__init__(truth.distribution, objective, lengths=truth.language.range, vocabulary=vocabulary)
         self._longest = truth.language.range.high
-        self._free = Oracle(truth.pcfg, objective, vocabulary=vocabulary)
+        self._free = Oracle(truth.distribution, objective, vocabulary=vocabulary)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
         """Distributions of the grammar, without a length condition where sentences are longer than in training."""
@@ -365,7 +378,7 @@ def _learned(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) 
 
     assert cell.shape is not None
     corpus, target = truth.corpus, folder / "models" / cell.id
-    monitor = OracleMonitor.on_corpus(truth.pcfg, corpus, sentences=suite.sizes.dev)
+    monitor = OracleMonitor.on_corpus(truth.distribution, corpus, sentences=suite.sizes.dev)
     seen = corpus.n_tokens("train") + corpus.n_sentences("train")
     if cell.training is None:
         model = load_folder(target) if target.is_dir() else train(corpus, cell.shape, None, target, seed=cell.seed)

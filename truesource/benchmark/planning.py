@@ -13,9 +13,8 @@ import numpy as np
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.generator.columns import CodedSentences
 from truesource.generator.plan import mean_length
-from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.expected import unigram
-from truesource.grammar.pcfg import PCFG
+from truesource.generator.process_sampler import sampler_of
+from truesource.grammar.process import load_truth
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
@@ -245,13 +244,13 @@ class _PlannedText:
 
     @classmethod
     def of(cls, suite: Suite, language: SuiteLanguage) -> _PlannedText:
-        pcfg, budget = PCFG.load(language.language), suite.training
-        mean = mean_length(pcfg, language.range, None) + 1.0
-        sampler = Sampler(pcfg, language.range)
+        truth, budget = load_truth(language.language), suite.training
+        mean = mean_length(truth, language.range, None) + 1.0
+        sampler = sampler_of(truth, language.range)
         n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
         strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
-        expected = unigram(pcfg, language.range).words * budget.tokens
-        kept = [word for word, times in zip(pcfg.terminals, expected, strict=True) if times >= budget.min_count]
+        expected = truth.word_counts(language.range) / mean * budget.tokens
+        kept = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
         return cls(suite, language, CodedSentences.of(strings), kept)
 
     def tokenizer(self, objective: Objective) -> PreTrainedTokenizerFast:

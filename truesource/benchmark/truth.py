@@ -20,7 +20,7 @@ from truesource.generator.language_model import DistributionModel, Objective
 from truesource.generator.plan import Columns, Plan, mean_length
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_consistent
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.process import Truth, load_truth
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Workers
@@ -28,15 +28,15 @@ from truesource.grammar.support.parallel import Workers
 LONGER_SEED = 1  #: added to the seed of a suite for strings longer than those of training
 
 
-def grammar_of(language: SuiteLanguage) -> PCFG:
-    """The grammar of a language.
+def truth_of(language: SuiteLanguage) -> Truth:
+    """The grammar or process of a language.
 
     Raises:
         InputError: there is no such language, or its derivations may not end.
     """
-    pcfg = PCFG.load(language.language)
-    require_consistent(pcfg)
-    return pcfg
+    truth = load_truth(language.language)
+    require_consistent(truth)
+    return truth
 
 
 def corpus_folder(folder: Path, name: str) -> Path:
@@ -49,9 +49,9 @@ def longer_folder(folder: Path, name: str) -> Path:
     return folder / "corpora" / f"{name}-longer"
 
 
-def train_sentences(suite: Suite, language: SuiteLanguage, pcfg: PCFG) -> int:
+def train_sentences(suite: Suite, language: SuiteLanguage, truth: Truth) -> int:
     """Strings of the train split: as many as have the tokens of the budget, in expectation, with their ends."""
-    return max(1, round(suite.training.tokens / (mean_length(pcfg, language.range, None) + 1.0)))
+    return max(1, round(suite.training.tokens / (mean_length(truth, language.range, None) + 1.0)))
 
 
 def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> None:
@@ -61,9 +61,9 @@ def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> Non
         InputError: the language has no strings of these lengths, or another corpus stands there.
     """
     language = suite.languages[name]
-    pcfg = grammar_of(language)
+    truth = truth_of(language)
     sizes = {
-        "train": train_sentences(suite, language, pcfg),
+        "train": train_sentences(suite, language, truth),
         "dev": suite.sizes.dev,
         "test": suite.sizes.test,
     }
@@ -75,7 +75,7 @@ def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> Non
         plans[longer_folder(folder, name)] = Plan(longer, seed, language.longer_range, columns=plain)
     for path, plan in plans.items():
         with exclusive(path, wait=True):  # of several jobs that start together, the first samples
-            make_corpus(pcfg, plan, path, workers=workers, keep=path.exists())
+            make_corpus(truth, plan, path, workers=workers, keep=path.exists())
 
 
 class ReadCorpus(Corpus):
@@ -129,7 +129,7 @@ class LanguageTruth:
     def __init__(self, suite: Suite, name: str, folder: Path) -> None:
         self.suite, self.name = suite, name
         self.language = suite.languages[name]
-        self.pcfg = grammar_of(self.language)
+        self.distribution = truth_of(self.language)
         self._folder = folder
         self._kept: dict[tuple[Objective, tuple[str, ...] | None, Part], CachedTruth] = {}
 
@@ -157,7 +157,7 @@ class LanguageTruth:
 
     def oracle(self, model: DistributionModel, part: Part) -> Oracle:
         """The truth that a model is compared with."""
-        return oracle_for(model, self.pcfg, self._lengths(part))
+        return oracle_for(model, self.distribution, self._lengths(part))
 
     def measured(self, model: DistributionModel, part: Part) -> Contexts:
         """Model and truth in every context of the strings of a part.
@@ -173,7 +173,7 @@ class LanguageTruth:
         key = model.objective, model.vocabulary, part
         if key not in self._kept:
             self._kept[key] = cache_truth(
-                model, Setting(self.pcfg, strings, self._lengths(part)), contexts=contexts, dtype=np.float64
+                model, Setting(self.distribution, strings, self._lengths(part)), contexts=contexts, dtype=np.float64
             )
         return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
 
@@ -191,7 +191,7 @@ class LanguageTruth:
     def record(self, objective: Objective) -> TruthRecord:
         """The record of the truth for models of an objective."""
         frequencies = true_frequencies(
-            Oracle(self.pcfg, objective, lengths=self._lengths("test"), vocabulary=self.known)
+            Oracle(self.distribution, objective, lengths=self._lengths("test"), vocabulary=self.known)
         )
         test, longer = (
             self._contexts(frequencies, part) if part in self.parts else None for part in ("test", "longer")

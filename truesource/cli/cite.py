@@ -13,7 +13,7 @@ from truesource.cli.works import TOPICS, topics_of, works
 from truesource.cli.works import bibtex as bibtex_of
 
 if TYPE_CHECKING:
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
 
 
 def command(
@@ -58,7 +58,7 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
         InputError: it is no run, corpus, model, grammar or language.
     """
     from truesource.grammar.languages import is_reference, languages, parse, reference
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import load_truth
     from truesource.grammar.support.errors import InputError
 
     path = Path(subject)
@@ -67,19 +67,19 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
         citation = languages()[name].citation
         return topics_of(path, {}), {name: citation}, f"For the language {reference(name, settings)} cite {citation}."
     if not path.is_dir():
-        return _of_grammar(subject, path, PCFG.load(path))
+        return _of_grammar(subject, path, load_truth(path))
     inside = grammar_inside(path)
     if inside is not None:
-        return _of_grammar(subject, path, PCFG.load(inside))
+        return _of_grammar(subject, path, load_truth(inside))
     if (path / "config.json").is_file():  # a model, or a run that has no grammar yet
         return topics_of(path, None), {}, None
     raise InputError("this folder is no run, corpus or model; name one, a grammar or a language", path)
 
 
-def _of_grammar(subject: str, path: Path, pcfg: PCFG) -> tuple[list[str], dict[str, str], str]:
-    topics, language = topics_of(path, pcfg.meta), pcfg.meta.get("language")
+def _of_grammar(subject: str, path: Path, truth: Truth) -> tuple[list[str], dict[str, str], str]:
+    topics, language = topics_of(path, truth.meta), truth.meta.get("language")
     if language is None:
         sentence = f"The grammar of {subject} is not a language that comes with truesource; cite where it is from."
         return topics, {}, sentence
-    name = pcfg.identity.removeprefix("changed ").partition(":")[0]
-    return topics, {name: language["citation"]}, f"For the language {pcfg.identity} cite {language['citation']}."
+    name = truth.identity.removeprefix("changed ").partition(":")[0]
+    return topics, {name: language["citation"]}, f"For the language {truth.identity} cite {language['citation']}."

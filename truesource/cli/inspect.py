@@ -13,6 +13,9 @@ from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from truesource.generator.sampler import Derivations, Sampler
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.diagnostics import Coverage, Diagnosis
@@ -182,10 +185,16 @@ _STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same
 def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:
     """Derivations of a grammar to look at, and the sampler that reads them."""
     from truesource.generator.sampler import Sampler
-    from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(pcfg)
-    return sampler, sampler.draw(number, random_state(seed, _STREAM))
+    return sampler, sampler.draw(number, stream(seed))
+
+
+def stream(seed: int) -> NDArray[np.uint64]:
+    """Random numbers of what is drawn to look at."""
+    from truesource.grammar.support.arrays import random_state
+
+    return random_state(seed, _STREAM)
 
 
 def show_strings(sentences: list[list[str]]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
     from truesource.grammar.languages import LanguageSettings
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Process
     from truesource.grammar.tree import Tree
 
 WIDTH = 100  #: characters, where there is no terminal
@@ -65,30 +66,43 @@ def command(
         _list(OutputFiles(json=json, force=force))
         return
     from truesource.cli.output import json_of
+    from truesource.generator.abilities import require
     from truesource.grammar.formats import save_grammar, target_files
-    from truesource.grammar.languages import languages, load_language, parse, reference
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.languages import languages, parse, reference
+    from truesource.grammar.process import Process, load_truth
 
     title, settings = parse(name, _overrides(set_ or ()))
     files = [] if output is None else target_files(output)
     outputs = OutputFiles(more=files, json=json, force=force)
-    pcfg = PCFG.of(load_language(reference(title, settings)))
+    truth = load_truth(reference(title, settings))
     if license is not None:
-        pcfg = _licensed(pcfg, license, output)
+        truth = _licensed(require(truth, "parses", "--license"), license, output)
     language = languages()[title]
     echo(f"{title}: {language.title}")
     echo(f"tests      {language.tests}")
     echo(f"cite       {language.citation}")
     _show_parameters(settings)
-    numbers = _show_figures(pcfg)
-    samples = _show_samples(pcfg, number, seed) if number else []
+    if isinstance(truth, Process):
+        numbers = _show_process(truth)
+        samples = _show_strings(truth, number, seed) if number else []
+    else:
+        pcfg = require(truth, "parses", "truesource language")
+        numbers = _show_figures(pcfg)
+        samples = _show_samples(pcfg, number, seed) if number else []
     about = {"language": title, "title": language.title, "tests": language.tests, "citation": language.citation}
     record = {**about, "parameters": settings.model_dump(mode="json"), **numbers, "samples": samples}
     if output is not None:
         target = output
-        also = outputs.write_with(lambda: save_grammar(pcfg, target, force=True), files, {"json": json_of(record)})
+
+        def save() -> None:
+            if isinstance(truth, Process):
+                truth.save(target, force=True)
+            else:
+                save_grammar(pcfg, target, force=True)
+
+        also = outputs.write_with(save, files, {"json": json_of(record)})
         wrote = " and ".join([*map(str, files), *also])
-        echo(f"Wrote {wrote}: {pcfg!r}. Next: truesource sample {output} -n 100000 -o corpus/")
+        echo(f"Wrote {wrote}: {truth!r}. Next: truesource sample {output} -n 100000 -o corpus/")
         return
     also = outputs.write(json=json_of(record))
     wrote = f"Wrote {' and '.join(also)}. " if also else ""
@@ -171,6 +185,25 @@ def _show_figures(pcfg: PCFG) -> dict[str, Any]:
     )
     echo(f"mean length {length:.3f} tokens, derivational entropy {entropy:.3f} nats per string")
     return {"digest": pcfg.digest, "sizes": sizes, "mean_length": length, "derivational_entropy": entropy}
+
+
+def _show_process(process: Process) -> dict[str, Any]:
+    """Print what is known of a process; the same for JSON."""
+    length = process.exact.mean_length
+    echo(f"process    {len(process.terminals):,} words; rules would be too many, but the law of the next word is exact")
+    echo(f"mean length {length:.3f} tokens")
+    return {"digest": process.digest, "sizes": process.sizes(), "mean_length": length}
+
+
+def _show_strings(process: Process, number: int, seed: int) -> list[str]:
+    """Print strings; the same for JSON."""
+    from truesource.cli.inspect import show_strings, stream
+    from truesource.generator.process_sampler import sampler_of
+
+    sampler = sampler_of(process)
+    sentences = sampler.sentences(sampler.draw(number, stream(seed)))
+    show_strings(sentences)
+    return [" ".join(sentence) for sentence in sentences]
 
 
 def _show_samples(pcfg: PCFG, number: int, seed: int) -> list[str]:

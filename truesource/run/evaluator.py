@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.abilities import Name, require
+from truesource.generator.abilities import Name, OfTruth, require
 from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Evaluator:
     prose: str = ""  #: a paragraph at the head of the section
     measures: tuple[Measure, ...] = ()  #: in the order of tables
     needs: tuple[Name, ...] = ()  #: abilities of a model, see `truesource.generator.abilities`
+    of_truth: tuple[OfTruth, ...] = ()  #: abilities of the truth, see there
     oracle: bool = True  #: it needs the grammar of the text
     frame: bool = False  #: it scores tokens, of which a frame may leave some out, in as many sentences as the scores
     corrected: bool = True  #: its truth leaves out what the text leaves out (disjoint splits)
@@ -151,6 +152,8 @@ class Evaluator:
         """
         for ability in self.needs:
             require(model, ability, f"evaluate {self.name}")
+        for of_truth in self.of_truth:
+            require(setting.known, of_truth, f"evaluate {self.name}")
         some = setting.first(getattr(settings, "sentences", None))
         return self._code.measure(model, some, settings)  # type: ignore[no-any-return]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from truesource.evaluation.core.token_table import read_token_record
+from truesource.generator.abilities import offers
 from truesource.generator.corpus_record import corpus_card
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARISON, ScoresRecord
@@ -90,7 +92,8 @@ def inputs(run: RunFolder) -> Any:
 
 def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     """Write ``results.json``, the cards of corpus and models, and ``report.html``."""
-    names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.entries)]
+    oracles = [f"oracle-{objective}" for objective in get_args(Objective) if offers(run.truth, objective)]
+    names = [*oracles, *(model.name for model in run.config.entries)]
     records = [_result(run, name) for name in names]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
     (run.folder / COMPARISON).unlink(missing_ok=True)  # of an earlier configuration

@@ -49,7 +49,7 @@ def test_the_share_of_word_frequencies_is_zero(folder: Path, results: BenchmarkR
     suite = mini_suite(folder)
     for name in suite.languages:
         truth = LanguageTruth(suite, name, folder / "results")
-        exact = true_frequencies(Oracle(truth.pcfg, lengths=truth.language.range))
+        exact = true_frequencies(Oracle(truth.distribution, lengths=truth.language.range))
         found = MeasuredModel(exact, truth, None)
         there = results["languages"][name]["truth"]["causal"]
         assert found.test["kl"] == pytest.approx(there["test"]["information"], rel=1e-9)
@@ -87,13 +87,13 @@ def test_longer_strings_are_compared_without_the_length_condition_beyond_the_lon
     """Uniform guesses over the six events, against prefix probabilities of the unconditioned grammar."""
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
-    words = tuple(sorted(truth.pcfg.terminals))
+    words = tuple(sorted(truth.distribution.terminals))
     found = MeasuredModel(ConstantModel("guesses", "causal", words, np.ones(len(words) + 2)), truth, None)
     kl, wrong, n = np.zeros(10), 0.0, 0
     for number, string in enumerate(longer_strings(folder / "results", "brackets")):
         assert 11 <= len(string) <= 16
         for position in range(10, len(string) + 1):
-            following = truth.pcfg.next_token(string[:position])
+            following = truth.distribution.next_token(string[:position])
             p = np.array([*following.probability, following.stop])
             kl[number % 10] += float((p[p > 0] * np.log(p[p > 0] * 6.0)).sum())
             wrong += (1 + int((p == 0).sum())) / 6.0  # <unk> is one of the six
@@ -110,7 +110,7 @@ def test_longer_strings_are_compared_without_the_length_condition_beyond_the_lon
 def test_a_model_that_reads_few_tokens_has_no_longer_strings(folder: Path) -> None:
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
-    words = tuple(sorted(truth.pcfg.terminals))
+    words = tuple(sorted(truth.distribution.terminals))
     guesses = ConstantModel("guesses", "causal", words, np.ones(len(words) + 2))
     assert MeasuredModel(guesses, truth, 17).longer_refused is not None
     assert MeasuredModel(guesses, truth, 18).longer_refused is None
@@ -119,7 +119,7 @@ def test_a_model_that_reads_few_tokens_has_no_longer_strings(folder: Path) -> No
 def test_a_model_without_smoothing_is_refused(folder: Path) -> None:
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
-    words = tuple(sorted(truth.pcfg.terminals))
+    words = tuple(sorted(truth.distribution.terminals))
     with pytest.raises(InputError) as refused:
         MeasuredModel(ConstantModel("never", "causal", words, [*np.ones(len(words)), 1.0, 0.0]), truth, None)
     assert refused.value.code == "infinite-divergence"

@@ -78,9 +78,8 @@ def command(
     asked: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
     if variant:
         asked["resumed"] = alone and files.resumed
-        corpus, output, variants = _make_variants(
-            require(truth, "parses", "--variant"), variant, heads, plan, output, **asked
-        )
+        pcfg = require(truth, "parses", "--variant")
+        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **asked)
     else:
         made = make_corpus(truth, plan, output, exact_correction=settings.exact_correction, **asked)
         corpus, variants = Corpus.load(output) if made else None, []
@@ -146,9 +145,8 @@ def _check_lengths(truth: Truth, grammar: Path, max_height: int | None) -> None:
     from truesource.generator.plan import LONG
     from truesource.grammar.diagnostics import require_consistent
 
-    require_consistent(
-        truth, grammar, remedy="to sample it as it is, give a range of lengths, such as --lengths 1..100"
-    )
+    remedy = "to sample it as it is, give a range of lengths, such as --lengths 1..100"
+    require_consistent(truth, grammar, remedy=remedy)
     if max_height is None and truth.exact.mean_length > LONG:
         echo(
             f"Warning: sentences of this grammar have {truth.exact.mean_length:,.0f} tokens on average; a range of"

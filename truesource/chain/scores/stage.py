@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from truesource.chain.models import ModelEntry, Replicate
 from truesource.chain.scores.section import LIKELY_SENTENCES
@@ -66,12 +66,11 @@ log = logging.getLogger("truesource")
 
 
 MADE = "scores/{}.parquet"
-OBJECTIVES: tuple[Objective, ...] = ("causal", "masked")
 
 
 def stages(config: RunConfig) -> list[Stage]:
     """The oracle, and every model."""
-    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in OBJECTIVES)
+    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in get_args(Objective))
     files = (MADE, "next_words/{}.parquet")
     models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
     return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
@@ -140,7 +139,7 @@ def make_oracle(run: RunFolder) -> str:
     lengths = run.corpus.lengths
     digests = [
         _compare(run, Oracle(truth, objective, lengths=lengths, transform=transform), f"oracle-{objective}", {})
-        for objective in OBJECTIVES
+        for objective in get_args(Objective)
         if offers(truth, objective)
     ]
     return digest_json(digests)

@@ -47,6 +47,7 @@ CONTEXT = Evaluator(
     ),
     measures=MEASURES,
     needs=("distributions",),
+    of_truth=("windows",),
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words and model.is_causal,

@@ -16,6 +16,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes
 from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
 from truesource.evaluators.divergence import DIVERGENCE, DivergenceSettings
+from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count
@@ -32,6 +33,8 @@ from truesource.run.evaluator import Measure, Result
 def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
     """Compare distributions, and those in the contexts of the model's own sentences where these are given.
 
+    Words of a process have no classes, so that there is no table by class.
+
     Raises:
         InputError: samples cannot be used; or as `truesource.evaluation.divergence.compare.compare_distributions`.
     """
@@ -40,7 +43,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         model,
         setting,
         top=settings.top_k,
-        by=settings.by,
+        by=settings.by if offers(setting.known, "parses") else [each for each in settings.by if each != "class"],
         classes=PENN if settings.classes is None else read_classes(settings.classes),
     )
     reverse = {}

@@ -18,6 +18,7 @@ from truesource.evaluation.divergence.blocks import END, PENN, read_classes, tag
 from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.table import findings, left_out
 from truesource.evaluators.dynamics import DynamicsSettings
+from truesource.generator.abilities import offers, require
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -48,11 +49,14 @@ PLACES = {
     "frequency": "frequency of the word",
     "depth": "constituents above the word",
 }
+IN_TREES = ("class", "depth")  #: groups that the rules of a grammar tell
 SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
 
 
 def measure(reference: ModelReference, setting: Setting, settings: DynamicsSettings) -> Result:
     """Measure all snapshots of a model, the model itself last; see `evaluation.dynamics.compare.learning_dynamics`.
+
+    Tokens of a process have no class and no depth, so that there are no curves of these.
 
     Raises:
         InputError: there is no class of a name in ``settings.only``, no exact divergence to show, or no derivations.
@@ -61,6 +65,10 @@ def measure(reference: ModelReference, setting: Setting, settings: DynamicsSetti
     from truesource.lmtrain.snapshots import checkpoints_of, snapshots  # torch, after the quick checks
 
     require_order(setting.transform, "evaluate dynamics")
+    if not offers(setting.known, "parses"):
+        if settings.only or settings.tags != "expected":
+            require(setting.known, "parses", "--only or --tags of evaluate dynamics")
+        settings = settings.model_copy(update={"by": tuple(by for by in settings.by if by not in IN_TREES)})
     classes = PENN if settings.classes is None else read_classes(settings.classes)
     frame = setting.frame
     if settings.measure == "kl" and frame != "default":

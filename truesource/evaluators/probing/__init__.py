@@ -61,6 +61,7 @@ PROBING = Evaluator(
 
     Example: truesource evaluate probing model/ corpus/ --oracle grammar.npz --targets tag,span
     """,
+    of_truth=("parses",),
     draws=True,
     whole_models=False,
     applies=lambda model: model.is_network,
