@@ -372,7 +372,8 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
     full = {**record, **_conditions(making.drawing.sampler, plan), **making.found}
     full.update(_summary(making, entries))
     write_json(partial / "symbols.json", making.drawing.spelling.key(truth, ids=plan.columns.ids))
-    truth.save(partial / "grammar.npz", force=True)
+    if not isinstance(truth, Process) or truth.has_file:
+        truth.save(partial / "grammar.npz", force=True)
     write_json(partial / "record.json", full)
     write_text(partial / "README.md", corpus_card(path.name, full))
     settle(partial, path, {entry["file"] for entry in entries})

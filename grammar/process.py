@@ -280,12 +280,17 @@ class Process(ABC):
         from truesource.grammar.formats.npz import save_process
         from truesource.grammar.support.files import refuse_existing
 
-        if "language" not in self.meta:
+        if not self.has_file:
             raise InputError(f"{self.name} is a process of one's own, which has no file; keep the code that makes it")
         if Path(path).suffix != ".npz":
             raise InputError("a process has no rules to write as text; choose a name that ends in .npz", path)
         refuse_existing(path, force)
         save_process(self.name, self.digest, path)
+
+    @property
+    def has_file(self) -> bool:
+        """Say whether `save` can write it: a language of the gallery, not a process of one's own."""
+        return "language" in self.meta
 
     def __repr__(self) -> str:
         return f"Process({self.name}, {len(self.terminals):,} words)"
@@ -296,10 +301,16 @@ def load_truth(path: str | Path, **options: Any) -> Truth:
 
     A language of the gallery is a grammar where its rules fit in memory, and a process otherwise, if it can be one.
     """
+    from truesource.grammar.formats.npz import read_process
     from truesource.grammar.pcfg import PCFG
 
     reference = process_at(path)
-    return PCFG.load(path, **options) if reference is None else process(reference)
+    if reference is None:
+        return PCFG.load(path, **options)
+    made, written = process(reference), read_process(path)
+    if written is not None and written["digest"] != made.digest:
+        raise InputError(f"another version of truesource wrote {made.name} with other words; make the file again", path)
+    return made
 
 
 def process_at(path: str | Path) -> str | None:
@@ -308,12 +319,13 @@ def process_at(path: str | Path) -> str | None:
     Raises:
         InputError: a setting of a language is wrong, or the file of a process is damaged.
     """
-    from truesource.grammar.formats.npz import reference_of_process
+    from truesource.grammar.formats.npz import read_process
     from truesource.grammar.languages import is_process, is_reference
 
     if is_reference(path):
         return str(path) if is_process(str(path)) else None
-    return reference_of_process(path)
+    written = read_process(path)
+    return None if written is None else written["reference"]
 
 
 def process(name: str, **settings: Any) -> Process:

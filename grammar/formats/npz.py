@@ -141,8 +141,8 @@ def save_process(reference: str, digest: str, path: str | Path) -> None:
         np.savez_compressed(stream, process=np.frombuffer(text, dtype=np.uint8))
 
 
-def reference_of_process(path: str | Path) -> str | None:
-    """The reference that `save_process` wrote; None where a file holds no process, or is none.
+def read_process(path: str | Path) -> ProcessHeader | None:
+    """What `save_process` wrote; None where a file holds no process, or is none.
 
     Raises:
         InputError: it holds one that is damaged.
@@ -154,13 +154,13 @@ def reference_of_process(path: str | Path) -> str | None:
     except (OSError, zipfile.BadZipFile):
         return None
     content = read_arrays(path, {"process": BYTES}, what=_WHAT, remedy=_REMEDY)["process"].tobytes()
-    return decode_record(content, ProcessHeader, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)["reference"]
+    return decode_record(content, ProcessHeader, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
 
 
 def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
-    process = reference_of_process(source.path)
+    process = read_process(source.path)
     if process is not None:
-        raise needs_rules(process, source.path)
+        raise needs_rules(process["reference"], source.path)
     pcfg, start = load_npz(source.path), options.start
     if start is None:
         return pcfg

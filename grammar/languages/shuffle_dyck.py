@@ -184,13 +184,14 @@ class ShuffleDyck(Process):
 
     def expected_words(self) -> FloatArray:
         """As `Process.expected_words`: brackets of all kinds are alike."""
-        from scipy.linalg import solve_banded
-
         if self.lengths is not None:
             mean = float(np.arange(self.lengths.high + 1) @ self.length_pmf(self.lengths.high))
-        else:  # m_d = up_d (1 + m_{d+1}) + down_d (1 + m_{d-1}) more words where d are open
-            bands = np.stack([-np.append(0.0, self._up[:-1]), np.ones(len(self._up)), -np.append(self._down[1:], 0.0)])
-            mean = 1.0 + float(solve_banded((1, 1), bands, self._up + self._down)[1])
+        else:
+            down_one = 0.0  # words until there is one less, from the maximum down to 1
+            with np.errstate(over="ignore"):
+                for d in range(self.settings.depth, 0, -1):
+                    down_one = (1.0 + self._up[d] * down_one) / self._down[d]
+            mean = float((1.0 + down_one) / self._end[0])
         return np.full(len(self.terminals), mean / len(self.terminals))
 
 

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.signature import SignatureKey
 from truesource.evaluation.core.token_table import read_token_table
+from truesource.generator.abilities import offers
 from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.estimate.split_merge.train import TraceRow
@@ -143,6 +144,11 @@ class FinishedRun:
     names: Sequence[str]  #: of all models
     unscored: Sequence[Record]  #: results of models that can make no sentence
     comparison: Sequence[Record] = ()  #: means over seeds and paired differences, where models have several seeds
+
+    @property
+    def kind(self) -> str:
+        """What the truth is: a ``grammar``, or a ``process``."""
+        return "grammar" if offers(self.truth, "parses") else "process"
 
     def asks(self, key: str) -> bool:
         """True if the configuration asks for an evaluator."""

@@ -21,6 +21,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 if TYPE_CHECKING:
     from truesource.evaluation.tendencies import TendencySettings
     from truesource.evaluation.tendencies.findings import Tendencies
+    from truesource.grammar.pcfg import PCFG
 
 
 Texts = dict[str, list[list[str]]]
@@ -70,10 +71,13 @@ def command(
     files = OutputFiles(json=json, figure=figure, force=force)
     if oracle is not None:
         condition = condition_of(sources, lengths)
+        from truesource.grammar.pcfg import PCFG
+
+        pcfg = PCFG.load(oracle)
         # a sample that has other lengths than the truth differs from it
         texts, known = read_samples(sources, n=settings.number, seed=seed, split=split)
         known += [words_of_model(model) for model in vocabulary or []]
-        found = _against_truth(texts, oracle, condition, known, settings, seed)
+        found = _against_truth(texts, pcfg, condition, known, settings, seed)
     else:
         condition = None if lengths is None else LengthRange.parse(lengths)
         texts, _ = read_samples(sources, n=settings.number, seed=seed, split=split, lengths=condition)
@@ -115,7 +119,7 @@ def _options(settings: TendenciesSettings, texts: Texts, words: Sequence[str], s
 
 def _against_truth(
     texts: Texts,
-    grammar: Path,
+    pcfg: PCFG,
     lengths: LengthRange | None,
     known: list[tuple[str, ...]],
     settings: TendenciesSettings,
@@ -124,7 +128,6 @@ def _against_truth(
     from truesource.evaluation.core.oracle import UNKNOWN
     from truesource.evaluation.tendencies.against_truth import against_truth
     from truesource.evaluation.tendencies.truth import Truth
-    from truesource.grammar.pcfg import PCFG
 
     words = set.intersection(*map(set, known)) if known else None
     if words is None:
@@ -134,7 +137,7 @@ def _against_truth(
                     f"the sample {name!r} has unknown words (<unk>), and which they are is up to its model;"
                     " name that: --vocabulary MODEL"
                 )
-    truth = Truth(PCFG.load(grammar), lengths, vocabulary=words)
+    truth = Truth(pcfg, lengths, vocabulary=words)
     for name, text in texts.items():
         for habit in truth.habits(text, seed=seed):
             echo(f"Warning: {name} and the grammar are not tokenised alike: {habit}", err=True)
