@@ -40,6 +40,7 @@ campaign: .venv/developed
 settings: .venv/installed
 	$(BIN)/python docs/_ext/settings_page.py > docs/reference/settings.md
 	$(BIN)/python docs/_ext/key_page.py > docs/reference/signature-keys.md
+	$(BIN)/python docs/_ext/truths_page.py > docs/reference/truths.md
 
 # The digests that tests/truesource/test_golden.py expects of all that the verbs write, after a change that is meant.
 golden: .venv/developed

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from truesource.evaluation.core.exact_bound import bound_of_rows
 from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
@@ -115,3 +117,16 @@ def window_bounds(setting: Setting, possible: Sequence[Sequence[str]], number: i
         )
         scores.append(replace(bound, name=f"bound_{seen}_words"))
     return scores
+
+
+def window_lines(setting: Setting, number: int) -> tuple[list[Score], float]:
+    """`window_bounds` on the sentences that the truth can make, and the perplexity of the truth itself on these.
+
+    Both are over all words of the grammar, ends of sentences included, and leave out no sentences of earlier splits.
+    """
+    rows = setting.grammar.exact.causal_log_probs(setting.sentences, setting.lengths)
+    kept = [i for i, row in enumerate(rows) if np.isfinite(row).all()]
+    if not kept:
+        raise InputError("the grammar can make none of the sentences, so there are no lines")
+    bound = float(np.exp(-np.concatenate([rows[i] for i in kept]).mean()))
+    return window_bounds(setting, [setting.sentences[i] for i in kept], number), bound

@@ -15,6 +15,7 @@ from api_pages import NOUNS, TITLES, api_pages
 from command_pages import command_pages
 from key_page import page as key_page
 from tiny_run import prepare, run
+from truths_page import page as truths_page
 
 import truesource
 import truesource.grammar.parsing
@@ -88,6 +89,10 @@ def test_the_text_of_an_attribute_is_not_torn_at_its_colon() -> None:
 
 def test_the_page_of_signature_keys_is_that_of_the_code() -> None:
     assert (REFERENCE / "signature-keys.md").read_text(encoding="utf-8") == key_page()
+
+
+def test_the_page_of_truths_is_that_of_the_abilities() -> None:
+    assert (REFERENCE / "truths.md").read_text(encoding="utf-8") == truths_page()
 
 
 def test_every_command_has_a_page_with_all_its_options() -> None:

@@ -16,7 +16,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
 from truesource.grammar.inference.windows import ANY, Following, PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
@@ -251,3 +251,35 @@ def test_bad_requests_are_refused() -> None:
     assert expected_counts(pcfg, LengthRange(2, 6)).words.sum() == pytest.approx(
         float(windows.counts([(w,) for w in pcfg.terminals]).sum()), abs=1e-12
     )
+
+
+def test_the_last_token_of_a_random_hierarchy_depends_on_its_block_as_the_productions_say() -> None:
+    """Last-token prediction (Cagnetta, Kang and Wyart 2025): the law of the last block, level by level from the top."""
+    pcfg = language("random-hierarchy", depth=3, symbols=4, productions=2, seed=3)
+    below: dict[str, list[tuple[String, float]]] = defaultdict(list)
+    rules = rules_of(pcfg)
+    for parent, *children, p in (*rules.binary, *rules.unary, *rules.lexical):
+        below[parent].append((tuple(children), p))
+    block: dict[String, float] = {("S",): 1.0}  # what stands last, level by level; the rest is summed out
+    for kept in (1, 1, 2, 4, 4):  # of the top level, of the next, of the last, preterminals, words
+        longer: dict[String, float] = defaultdict(float)
+        for row, p in block.items():
+            for choice in itertools.product(*(below[symbol] for symbol in row)):
+                made = tuple(child for children, _ in choice for child in children)[-kept:]
+                longer[made] += p * math.prod(q for _, q in choice)
+        block = longer
+    assert {len(row) for row in block} == {4} and sum(block.values()) == pytest.approx(1.0, abs=1e-12)
+    strings = strings_of(pcfg, LengthRange(8, 8))
+    assert -sum(p * math.log(p) for p in strings.values()) == pytest.approx(math.log(4) + 7 * math.log(2), abs=1e-10)
+    placed = PlacedWindows(pcfg, LengthRange(8, 8))
+    for k in range(4):
+        law: dict[String, float] = defaultdict(float)
+        for row, p in block.items():
+            law[row[3 - k :]] += p
+        before: dict[String, float] = defaultdict(float)
+        for row, p in law.items():
+            before[row[:-1]] += p
+        wanted = -sum(p * math.log(p / before[row[:-1]]) for row, p in law.items())
+        rows = placed.log_probs([*strings], k)
+        found = -sum(p * float(row[-2]) for p, row in zip(strings.values(), rows, strict=True))
+        assert found == pytest.approx(wanted, abs=1e-10)

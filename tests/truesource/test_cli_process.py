@@ -105,6 +105,15 @@ def test_a_monitor_of_a_training_sees_the_truth(here: Path) -> None:
     assert found["kl"] == pytest.approx(0.0, abs=1e-6) and found["relative_ppl"] == pytest.approx(1.0)
 
 
+def test_lines_need_rules_before_anything_is_trained(here: Path, command: Command) -> None:
+    done = command("score", "m-copies", "copies", "--oracle", "copies/grammar.npz", "--lines", 2)
+    assert done.code == 2 and "--lines needs the probability of a word given the k words before it alone" in done.err
+    config = {**CONFIG, "name": "l", "evaluation": {"lines": 2}}
+    Path("l.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    done = command("run", "l.yaml")
+    assert done.code == 2 and "evaluation.lines needs" in done.err and not Path("runs/l/models").exists()
+
+
 CONFIG: dict[str, Any] = {
     "name": "brackets",
     "seed": 1,

@@ -19,7 +19,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants import parse_variant
 from truesource.run.config import RunConfig
 from truesource.sweep.config import load_sweep
-from truesource.sweep.run import grammar_of
+from truesource.sweep.run import truth_of
 
 REFERENCE = "dyck:k=2,depth=3"
 RUN = "name: toy\nmodels: []\ncorpus: {lengths: none, splits: {eval: 20}}\ngrammar: "
@@ -116,7 +116,7 @@ def test_a_configuration_gathers_the_settings_of_its_language(grammar: str, fold
     assert (config.grammar.method, config.grammar.language) == ("language", REFERENCE)
     again = yaml.safe_dump(config.model_dump(mode="json"))
     assert load_config(written(folder, again)) == config
-    assert grammar_of(load_sweep(written(folder, SWEEP + grammar)), folder) == language(REFERENCE)
+    assert truth_of(load_sweep(written(folder, SWEEP + grammar)), folder) == language(REFERENCE)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_wrong_language_of_a_sweep_names_the_key(folder: Path) -> None:
     with pytest.raises(InputError, match="grammar: language dyck: k: expected 1 or more, not 0"):
         load_sweep(written(folder, SWEEP + "{language: dyck, k: 0}"))
     with pytest.raises(InputError, match="no language 'dick'"):
-        grammar_of(load_sweep(written(folder, SWEEP + "'dick:k=2'")), folder)
+        truth_of(load_sweep(written(folder, SWEEP + "'dick:k=2'")), folder)
 
 
 def test_a_language_and_a_treebank_are_one_too_many(folder: Path) -> None:

@@ -77,9 +77,9 @@ def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
     from truesource.grammar.support.files import write_json
     from truesource.grammar.support.parallel import Share
     from truesource.sweep.report import build_scaling_report
-    from truesource.sweep.run import execute, grammar_of
+    from truesource.sweep.run import execute, truth_of
 
-    folder, _, failures = execute(config, grammar_of(config, base), base=base, runs=runs, share=Share())
+    folder, _, failures = execute(config, truth_of(config, base), base=base, runs=runs, share=Share())
     if failures:
         raise InputError(f"{failures[0].task}: {failures[0].reason}; repeat the command to try again", folder)
     found = read_sweep(folder)

@@ -45,6 +45,9 @@ class EvaluationConfig(Settings):
     frame: Literal["default", "paper"] = Field(
         "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
     )
+    lines: int = Field(
+        0, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
+    )
 
     def find(self, kind: type[S]) -> S | None:
         """The settings of an evaluator; None where it is not asked for."""
@@ -136,6 +139,8 @@ class RunConfig(Settings):
                 f"evaluation.frame: {self.evaluation.frame} leaves out positions, but of text transformed by {order}"
                 " only whole sentences have an exact causal probability; take frame: default, or the transform reversal"
             )
+        if self.evaluation.lines and (self.evaluation.frame != "default" or (order and not order.has_grammar)):
+            raise ValueError("evaluation.lines needs frame: default, and text in the order of a grammar")
         if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
         for entry in self.models:

@@ -109,15 +109,15 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> 
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
     from truesource.run.reading import find_config
     from truesource.sweep.config import load_sweep
-    from truesource.sweep.run import corpus_folder, execute, grammar_of
+    from truesource.sweep.run import corpus_folder, execute, truth_of
 
     file, base = find_config(str(path), sweep=True)
     config = load_sweep(file, overrides)
-    pcfg, corpus = grammar_of(config, base), corpus_folder(config, base)
+    truth, corpus = truth_of(config, base), corpus_folder(config, base)
     if corpus is not None:
-        warn_of_other_grammar(corpus, pcfg)
+        warn_of_other_grammar(corpus, truth)
         warn_of_conditions(corpus, config.evaluation.split, corrected=disjoint_exactly(corpus, config.evaluation.split))
-    folder, strangers, failures = execute(config, pcfg, base=base, runs=runs, share=share)
+    folder, strangers, failures = execute(config, truth, base=base, runs=runs, share=share)
     if strangers:
         echo(
             f"{len(strangers)} folders in {folder / 'cells'} belong to other configurations, such as"

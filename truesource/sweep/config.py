@@ -120,6 +120,7 @@ class SweepEvaluation(Settings):
     split: str = Field("eval", description=field_description(EvaluationConfig, "split"))
     sentences: int | None = Field(None, ge=2, description=field_description(EvaluationConfig, "sentences"))
     frame: Literal["default", "paper"] = Field("default", description=field_description(EvaluationConfig, "frame"))
+    lines: int = Field(0, ge=0, le=20, description=field_description(EvaluationConfig, "lines"))
     replicates: int = Field(1000, ge=100, description="Number of bootstrap samples of seeds and sentences.")
 
 
@@ -180,6 +181,8 @@ class SweepConfig(Settings):
                 if split not in self.corpus.splits:
                     raise ValueError(f"corpus.splits lacks the split {split}; add it")
             require_sentences(self, self.corpus.splits["train"])
+        if self.evaluation.lines and self.evaluation.frame != "default":
+            raise ValueError("evaluation.lines needs evaluation.frame: default")
         return self
 
     def _longest_fits(self, shape: ModelConfig) -> None:

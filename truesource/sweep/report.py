@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import TITLES, Axis, groups_of
 from truesource.evaluation.scaling.fits import AxisFit
@@ -17,7 +18,7 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.files import write_text
 from truesource.grammar.support.printable import few_code
 from truesource.report.environment import render
-from truesource.report.figures import SERIES, TRUTH, figure, plain_log_axis, round_ticks, standalone, to_svg
+from truesource.report.figures import QUIET, SERIES, TRUTH, figure, plain_log_axis, round_ticks, standalone, to_svg
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.report.words import brief, count, listed
 from truesource.sweep.results import Sweep
@@ -36,7 +37,11 @@ def relative_figure(sweep: Sweep) -> str:
             axes.plot(x, y, "o", color=colour, markersize=DOT, alpha=0.75)
             axes.plot(*_means(x, y), color=colour, label=name)
         axes.axhline(1.0, color=TRUTH, linestyle="--", linewidth=1.5, label="the truth")
-        values = [row["relative_ppl"] for row in sweep.rows]
+        for seen, line in enumerate(sweep.lines):
+            axes.axhline(line["relative_ppl"], color=QUIET, linestyle=":", linewidth=1.0)
+            place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+            axes.annotate(window_name(seen), (1.0, line["relative_ppl"]), (4, -3), fontsize=8, color=QUIET, **place)
+        values = [row["relative_ppl"] for row in (*sweep.rows, *sweep.lines)]
         _log(axes.set_xscale, axes.set_xlim, axes.xaxis, [row["sentences"] for row in sweep.rows])
         low, high = min(1.0, *values), max(values)
         axes.set_yscale("log")

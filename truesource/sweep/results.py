@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 import numpy as np
 from pydantic import Field, with_config
@@ -13,14 +14,16 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.score import Score, ScoreRecord
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import SignatureKey, digest_sentences, signature
-from truesource.evaluation.core.transformed import require_whole, text_grammar, transform_parts
+from truesource.evaluation.core.transformed import require_tokens, require_whole, text_grammar, transform_parts
+from truesource.evaluation.core.windows import window_lines
 from truesource.evaluation.measures.bootstrap import Interval, perplexities
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
+from truesource.generator.abilities import require
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
@@ -30,7 +33,7 @@ from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
     from truesource.sweep.config import SweepConfig
 
 
@@ -106,7 +109,7 @@ class CellRecord(TypedDict):
 class Scoring:
     """Scores cells and their snapshots against one truth, which is computed once."""
 
-    def __init__(self, config: SweepConfig, pcfg: PCFG, corpus: Corpus, data: Data) -> None:
+    def __init__(self, config: SweepConfig, source: Truth, corpus: Corpus, data: Data) -> None:
         """Take the evaluation sentences.
 
         Raises:
@@ -125,7 +128,7 @@ class Scoring:
                 corpus.path,
             )
         self._config, self._data = config, data
-        truth, transform = text_grammar(pcfg, corpus.transform)
+        truth, transform = text_grammar(source, corpus.transform)
         excluded = Exclusion.of(corpus, config.evaluation.split, truth, corpus.lengths)
         self._setting = Setting(
             truth,
@@ -138,12 +141,17 @@ class Scoring:
         )
         objective = config.base.resolve({})[0].objective
         require_whole(transform, objective, self._setting.frame_of(objective))
+        if objective == "masked":
+            require(truth, "masked", "a sweep of masked models")
+        if config.evaluation.lines:
+            require(truth, "windows", "evaluation.lines")
+            require_tokens(transform, "causal", "evaluation.lines")
         #: of all that decides the numbers besides the weights
         self.digest = digest_json(
             {
                 "version": version("truesource"),
                 "sentences": digest_sentences(self._setting.sentences),
-                "grammar": pcfg.digest,
+                "grammar": source.digest,
                 "lengths": None if corpus.lengths is None else str(corpus.lengths),
                 **disjoint_part(excluded),
                 **transform_parts(truth, transform, objective),
@@ -152,6 +160,11 @@ class Scoring:
                 "tokenizer": data.tokenizer_digest,
             }
         )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Records of the best predictors that see 0, 1, 2, ... words, with their perplexity over that of the truth."""
+        lines, bound = window_lines(self._setting, self._config.evaluation.lines)
+        return [{**line.as_record(), "relative_ppl": line.value / bound} for line in lines]
 
     def is_kept(self, folder: Path, cell: PlannedCell) -> bool:
         """True if the scores of the weights of a cell, on these sentences, stand in the folder of the sweep.
@@ -231,6 +244,13 @@ def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 @with_config(STRICT)
+class LineRecord(ScoreRecord):
+    """The perplexity of the best predictor that sees k words, and that over the perplexity of the truth."""
+
+    relative_ppl: float
+
+
+@with_config(STRICT)
 class PlanRecord(TypedDict):
     """``sweep.json``; the cells by name, each with the name of its shape."""
 
@@ -239,6 +259,7 @@ class PlanRecord(TypedDict):
     replicates: Count
     evaluation: str
     cells: dict[FileName, str]
+    lines: NotRequired[list[LineRecord]]
 
 
 LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
@@ -256,6 +277,7 @@ class Sweep:
     cells: list[ScalingCell]
     losses: Losses | None  #: None without cells
     fits: Fits
+    lines: Sequence[LineRecord] = ()  #: of the best predictors that see 0, 1, 2, ... words
 
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON: what it is of, name, value, low, high, signature."""
@@ -273,6 +295,7 @@ class Sweep:
                 found.append(_record(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
         for fit in self.fits.axes:
             found += self._fit_records(fit)
+        found += [dict(line) for line in self.lines]
         joint = self.fits.joint
         if joint is not None:
             parts = self._parts("kl=A*N^-alpha+B*D^-beta", LEAST_SQUARES, joint.rows, joint.failed, joint.scatter)
@@ -345,7 +368,7 @@ def read_sweep(folder: Path) -> Sweep:
         fits = Fits([], None, [], 0, plan["seed"])
     else:
         fits = fit_all(cells, losses, seed=plan["seed"], replicates=plan["replicates"])
-    return Sweep(plan["title"], rows, missing, cells, losses, fits)
+    return Sweep(plan["title"], rows, missing, cells, losses, fits, plan.get("lines", ()))
 
 
 def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from truesource.sweep.results import Scoring
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import Truth
 
 
 def execute(
-    config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: Share
+    config: SweepConfig, truth: Truth, *, base: Path, runs: Path, share: Share
 ) -> tuple[Path, list[Path], list[Failure[PlannedCell]]]:
     """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
 
@@ -32,7 +32,7 @@ def execute(
 
     Args:
         config: what to do.
-        pcfg: its grammar, from `grammar_of`.
+        truth: its grammar or process, from `truth_of`.
         base: folder that relative paths of the configuration start from.
         runs: folder of all runs.
         share: which cells are this job's.
@@ -50,9 +50,9 @@ def execute(
     refuse_foreign(folder, "sweep.json", message, besides=("corpus",))
     for _, shape, _ in config.shapes():
         with_code(shape, base)  # before anything is sampled
-    corpus = _corpus(config, base, folder, pcfg)
+    corpus = _corpus(config, base, folder, truth)
     data = Data(config, corpus, base)
-    scoring = Scoring(config, pcfg, corpus, data)
+    scoring = Scoring(config, truth, corpus, data)
     cells = data.cells()
     record = {
         "title": config.title or config.name,
@@ -60,6 +60,7 @@ def execute(
         "replicates": config.evaluation.replicates,
         "evaluation": scoring.digest,
         "cells": {cell.id: cell.shape for cell in cells},
+        **({"lines": scoring.lines()} if config.evaluation.lines else {}),
     }
     with exclusive(folder, wait=True):  # several jobs write the same
         remove_leftovers_in(folder, deep=False)
@@ -80,14 +81,14 @@ def execute(
     return folder, strangers(folder, cells), failures
 
 
-def grammar_of(config: SweepConfig, base: Path) -> PCFG:
-    """The grammar that a configuration names, relative to ``base``."""
+def truth_of(config: SweepConfig, base: Path) -> Truth:
+    """The grammar or process that a configuration names, relative to ``base``."""
     from truesource.embedded import english
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.process import load_truth
 
     if isinstance(config.grammar, EmbeddedGrammar):
         return english()
-    return PCFG.load(grammar_at(config.grammar, lambda name: str(_resolve(name, base))))
+    return load_truth(grammar_at(config.grammar, lambda name: str(_resolve(name, base))))
 
 
 def corpus_folder(config: SweepConfig, base: Path) -> Path | None:
@@ -99,7 +100,7 @@ def _resolve(name: str, base: Path) -> Path:
     return base / Path(os.path.expandvars(name)).expanduser()
 
 
-def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus:
+def _corpus(config: SweepConfig, base: Path, folder: Path, truth: Truth) -> Corpus:
     """The corpus of the configuration: read, or sampled into the folder of the sweep."""
     from truesource.generator.corpus import Corpus
 
@@ -109,7 +110,7 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
     from truesource.generator.plan import Columns, Plan
     from truesource.grammar.diagnostics import require_consistent
 
-    require_consistent(pcfg)
+    require_consistent(truth)
     asked = config.corpus
     plan = Plan(
         asked.splits,
@@ -120,5 +121,5 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
         transform=asked.words_order,
     )
     with exclusive(folder / "corpus", wait=True):  # of several jobs that start together, the first samples
-        make_corpus(pcfg, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)
+        make_corpus(truth, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)
     return Corpus.load(folder / "corpus")

@@ -111,6 +111,8 @@ def make(run: RunFolder) -> str:
 def _make_process(run: RunFolder, process: Process) -> str:
     if run.config.grammar.variant is not None:
         require(process, "parses", "grammar.variant")
+    if run.config.evaluation.lines:
+        require(process, "windows", "evaluation.lines")
     for entry in run.config.models:
         if not entry.loaded and entry.resolve(run.base)[0].objective == "masked":
             require(process, "masked", f"the masked model {entry.name}")

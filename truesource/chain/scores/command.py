@@ -49,6 +49,10 @@ def command(
     before: Before = None,
     lengths: Condition = None,
     longest: Longest = None,
+    lines: Annotated[
+        int,
+        typer.Option(min=0, max=20, help="Number of lines to add: the best predictors that see 0, 1, 2, ... words."),
+    ] = 0,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,
     token_table: TokenTable = None,
@@ -72,13 +76,21 @@ def command(
     from truesource.cli.inputs import announce_long, warn_of_other_corpus
     from truesource.cli.output import OutputFiles, columns_of, json_of
     from truesource.evaluation.core.token_table import word_columns
+    from truesource.evaluation.core.transformed import require_tokens
+    from truesource.generator.abilities import require
     from truesource.generator.language_model import preset_frame
+    from truesource.grammar.support.errors import InputError
 
     preset_frame(frame, "causal")  # before anything is read
+    if lines and (oracle is None or frame != "default"):
+        raise InputError("--lines are causal bounds in the default frame; add --oracle GRAMMAR and remove --frame")
     files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
     real, setting = _read(corpus, split, oracle, lengths, frame=frame, seed=seed, first=sentences, longest=longest)
     if oracle is not None:
         warn_of_other_corpus(model, corpus)
+    if lines:
+        require_tokens(setting.transform, "causal", "--lines")
+        require(setting.known, "windows", "--lines")
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
@@ -88,6 +100,8 @@ def command(
     else:
         announce_long(setting, masked=trained.objective == "masked")
         output = _with_reference(trained, setting) if real else _compare(trained, setting)
+        if lines:
+            output = output._replace(records=[*output.records, *_lines(setting, lines)])
     files.finish(
         _next(trained, model, corpus, oracle, real=real),
         json=json_of(output.records),
@@ -129,6 +143,18 @@ def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None,
     if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
         return f"truesource compare {own} OTHER_MODEL {text} {truth}"
     return f"truesource evaluate divergence {own} {text} {truth}"
+
+
+def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
+    """The best predictors that see 0, 1, 2, ... words, printed."""
+    from truesource.chain.scores.tables import lines_table
+    from truesource.cli.output import show
+    from truesource.evaluation.core.windows import window_lines
+
+    lines, bound = window_lines(setting, number)
+    found = [line.as_record() for line in lines]
+    show(lines_table(found, bound))
+    return found
 
 
 class _Output(NamedTuple):

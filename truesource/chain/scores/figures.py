@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.grammar.support.arrays import FloatArray
@@ -96,8 +96,8 @@ def _relative_panel(axes: Any, curves: Sequence[Sequence[tuple[float, float]]], 
     axes.grid(axis="y")
 
 
-def forest_figure(results: Sequence[Record]) -> str:
-    """Relative perplexity of each row with its 95% interval, and the line at 1."""
+def forest_figure(results: Sequence[Record], marks: Mapping[str, float] | None = None) -> str:
+    """Relative perplexity of each row with its 95% interval, the line at 1, and lines of other predictors by name."""
     rows = list(results)
     intervals = [
         [float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows
@@ -105,10 +105,19 @@ def forest_figure(results: Sequence[Record]) -> str:
     ends = [end for interval in intervals for end in interval]
     ends += [seed["relative_ppl"] for row in rows for seed in row.get("replicates", ())]
     free = [row["bound_unconditioned"] / row["bound"] for row in rows if _has_free_bound(row)]
-    low, high = min([1.0, *ends]), max([1.0, *ends, *free])
-    with figure(9.4, 0.9 + 0.42 * len(rows), "forest") as drawn:
+    lines = dict(marks or {})
+    low, high = min([1.0, *ends]), max([1.0, *ends, *free, *lines.values()])
+    with figure(9.4, 0.9 + 0.42 * len(rows) + 0.25 * bool(lines), "forest") as drawn:
         axes = drawn.subplots()
         axes.axvline(1.0, color=TRUTH, linewidth=1.5)
+        for name, at in lines.items():
+            axes.axvline(at, color=QUIET, linewidth=1.0, linestyle=":")
+            place: dict[str, Any] = {
+                "xycoords": axes.get_xaxis_transform(),
+                "textcoords": "offset points",
+                "ha": "center",
+            }
+            axes.annotate(name, (at, 1.0), (0, 3), fontsize=8, color=QUIET, **place)
         for y, row in enumerate(rows):
             oracle = row["model"] == "oracle"
             value = row["relative_ppl"]

@@ -13,6 +13,8 @@ import numpy as np
 from markupsafe import Markup
 
 from truesource.chain.scores import figures
+from truesource.chain.scores.tables import lines_table
+from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.divergence.blocks import read_next_words
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
 from truesource.generator.language_model import END
@@ -24,6 +26,7 @@ from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, score_cell
 
 LIKELY_SENTENCES = 40  #: the first ones, whose most likely words a run writes
+LINES = "scores/lines.json"  #: of a run: bounds of the best predictors that see 0, 1, 2, ... words
 MOST_BYTES = 700_000  #: of the data in the page
 Place = tuple[int, int]
 
@@ -126,6 +129,9 @@ def _flat(likely: Sequence[tuple[str, float]] | None, words: _Words) -> list[flo
 def section(run: FinishedRun) -> Part:
     """A table for each objective, and intervals of the relative perplexities."""
     table = result_table(run)
+    lines: Sequence[Record] = run.record(LINES, list[ScoreRecord]) or []  # type: ignore[assignment]
+    bound = next((row["bound"] for row in run.results if (row["model"], row["objective"]) == ("oracle", "causal")), 1.0)
+    marks = {str(seen): line["value"] / bound for seen, line in enumerate(lines)}
     content = {
         "table": table,
         "alarms": words.below_bound(run.models),
@@ -134,7 +140,8 @@ def section(run: FinishedRun) -> Part:
         "too_few": words.too_few,
         "differences": {objective: _differences(run, objective) for objective, _ in table},
         "replicated": any("replicates" in row for _, rows in table for row in rows),
-        "forest": figures.forest_figure([row for _, rows in table for row in rows]) if run.models else None,
+        "lines": None if not lines else lines_table(lines, bound),
+        "forest": figures.forest_figure([row for _, rows in table for row in rows], marks) if run.models else None,
     }
     return Part("models", "Models against bounds", Path(__file__).with_name("section.html.j2"), content)
 

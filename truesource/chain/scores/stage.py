@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from truesource.chain.models import ModelEntry, Replicate
-from truesource.chain.scores.section import LIKELY_SENTENCES
+from truesource.chain.scores.section import LIKELY_SENTENCES, LINES
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature_parts
 from truesource.evaluation.core.token_table import write_token_table
+from truesource.evaluation.core.windows import window_lines
 from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import Objective, preset_frame
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import MEASURES
 from truesource.report.records import REMEDY, LoadedRecord
@@ -73,7 +74,7 @@ def stages(config: RunConfig) -> list[Stage]:
     oracle = tuple(MADE.format(f"oracle-{objective}") for objective in get_args(Objective))
     files = (MADE, "next_words/{}.parquet")
     models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
-    return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
+    return [Stage("score:oracle", (*oracle, LINES), _inputs_with_lines, make_oracle), *models]
 
 
 def oracle_inputs(run: RunFolder) -> Any:
@@ -84,6 +85,12 @@ def oracle_inputs(run: RunFolder) -> Any:
         "corpus": run.outputs["corpus"],
         "grammar": run.outputs["grammar"],
     }
+
+
+def _inputs_with_lines(run: RunFolder) -> Any:
+    """The same, and the lines."""
+    lines = run.config.evaluation.lines
+    return {**oracle_inputs(run), **({"lines": lines} if lines else {})}
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
@@ -134,7 +141,7 @@ def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
 
 
 def make_oracle(run: RunFolder) -> str:
-    """Score the truth as if it were a model, for both objectives that it has: every gap must be zero."""
+    """Score the truth as if it were a model, for both objectives that it has: every gap must be zero; and the lines."""
     truth, transform = run.text_truth
     lengths = run.corpus.lengths
     digests = [
@@ -142,6 +149,12 @@ def make_oracle(run: RunFolder) -> str:
         for objective in get_args(Objective)
         if offers(truth, objective)
     ]
+    (run.folder / LINES).unlink(missing_ok=True)  # of an earlier configuration
+    if run.config.evaluation.lines:
+        found, _ = window_lines(run.setting(), run.config.evaluation.lines)
+        lines = [line.as_record() for line in found]
+        write_json(run.folder / LINES, lines)
+        digests.append(digest_json(lines))
     return digest_json(digests)
 
 

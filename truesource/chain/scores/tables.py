@@ -59,6 +59,26 @@ def _measure(record: Mapping[str, Any], name: str, spec: str) -> Cell | None:
     return Cell(f"{cell.text} [-]" if name == _WITH_INTERVAL else cell.text, score=cell.score)
 
 
+def lines_table(lines: Sequence[Mapping[str, Any]], bound: float) -> ReportTable:
+    """The best predictors that see 0, 1, 2, ... words: perplexity, and that over the bound of the truth."""
+    from truesource.evaluation.core.windows import window_name
+
+    rows = []
+    for seen, line in enumerate(lines):
+        over = {key: None if line.get(key) is None else line[key] / bound for key in ("value", "low", "high")}
+        cells = [window_name(seen), score_cell(line, ".2f"), score_cell({"value": over["value"]}, ".4f")]
+        rows.append(TableRow(cells, line.get("signature") or ""))
+    return ReportTable(
+        columns=("best predictor that sees", "PPL", "relative PPL"),
+        keys=("seen", "ppl", "relative_ppl"),
+        text=(0,),
+        rows=rows,
+        title="Best predictors that see k words",
+        note="of all predictors that see the last k words and no more, the perplexity of the best; exact, over all the"
+        " words of the grammar",
+    )
+
+
 def alone_table(found: ScoredAlone) -> ReportTable:
     """A model on text whose truth is not known: perplexity with interval, tokens, sentences."""
     scores = found.scores
