@@ -35,7 +35,7 @@ from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.measures.zipf_law import log_pmf
 from truesource.evaluation.naturalness.zipf_mandelbrot import TrueLaw, fit_corpus
 from truesource.evaluation.pplu.compare import END, oracle_unigram
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import TrueText
 from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Estimate, degrees_of, documents, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
@@ -147,7 +147,7 @@ def measured(paired: Paired, unigram: FloatArray, seed: int) -> dict[str, tuple[
 
 def scored(name: str, pcfg: PCFG, lengths: LengthRange, noise: float, seed: int) -> Source:
     """Sentences of a grammar, scored by it and by one of the same rules."""
-    truth = Truth(pcfg, lengths)
+    truth = TrueText(pcfg, lengths)
     (text,) = truth.samples(SOURCE, 1, seed=seed)
     ends = np.cumsum(text.lengths)
     sentences = [[truth.words[i] for i in text.tokens[a:b]] for a, b in zip(ends - text.lengths, ends, strict=True)]

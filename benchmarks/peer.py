@@ -16,7 +16,8 @@ from genlm.grammar import CFG, EarleyLM, Float
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.relative_frequency import relative_frequency
-from truesource.grammar.inference.distributions import Distributions, next_token_distributions
+from truesource.grammar.inference.batch import Distributions
+from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.treebank import Treebank

@@ -18,7 +18,7 @@ from scipy import stats
 from truesource.embedded import english
 from truesource.evaluation.measures.discrete_tests import permuted_words
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import TrueText
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
@@ -31,7 +31,7 @@ def main() -> None:
     arguments.add_argument("--sentences", type=int, default=1_000_000)
     arguments.add_argument("--permutations", type=int, default=999)
     given = arguments.parse_args()
-    truth = Truth(english() if given.grammar is None else PCFG.load(given.grammar), LengthRange(6, 25))
+    truth = TrueText(english() if given.grammar is None else PCFG.load(given.grammar), LengthRange(6, 25))
     small = list(truth.samples(SMALL, 2, seed=1))
     permuted_words(*small, draws=16)  # compiles
     seconds, found = timed(lambda: permuted_words(*small, draws=FEW))

@@ -15,8 +15,8 @@ from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.languages import LARGEST, parse
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Truth, process
 from truesource.grammar.support.arrays import random_state
+from truesource.grammar.truth import Truth, process
 
 #: language and range of lengths; those of few rules are compared with their grammars
 CASES = (

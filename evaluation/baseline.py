@@ -24,9 +24,9 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
 from truesource.evaluation.measures.paired import at_positions_of
 from truesource.generator.language_model import LanguageModel, TokenScores
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
 
 GRAMMAR = "grammar"  #: in place of the name of a model
 REFERENCE, BOUND = "reference_ppl", "bound"  #: perplexity of the grammar on real and on sampled text

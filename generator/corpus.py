@@ -28,7 +28,6 @@ from truesource.generator.process_sampler import ProcessSampler
 from truesource.generator.sampler import MAX_NODES, Derivations, Reading, Sampler, read_brackets, read_tree
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
@@ -38,6 +37,7 @@ from truesource.grammar.support.records import STRICT, FileName, read_record
 from truesource.grammar.support.settings import refuse_other_kind
 from truesource.grammar.tree import Tree, escaped
 from truesource.grammar.treebank.reader import read_lines
+from truesource.grammar.truth import Truth
 from truesource.grammar.unknown import map_words
 from truesource.grammar.variants import Change, Variant, file_names, measure
 

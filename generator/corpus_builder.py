@@ -25,7 +25,7 @@ from truesource.generator.abilities import offers, require
 from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, corpus_card
 from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards
 from truesource.generator.process_sampler import sampler_of
-from truesource.generator.sampler import Draws
+from truesource.generator.sampler import TruthSampler
 from truesource.generator.shard_writer import (
     EXACT_UP_TO,
     Drawing,
@@ -37,7 +37,7 @@ from truesource.generator.shard_writer import (
     new_sentences,
     shares,
 )
-from truesource.grammar.process import Process, Truth
+from truesource.grammar.process import Process
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
     digest_json,
@@ -53,6 +53,7 @@ from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import holds, read_record
+from truesource.grammar.truth import Truth
 
 Entries = list[dict[str, Any]]
 
@@ -253,7 +254,7 @@ def _move(partial: Path, path: Path) -> None:
 
 
 def make_corpus(
-    source: Truth | Draws,
+    source: Truth | TruthSampler,
     plan: Plan,
     path: Path,
     *,
@@ -286,7 +287,10 @@ def make_corpus(
     """
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
-    sampler = source if isinstance(source, Draws) else sampler_of(source, plan.lengths, max_height=plan.max_height)
+    if isinstance(source, TruthSampler):
+        sampler = source
+    else:
+        sampler = sampler_of(source, plan.lengths, max_height=plan.max_height)
     truth = sampler.truth
     plan = _without_trees(truth, plan)
     drawing = Drawing(
@@ -391,7 +395,7 @@ def _about(truth: Truth, license: str | None) -> dict[str, str]:  # noqa: A002
     return result
 
 
-def _call_record(sampler: Draws, plan: Plan) -> dict[str, Any]:
+def _call_record(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
     truth = sampler.truth
     start, kind = {}, {}
     if isinstance(truth, Process):
@@ -410,7 +414,7 @@ def _call_record(sampler: Draws, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _conditions(sampler: Draws, plan: Plan) -> dict[str, Any]:
+def _conditions(sampler: TruthSampler, plan: Plan) -> dict[str, Any]:
     """Exact numbers on the conditions on length and height under the grammar."""
     lengths = plan.lengths
     condition = None

@@ -331,8 +331,7 @@ distribution is known exactly.
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the corpus: `{record["digest"]}`
 
-`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes again.
-{_file(record)}
+`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes{_file(record)}
 
 ## Loading
 ```python
@@ -351,8 +350,8 @@ def _truth(record: dict[str, Any]) -> str:
 
 def _file(record: dict[str, Any]) -> str:
     if "process" in record["grammar"]:
-        return "`grammar.npz` names the process, which has no rules: `truesource.grammar.process.load_truth` reads it."
-    return "The grammar itself is `grammar.npz`."
+        return " again. `load_truth` of\n`truesource.grammar.truth` reads `grammar.npz`, which names the process."
+    return " again. The grammar\nitself is `grammar.npz`."
 
 
 def _loading(call: dict[str, Any], split: str) -> str:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.process import Truth
     from truesource.grammar.support.arrays import BoolArray, IntArray
+    from truesource.grammar.truth import Truth
 
 
 T = TypeVar("T")

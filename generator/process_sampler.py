@@ -7,17 +7,18 @@ from numpy.typing import NDArray
 
 from truesource.generator import _kernels as kernels
 from truesource.generator.abilities import require
-from truesource.generator.sampler import MAX_NODES, Derivations, Draws, Sampler
+from truesource.generator.sampler import MAX_NODES, Derivations, Sampler, TruthSampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.process import Process, Truth
+from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
 
 AT_ONCE = 4096  #: strings that grow together; part of what fixes the bytes of a corpus
 LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is asked for
 
 
-def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: int | None = None) -> Draws:
+def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: int | None = None) -> TruthSampler:
     """The sampler of a truth; arguments and errors are those of `Sampler`.
 
     Raises:
@@ -30,8 +31,8 @@ def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: 
     return ProcessSampler(truth, lengths)
 
 
-class ProcessSampler(Draws):
-    """Draws strings of a process, from ``P`` or from ``P(. | low <= length <= high)``.
+class ProcessSampler(TruthSampler):
+    """TruthSampler strings of a process, from ``P`` or from ``P(. | low <= length <= high)``.
 
     A derivation is the row of its word numbers. Under a length range no string is thrown away: the law is that of
     `truesource.grammar.process.Process.given`.

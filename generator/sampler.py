@@ -24,10 +24,10 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import height_mass
 from truesource.grammar.inference.rules import extent
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
+from truesource.grammar.truth import Truth
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, dr
 _TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
 
 
-class Draws(ABC):
-    """Draws the sentences of a truth, as derivations.
+class TruthSampler(ABC):
+    """TruthSampler the sentences of a truth, as derivations.
 
     Args:
         truth: a grammar or a process.
@@ -155,8 +155,8 @@ class Draws(ABC):
         return [words[a:b] for a, b in pairwise(ends)]
 
 
-class Sampler(Draws):
-    """Draws derivations of a grammar, from ``P`` or from ``P(. | low <= length <= high)``.
+class Sampler(TruthSampler):
+    """TruthSampler derivations of a grammar, from ``P`` or from ``P(. | low <= length <= high)``.
 
     Under a length range no sample is thrown away: lengths are drawn from the exact pmf of the start
     symbol, and each rule and split with the inside masses of the lengths below it. Memory is

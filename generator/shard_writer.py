@@ -22,8 +22,7 @@ from truesource.generator._kernels import sentence_hashes, spell_words
 from truesource.generator.columns import offsets, packed, strings
 from truesource.generator.corpus_record import ShardEntry, SymbolKey
 from truesource.generator.plan import Columns, Shard, Transform, text_order
-from truesource.generator.sampler import Derivations, Draws, Reading, Sampler, read_brackets
-from truesource.grammar.process import Truth
+from truesource.generator.sampler import Derivations, Reading, Sampler, TruthSampler, read_brackets
 from truesource.grammar.support.arrays import BoolArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, write_json
@@ -31,6 +30,7 @@ from truesource.grammar.support.parallel import Workers, run_each
 from truesource.grammar.support.printable import meter, too_few
 from truesource.grammar.support.records import read_record
 from truesource.grammar.tree import escaped
+from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     import pyarrow
@@ -91,7 +91,7 @@ def _all_different(names: list[str]) -> tuple[str, ...]:
 
 
 def spell(
-    sampler: Draws,
+    sampler: TruthSampler,
     derivations: Derivations,
     spelling: Spelling,
     columns: Columns,
@@ -164,7 +164,7 @@ class Drawing:
     The folder holds the shards in ``data/`` and, in ``.work/``, a note and the sentence hashes of each finished one.
     """
 
-    sampler: Draws
+    sampler: TruthSampler
     spelling: Spelling
     columns: Columns
     partial: Path

@@ -16,9 +16,10 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Process, Truth
+from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -126,16 +126,6 @@ class PCFG(GrammarRules):
         """
         return self.exact.next_token(prefix, lengths)
 
-    def word_counts(self, lengths: LengthRange | None = None) -> FloatArray:
-        """Expected number of each word in a sentence, (V,), given ``lengths`` if any.
-
-        Raises:
-            InputError: it is not finite, or no sentence has such a length.
-        """
-        from truesource.grammar.inference.expected import expected_counts
-
-        return expected_counts(self, lengths).words
-
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words, and the length), (V,) probabilities.
 

@@ -1,4 +1,4 @@
-"""Processes: languages without rules, whose next word has an exact law in O(1); and what every truth can be asked.
+"""Processes: languages without rules, whose next word has an exact law in O(1).
 
 A process keeps a configuration that is a function of the words so far, and the configuration gives the law of the next
 word. So the probability of each word given those before it is exact whatever the place of the language in the Chomsky
@@ -10,128 +10,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.batch import Batch, Distributions, encoded_batches
+from truesource.grammar.inference.exact import NextToken
+from truesource.grammar.support.archives import BYTES, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, refuse_existing
+from truesource.grammar.support.printable import meter
+from truesource.grammar.support.records import STRICT, decode_record
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import DTypeLike
-
-    from truesource.grammar.inference.batch import Batch
-    from truesource.grammar.inference.distributions import Distributions
-    from truesource.grammar.inference.exact import NextToken
-    from truesource.grammar.inference.process import ProcessInference
-
-
-class ExactCausal(Protocol):
-    """What is exact about any truth; conditioned on ``lengths`` where a method takes it."""
-
-    @property
-    def mean_length(self) -> float:
-        """Expected number of words of a sentence."""
-
-    @property
-    def total_mass(self) -> float:
-        """Probability of all sentences together."""
-
-    def causal_log_probs(
-        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-    ) -> list[FloatArray]:
-        """Ln P(token | its left context) of each sentence, (n+1,) nats with the end; -inf from an impossible one on."""
-
-    def string_log_probs(
-        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
-        """Ln P(sentence), (N,) nats."""
-
-    def causal_batches(
-        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-    ) -> list[Batch]:
-        """Sentences in batches for `next_token_blocks`; those that are equal share a column."""
-
-    def next_token_blocks(
-        self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-    ) -> Iterator[Distributions]:
-        """The next-token distributions of one batch, positions 0 to n."""
-
-    def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
-        """P(a sentence has m words), m = 0..``high``, (high+1,)."""
-
-    def range_mass(self, lengths: LengthRange) -> float:
-        """P(the number of words is in a range)."""
-
-    def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """Ln P(a sentence starts so), nats."""
-
-    def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """The distribution of what follows a prefix."""
-
-
-class Truth(Protocol):
-    """The true distribution of a language: a `truesource.grammar.pcfg.PCFG`, or a `Process`.
-
-    What one has beyond this is an ability of truths, see `truesource.generator.abilities`.
-    """
-
-    @property
-    def terminals(self) -> tuple[str, ...]:
-        """(V,) the words."""
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The nonterminals; a process has none."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Treebank labels of the nonterminals."""
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """JSON values that say how it was made."""
-
-    @property
-    def word_ids(self) -> dict[str, int]:
-        """Number of each word."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that its probabilities depend on."""
-
-    @property
-    def identity(self) -> str:
-        """Its name in signatures."""
-
-    @property
-    def exact(self) -> ExactCausal:
-        """Everything exact about it."""
-
-    def encode(self, sentence: Sequence[str]) -> Int32Array:
-        """Word numbers, (n,); -1 for a word that it does not have."""
-
-    def word_counts(self, lengths: LengthRange | None = None) -> FloatArray:
-        """Expected number of each word in a sentence, (V,)."""
-
-    def sizes(self) -> dict[str, int]:
-        """Counts for reports."""
-
-    def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> Self:
-        """The language in which every word outside ``vocabulary`` reads ``unknown``."""
-
-    def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
-        """The distribution of what follows a prefix."""
-
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write it as ``.npz``."""
+AT_ONCE = 4096  #: strings that are scored in one step
 
 
 class Process(ABC):
@@ -210,8 +111,6 @@ class Process(ABC):
     @cached_property
     def exact(self) -> ProcessInference:
         """Everything exact about it."""
-        from truesource.grammar.inference.process import ProcessInference
-
         return ProcessInference(self)
 
     @cached_property
@@ -232,10 +131,6 @@ class Process(ABC):
     def encode(self, sentence: Sequence[str]) -> Int32Array:
         """Word numbers, (n,); -1 for a word that it does not have."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
-
-    def word_counts(self, lengths: LengthRange | None = None) -> FloatArray:
-        """Expected number of each word in a string, (V,), given ``lengths`` if any."""
-        return self.exact.given(lengths).expected_words()
 
     def sizes(self) -> dict[str, int]:
         """Number of words, for reports."""
@@ -271,15 +166,12 @@ class Process(ABC):
         return self.exact.next_token(prefix, lengths)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the reference of a language of the gallery, as ``.npz``; `load_truth` reads it.
+        """Write the reference of a language of the gallery, as ``.npz``, see `truesource.grammar.truth.load_truth`.
 
         Raises:
             InputError: a file exists and ``force`` is false, the name does not end in .npz, or the gallery has no such
                 process.
         """
-        from truesource.grammar.formats.npz import save_process
-        from truesource.grammar.support.files import refuse_existing
-
         if not self.has_file:
             raise InputError(f"{self.name} is a process of one's own, which has no file; keep the code that makes it")
         if Path(path).suffix != ".npz":
@@ -296,52 +188,213 @@ class Process(ABC):
         return f"Process({self.name}, {len(self.terminals):,} words)"
 
 
-def load_truth(path: str | Path, **options: Any) -> Truth:
-    """Read a grammar, or a process; arguments and errors are those of `truesource.grammar.pcfg.PCFG.load`.
+class ProcessInference:
+    """What a process and a grammar have in common, see `truesource.grammar.inference.causal.ExactCausal`.
 
-    A language of the gallery is a grammar where its rules fit in memory, and a process otherwise, if it can be one.
+    Probabilities of words are those of the process; a length condition takes another process, `Process.given`, which
+    is kept.
     """
-    from truesource.grammar.formats.npz import read_process
-    from truesource.grammar.pcfg import PCFG
 
-    reference = process_at(path)
-    if reference is None:
-        return PCFG.load(path, **options)
-    made, written = process(reference), read_process(path)
-    if written is not None and written["digest"] != made.digest:
-        raise InputError(f"another version of truesource wrote {made.name} with other words; make the file again", path)
-    return made
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self._given: dict[LengthRange, Process] = {}
+        self._masses: dict[LengthRange, float] = {}
+
+    @property
+    def total_mass(self) -> float:
+        """1: all strings of a process end."""
+        return 1.0
+
+    @property
+    def mean_length(self) -> float:
+        """Expected number of words."""
+        return float(self.process.expected_words().sum())
+
+    def given(self, lengths: LengthRange | None) -> Process:
+        """The process under a length condition.
+
+        Raises:
+            InputError: no string has such a length.
+        """
+        if lengths is None:
+            return self.process
+        if lengths not in self._given:
+            self._given[lengths] = self.process.given(lengths)
+        return self._given[lengths]
+
+    def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
+        """P(a string has m words), m = 0..``high``, (high+1,)."""
+        return self.given(lengths).length_pmf(high)
+
+    def range_mass(self, lengths: LengthRange) -> float:
+        """P(the number of words is in a range).
+
+        Raises:
+            InputError: it is zero.
+        """
+        if lengths not in self._masses:
+            mass = float(self.process.length_pmf(lengths.high)[lengths.low :].sum())
+            if mass <= 0.0:
+                raise no_length(self.process.name, lengths)
+            self._masses[lengths] = mass
+        return self._masses[lengths]
+
+    def causal_log_probs(
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+    ) -> list[FloatArray]:
+        """Ln P(word | words before it) of each string, (n+1,) nats, the end last; -inf from an impossible one on."""
+        process = self.given(lengths)
+        encoded = [process.encode(sentence) for sentence in sentences]
+        order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
+        rows: list[FloatArray] = [np.empty(0)] * len(encoded)
+        with meter("exact next-word probabilities of strings", len(encoded)) as progress:
+            for at in range(0, len(order), AT_ONCE):
+                some = order[at : at + AT_ONCE]
+                sizes = np.array([len(encoded[i]) for i in some], dtype=np.int64)
+                words = np.full((len(some), int(sizes[0]) + 1), len(process.terminals), dtype=np.int64)
+                for row, i in enumerate(some):
+                    words[row, : sizes[row]] = encoded[i]
+                table = _steps(process, words, sizes)
+                for row, i in enumerate(some):
+                    rows[i] = table[row, : sizes[row] + 1].copy()
+                progress.advance(len(some))
+        return rows
+
+    def string_log_probs(
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+    ) -> FloatArray:
+        """Ln P(string), (N,) nats; -inf where it is not in the language."""
+        return np.array([float(row.sum()) for row in self.causal_log_probs(sentences, lengths, dtype=dtype)])
+
+    def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
+        """Ln P(a string starts with ``prefix``), nats; -inf when none does."""
+        return float(self.causal_log_probs([prefix], lengths)[0][:-1].sum())
+
+    def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
+        """Distribution of what follows ``prefix``.
+
+        Raises:
+            InputError: no string (of that length range) starts so.
+        """
+        process = self.given(lengths)
+        state = process.begin(1)
+        for at, word in enumerate(process.encode(prefix)):
+            number = np.array([word], dtype=np.int64)
+            if not process.probability(state, number)[0] > 0.0:
+                raise InputError(
+                    f"no string starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
+                )
+            state = process.read(state, number)
+        law = process.law(state)[0]
+        return NextToken(process.terminals, law[:-1], float(law[-1]), np.empty(0))
+
+    def causal_batches(
+        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+    ) -> list[Batch]:
+        """Strings in batches for `next_token_blocks`; those that are equal share a column.
+
+        Raises:
+            InputError: a string has no words.
+        """
+        width = 16 * (len(self.process.terminals) + 1)
+        return encoded_batches(self.process.encode, sentences, lambda n: width)
+
+    def next_token_blocks(
+        self, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+    ) -> Iterator[Distributions]:
+        """The next-word distributions of one batch, positions 0 to n."""
+        process = self.given(lengths)
+        n, width = batch.words.shape
+        end = len(process.terminals)
+        words = np.concatenate([batch.words.T, np.full((width, 1), end)], axis=1).astype(np.int64)
+        logs = _steps(process, words, np.full(width, n))
+        whole = np.isfinite(logs).all(axis=1)
+        state, alive = process.begin(width), np.arange(width)
+        for j in range(n + 1):
+            table = np.zeros((width, end + 1))
+            table[alive] = process.law(state)
+            possible = np.zeros(width, dtype=np.bool_)
+            possible[alive] = True
+            yield Distributions(
+                j, batch.members, words[:, j], table, possible, np.asarray(whole), logs[:, j], np.empty((width, 0))
+            )
+            if j < n:
+                goes_on = np.isfinite(logs[alive, j])
+                state, alive = process.take(state, goes_on), alive[goes_on]
+                state = process.read(state, words[alive, j])
 
 
-def process_at(path: str | Path) -> str | None:
-    """The reference of the process that `load_truth` would give; None where that is a grammar, or an error.
-
-    Raises:
-        InputError: a setting of a language is wrong, or the file of a process is damaged.
-    """
-    from truesource.grammar.formats.npz import read_process
-    from truesource.grammar.languages import is_process, is_reference
-
-    if is_reference(path):
-        return str(path) if is_process(str(path)) else None
-    written = read_process(path)
-    return None if written is None else written["reference"]
-
-
-def process(name: str, **settings: Any) -> Process:
-    """A language of the gallery as a process, however few rules its grammar would have.
+def _steps(process: Process, words: IntArray, sizes: IntArray) -> FloatArray:
+    """Ln P of every word and of the end, (W, n+1) nats, -inf from an impossible one on and beyond the end.
 
     Args:
-        name: of the language, or a reference such as ``copy:vocabulary=10``.
-        settings: its settings, before those of the reference.
+        process: that scores.
+        words: (W, n+1) numbers; V, the end, from the end of each string on; -1 for no word of the language.
+        sizes: (W,) words of each.
+    """
+    table = np.full(words.shape, -np.inf)
+    state, alive = process.begin(len(words)), np.arange(len(words))
+    for j in range(words.shape[1]):
+        probability = process.probability(state, words[alive, j])
+        with np.errstate(divide="ignore"):
+            table[alive, j] = np.log(probability)
+        goes_on = (probability > 0.0) & (sizes[alive] > j)
+        if not goes_on.any():
+            break
+        if not goes_on.all():
+            state, alive = process.take(state, goes_on), alive[goes_on]
+        state = process.read(state, words[alive, j])
+    return table
+
+
+_WHAT, _REMEDY = "the file of this process", "make it again"
+
+
+@with_config(STRICT)
+class ProcessHeader(TypedDict):
+    """Content of the file of a process, as JSON."""
+
+    reference: str
+    digest: str
+
+
+def save_process(reference: str, digest: str, path: str | Path) -> None:
+    """Write a process of the gallery, which is known by its reference, atomically.
 
     Raises:
-        InputError: there is no such language or setting, a value is outside its range, or the language is none that
-            can be one.
-
-    >>> process("shuffle-dyck", k=64, depth=100)
-    Process(shuffle-dyck:k=64,depth=100,p_open=0.5, 128 words)
+        InputError: the file cannot be written.
     """
-    from truesource.grammar.languages import load_process
+    text = json.dumps({"reference": reference, "digest": digest}, ensure_ascii=False).encode()
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, process=np.frombuffer(text, dtype=np.uint8))
 
-    return load_process(name, settings)
+
+def read_process(path: str | Path) -> ProcessHeader | None:
+    """What `save_process` wrote; None where a file holds no process, or is none.
+
+    Raises:
+        InputError: it holds one that is damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.namelist() != ["process.npy"]:
+                return None
+    except (OSError, zipfile.BadZipFile):
+        return None
+    content = read_arrays(path, {"process": BYTES}, what=_WHAT, remedy=_REMEDY)["process"].tobytes()
+    return decode_record(content, ProcessHeader, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
+
+
+def no_length(name: str, lengths: LengthRange) -> InputError:
+    """The error for a process without strings of a range of lengths."""
+    return InputError(f"no string of {name} has a length in {lengths}; choose another range")
+
+
+def needs_rules(name: str, path: str | Path | None = None) -> InputError:
+    """The error for a process where the rules of a grammar are needed."""
+    return InputError(
+        f"{name} is a process: it has samples and the exact law of the next word, but no rules, which parses, masked"
+        " words, windows and variants need; choose settings small enough for a grammar",
+        path,
+        code="missing-ability",
+    )

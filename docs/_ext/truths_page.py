@@ -6,7 +6,7 @@ from typing import get_args
 
 from truesource.generator.abilities import TRUTHS, OfTruth, offers
 from truesource.grammar.pcfg import language
-from truesource.grammar.process import Truth, process
+from truesource.grammar.truth import Truth, process
 
 #: a truth of each kind
 KINDS: dict[str, Truth] = {"grammar": language("dyck"), "process": process("copy")}

@@ -28,10 +28,10 @@ from truesource.generator.model_checks import checked_scores
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
-from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,14 +38,15 @@ from truesource.generator.plan import Transform, order
 from truesource.generator.text import split_words
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
-from truesource.grammar.inference.distributions import Distributions, next_token_distributions
+from truesource.grammar.inference.batch import Distributions
+from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.inference.exact import Variant
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes
 from truesource.grammar.support.records import decode_record
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"

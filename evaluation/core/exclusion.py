@@ -26,8 +26,8 @@ from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import original_digest
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus

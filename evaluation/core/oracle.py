@@ -28,14 +28,14 @@ from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Process, Truth
+from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth, word_counts
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.grammar.inference.batch import Batch
-    from truesource.grammar.inference.distributions import Distributions
+    from truesource.grammar.inference.batch import Batch, Distributions
 
 
 UNKNOWN = "<unk>"
@@ -313,7 +313,7 @@ def true_frequencies(oracle: Oracle) -> ConstantModel:
 
     They are expected counts in closed form, under the oracle's length condition and with its vocabulary.
     """
-    counts = oracle.language.word_counts(oracle.lengths)
+    counts = word_counts(oracle.language, oracle.lengths)
     columns = oracle.columns(oracle.words)
     causal = oracle.objective == "causal"
     words = columns[: len(columns) - 1] if causal else columns

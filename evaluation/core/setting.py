@@ -18,9 +18,9 @@ from truesource.generator.language_model import LanguageModel, Objective, Scorin
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from truesource.generator.abilities import require
 from truesource.generator.language_model import Objective, ScoringFrame
 from truesource.generator.plan import Transform
-from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.truth import Truth
 
 
 def text_grammar(truth: Truth, transform: Transform | None) -> tuple[Truth, Transform | None]:

@@ -23,8 +23,7 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.batch import Batch
-    from truesource.grammar.inference.distributions import Distributions
+    from truesource.grammar.inference.batch import Batch, Distributions
 
 
 class BestWithin(Oracle):

@@ -30,6 +30,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, read_bytes, read_text
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import RECORD_LIMIT, decode_record, read_yaml
+from truesource.grammar.truth import word_counts
 
 _CLASSES = {
     "adjectives": "JJ JJR JJS CD AFX",
@@ -256,7 +257,7 @@ def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str
     Raises:
         InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
     """
-    counts = oracle.language.word_counts(oracle.lengths)
+    counts = word_counts(oracle.language, oracle.lengths)
     unigram = np.append(counts / (counts.sum() + events.causal), 0.0)[events.source[: len(events.words)]]
     power = frequency_powers(unigram)
     order = np.unique(power)[::-1]

@@ -38,11 +38,11 @@ from truesource.evaluation.measures.bootstrap import (
 )
 from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords, few_code, too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
 SHARES = ("tv", "agreement")  #: those that are at most 1

@@ -13,8 +13,8 @@ from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
 from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame
-from truesource.grammar.process import Truth
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from truesource.generator.language_model import TokenScores
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.truth import Truth
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from truesource.generator.language_model import END, LanguageModel, ScoringFrame
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.truth import word_counts
 
 SMOOTHING = 0.5  #: added to every count, where that is asked for
 Read = Callable[[Sequence[str]], list[str]]
@@ -80,7 +81,7 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
             a transformed text are left out.
     """
     language = oracle.language
-    expected = language.word_counts(oracle.lengths)
+    expected = word_counts(language, oracle.lengths)
     causal = oracle.objective == "causal"
     if not frame.first:
         require_order(oracle.transform, "the exact frequency of words that are not the first")

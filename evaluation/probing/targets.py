@@ -10,7 +10,8 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing import Given, Kind, Truth
-from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
+from truesource.grammar.inference.batch import Distributions
+from truesource.grammar.inference.distributions import class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray

@@ -34,7 +34,7 @@ from truesource.evaluation.tendencies.laws import (
     to_laws,
 )
 from truesource.evaluation.tendencies.measured import Sample, Sizes, against, curves_of, describe, ranks_against
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import TrueText
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
@@ -93,7 +93,7 @@ def _ends(values: FloatArray) -> FloatArray:
 
 
 def against_truth(
-    sources: Mapping[str, Sentences], truth: Truth, options: TendencySettings | None = None
+    sources: Mapping[str, Sentences], truth: TrueText, options: TendencySettings | None = None
 ) -> Tendencies:
     """Compare samples with the exact distribution of a grammar.
 
@@ -173,7 +173,12 @@ class Chance:
 
 
 def chance_of(
-    truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: TendencySettings
+    truth: TrueText,
+    n: int,
+    classes: Mapping[str, IntArray],
+    longest: int,
+    sizes: Sizes,
+    options: TendencySettings,
 ) -> Chance:
     """Values of samples of the truth of n sentences."""
     rows: list[dict[str, float]] = []
@@ -189,7 +194,7 @@ def chance_of(
     return Chance({name: np.array([row[name] for row in rows]) for name in KINDS if name in common}, types)
 
 
-def _law_of(truth: Truth) -> HeapsLaw | None:
+def _law_of(truth: TrueText) -> HeapsLaw | None:
     """Heaps' law of the truth, exactly; None where it has none."""
     length = np.flatnonzero((truth.length_pmf > 0) & (truth.types_by_length > 0))
     try:
@@ -198,11 +203,11 @@ def _law_of(truth: Truth) -> HeapsLaw | None:
         return None
 
 
-def _known(truth: Truth, words: list[str]) -> list[str]:
+def _known(truth: TrueText, words: list[str]) -> list[str]:
     return [word for word in words if word in truth.pcfg.word_ids]
 
 
-def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
+def _sizes(samples: Mapping[str, Sample], truth: TrueText) -> Sizes:
     """Numbers of known tokens and pairs that every sample has, and with near certainty every sample of the truth."""
     n = min(len(sample.corpus) for sample in samples.values())
     tokens = min(int(sample.known.sum()) for sample in samples.values())
@@ -215,7 +220,7 @@ def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
     return Sizes(max(1, min(tokens, int(n * mean - slack))), max(0, min(pairs, int(n * (mean - 1.0) - slack))))
 
 
-def _least(truth: Truth, n: int) -> list[int]:
+def _least(truth: TrueText, n: int) -> list[int]:
     """Numbers of known tokens and pairs that n sentences of the truth have all but certainly, from a sample."""
     (drawn,) = truth.samples(MEASURED, 1, seed=0)
     known = drawn.tokens != truth.unknown_code
@@ -232,7 +237,7 @@ def _exact(
     table: TendencyTable,
     name: str,
     sample: Sample,
-    truth: Truth,
+    truth: TrueText,
     members: Mapping[str, list[str]],
     parts: Mapping[str, object],
     options: TendencySettings,

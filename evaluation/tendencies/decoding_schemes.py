@@ -11,7 +11,7 @@ from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Tendencies
-from truesource.evaluation.tendencies.truth import Truth, stopwords_among, symbols
+from truesource.evaluation.tendencies.truth import TrueText, stopwords_among, symbols
 
 Sentences = list[list[str]]
 ORACLE = "oracle"  #: fresh samples of the truth
@@ -52,7 +52,10 @@ def same_size(samples: Sequence[ModelSample]) -> list[ModelSample]:
 
 
 def compare(
-    samples: Sequence[ModelSample], truth: Truth, options: TendencySettings, reference: Sentences | None = None
+    samples: Sequence[ModelSample],
+    truth: TrueText,
+    options: TendencySettings,
+    reference: Sentences | None = None,
 ) -> Mapping[str, Tendencies]:
     """Compare all samples, and fresh ones of the truth, by scheme.
 
@@ -97,7 +100,7 @@ def compare(
     return parts
 
 
-def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: Truth) -> dict[str, Any]:
+def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: TrueText) -> dict[str, Any]:
     """Everything but the curves, for JSON."""
     first = next(iter(parts.values()))
     return {

@@ -25,7 +25,7 @@ from truesource.evaluation.tendencies.laws import (
     rank_frequency,
     type_counts,
 )
-from truesource.evaluation.tendencies.truth import Truth, shares
+from truesource.evaluation.tendencies.truth import TrueText, shares
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -105,7 +105,7 @@ class Sizes:
     pairs: int
 
 
-def ranks_against(sample: Sample, truth: Truth) -> RankFrequency | None:
+def ranks_against(sample: Sample, truth: TrueText) -> RankFrequency | None:
     """Rank-frequency by the truth's own ranks; None where there are too few words."""
     by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.known)
     total = int(sample.counts.sum())
@@ -120,7 +120,7 @@ def ranks_against(sample: Sample, truth: Truth) -> RankFrequency | None:
         return None
 
 
-def against(sample: Sample, truth: Truth, sizes: Sizes) -> dict[str, float]:
+def against(sample: Sample, truth: TrueText, sizes: Sizes) -> dict[str, float]:
     """Every measure whose chance distribution is that of samples of the truth; some are missing for odd samples."""
     counts = sample.counts
     known = np.pad(truth.unigram, (0, len(counts) - len(truth.unigram)))

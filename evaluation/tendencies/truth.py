@@ -128,7 +128,7 @@ def _shares(text: Sentences) -> dict[str, float]:
     return {habit: sum(n for token, n in counts.items() if has(token)) / total for habit, has in HABITS.items()}
 
 
-class Truth:
+class TrueText:
     """The exact distribution that sentences are compared with.
 
     Args:

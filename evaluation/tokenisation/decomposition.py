@@ -21,10 +21,10 @@ from truesource.evaluation.tokenisation.results import Evaluation, Total, ratio_
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
 
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
 _TAIL = float(ndtr(-DOUBT))  #: what lies beyond them; of errors over a few filters, Student's t has as much further out

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import PieceTokenizer, TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
 
 
 #: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.words import WordTable
     from truesource.generator.language_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
 
 
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones

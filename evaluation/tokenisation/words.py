@@ -39,11 +39,11 @@ from truesource.evaluation.tokenisation.lattice import arc_ends, count_paths
 from truesource.evaluation.tokenisation.results import Evaluation, numbered, seed_of
 from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.process import Truth
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import Truth
 
 
 @dataclass(frozen=True)

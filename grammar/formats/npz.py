@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NotRequired, cast
@@ -13,7 +12,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.formats import GrammarFormat, GrammarSource, ReadOptions
-from truesource.grammar.languages import needs_rules
+from truesource.grammar.process import needs_rules, read_process
 from truesource.grammar.rules import GrammarRules, digest_rules
 from truesource.grammar.support.archives import BYTES, FLOATS, integers, read_arrays
 from truesource.grammar.support.errors import InputError
@@ -120,41 +119,6 @@ def load_npz(path: str | Path) -> GrammarRules:
     if digest_rules(names, stored) != head["digest"]:  # of what the file holds: reading may divide rounded rules
         raise InputError("the content does not match the digest stored with it; the file was damaged or edited", path)
     return pcfg
-
-
-@with_config(STRICT)
-class ProcessHeader(TypedDict):
-    """Content of the file of a process, as JSON."""
-
-    reference: str
-    digest: str
-
-
-def save_process(reference: str, digest: str, path: str | Path) -> None:
-    """Write a process of the gallery, which is known by its reference, atomically.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    text = json.dumps({"reference": reference, "digest": digest}, ensure_ascii=False).encode()
-    with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, process=np.frombuffer(text, dtype=np.uint8))
-
-
-def read_process(path: str | Path) -> ProcessHeader | None:
-    """What `save_process` wrote; None where a file holds no process, or is none.
-
-    Raises:
-        InputError: it holds one that is damaged.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.namelist() != ["process.npy"]:
-                return None
-    except (OSError, zipfile.BadZipFile):
-        return None
-    content = read_arrays(path, {"process": BYTES}, what=_WHAT, remedy=_REMEDY)["process"].tobytes()
-    return decode_record(content, ProcessHeader, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
 
 
 def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from truesource.grammar.support.arrays import Int32Array
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 T = TypeVar("T")
@@ -75,6 +75,20 @@ class Batch:
 
     words: Int32Array  #: (n, W) word numbers, -1 unknown
     members: tuple[tuple[int, ...], ...]  #: for each column, the input sentences that it stands for
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """The distributions at one position of W different sentences of one length."""
+
+    position: int  #: words to the left
+    members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
+    observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
+    probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
+    possible: BoolArray  #: (W,) whether the context is possible; such rows sum to one
+    whole: BoolArray  #: (W,) whether the grammar (and the length range) can make the whole sentence
+    log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
+    states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word
 
 
 def batches(encoded: Sequence[Int32Array], bytes_per_sentence: Callable[[int], int], budget: int) -> Iterator[Batch]:

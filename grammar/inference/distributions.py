@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import Batch, run, threads
-from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.inference.batch import Batch, Distributions, run, threads
+from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
+    from truesource.grammar.inference.causal import ExactCausal
     from truesource.grammar.inference.exact import Exact, Variant
-    from truesource.grammar.process import ExactCausal
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Distributions:
-    """The distributions at one position of W different sentences of one length."""
-
-    position: int  #: words to the left
-    members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
-    observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
-    probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
-    possible: BoolArray  #: (W,) whether the context is possible; such rows sum to one
-    whole: BoolArray  #: (W,) whether the grammar (and the length range) can make the whole sentence
-    log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
-    states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word
 
 
 def next_token_distributions(

@@ -17,9 +17,8 @@ from truesource.grammar._kernels.rules import ChildRules, LexicalRules, SparseRo
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import posterior as kernels
 from truesource.grammar.inference._kernels.linear import best_path
-from truesource.grammar.inference.batch import Batch, NothingLeftError, require_memory, run
+from truesource.grammar.inference.batch import Batch, Distributions, NothingLeftError, require_memory, run
 from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
-from truesource.grammar.inference.distributions import Distributions
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray

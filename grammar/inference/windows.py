@@ -22,8 +22,7 @@ from scipy.sparse import csc_matrix, csr_matrix, hstack
 from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
-from truesource.grammar.inference.batch import Batch, run, threads
-from truesource.grammar.inference.distributions import Distributions
+from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.expected import outside_masses, range_table
 from truesource.grammar.inference.rules import (
     certainly_decays,

@@ -27,7 +27,6 @@ from truesource.grammar.support.records import explain, plain_number
 from truesource.grammar.support.settings import Settings, join_reference, split_reference, written
 
 if TYPE_CHECKING:
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.process import Process
     from truesource.grammar.rules import GrammarRules
 
@@ -121,6 +120,8 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
     rules = chosen.n_rules()
     if rules > LARGEST:
         if languages()[title].process is not None:
+            from truesource.grammar.process import needs_rules
+
             raise needs_rules(reference(title, chosen))
         many = f"{rules:,}" if rules < 10**12 else f"{rules:.0e}"
         raise InputError(
@@ -148,7 +149,7 @@ def is_process(name: str) -> bool:
 
 
 def load_process(name: str, settings: Mapping[str, Any] | None = None) -> Process:
-    """A language as a process; arguments and errors are those of `truesource.grammar.process.process`."""
+    """A language as a process; arguments and errors are those of `truesource.grammar.truth.process`."""
     title, chosen = parse(name, settings)
     make = languages()[title].process
     if make is None:
@@ -157,21 +158,6 @@ def load_process(name: str, settings: Mapping[str, Any] | None = None) -> Proces
     made = make(chosen, reference(title, chosen))
     made.meta = _meta(title, chosen, made.digest)
     return made
-
-
-def no_length(name: str, lengths: LengthRange) -> InputError:
-    """The error for a process without strings of a range of lengths."""
-    return InputError(f"no string of {name} has a length in {lengths}; choose another range")
-
-
-def needs_rules(name: str, path: str | Path | None = None) -> InputError:
-    """The error for a process where the rules of a grammar are needed."""
-    return InputError(
-        f"{name} is a process: it has samples and the exact law of the next word, but no rules, which parses, masked"
-        " words, windows and variants need; choose settings small enough for a grammar",
-        path,
-        code="missing-ability",
-    )
 
 
 def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, LanguageSettings]:

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from truesource.grammar.building import Move, State, truncated_geometric, walked
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.languages import Language, LanguageSettings, no_length
-from truesource.grammar.process import Process
+from truesource.grammar.languages import Language, LanguageSettings
+from truesource.grammar.process import Process, no_length
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 

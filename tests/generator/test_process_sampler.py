@@ -16,9 +16,9 @@ from truesource.generator.process_sampler import ProcessSampler, sampler_of
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import language
-from truesource.grammar.process import load_truth, process
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import load_truth, process
 
 N = 60_000
 CASES = (

@@ -269,7 +269,7 @@ def test_the_last_token_of_a_random_hierarchy_depends_on_its_block_as_the_produc
                 longer[made] += p * math.prod(q for _, q in choice)
         block = longer
     assert {len(row) for row in block} == {4} and sum(block.values()) == pytest.approx(1.0, abs=1e-12)
-    strings = strings_of(pcfg, LengthRange(8, 8))
+    strings = all_strings(rules, 8)["S"][8]
     assert -sum(p * math.log(p) for p in strings.values()) == pytest.approx(math.log(4) + 7 * math.log(2), abs=1e-10)
     placed = PlacedWindows(pcfg, LengthRange(8, 8))
     for k in range(4):

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.distributions import Distributions, masked_blocks, next_token_distributions
+from truesource.grammar.inference.batch import Distributions
+from truesource.grammar.inference.distributions import masked_blocks, next_token_distributions
 from truesource.grammar.inference.exact import Exact, Variant
 from truesource.grammar.support.arrays import FloatArray
 

@@ -448,7 +448,7 @@ def test_models_of_variants_are_compared_sentence_by_sentence_as_in_python(varia
     texts = {}
     for name, learned in (("original", ["own.py:table"]), ("mirror-all", ["own.py:table", "own.py:no_b"])):
         pcfg, sentences = PCFG.load(variants / name / "grammar.npz"), Corpus.load(variants / name).sentences("eval")
-        texts[name] = ParallelText(pcfg=pcfg, sentences=sentences, models=[load_model(text) for text in learned])
+        texts[name] = ParallelText(language=pcfg, sentences=sentences, models=[load_model(text) for text in learned])
     alone = compare_parallel(texts, lengths=LengthRange(1, 6))
     records = [json.loads(Path("out.json").read_text("utf-8")), json.loads(json.dumps(alone.records()))]
     without_names_of_seeds = [[{**record, "seed_of": "seed_of" in record} for record in each] for each in records]

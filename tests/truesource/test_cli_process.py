@@ -14,7 +14,7 @@ from command_line import Command
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.generator.corpus import Corpus
-from truesource.grammar.process import load_truth, process
+from truesource.grammar.truth import load_truth, process
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LANGUAGES = {"brackets": "shuffle-dyck:k=64,depth=100", "copies": "copy:vocabulary=60,longest=10"}

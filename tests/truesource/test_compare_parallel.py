@@ -28,8 +28,8 @@ def model(a: float) -> Table:
 def texts(*seeds: float) -> dict[str, ParallelText]:
     models = [model(a) for a in seeds]
     return {
-        "original": ParallelText(pcfg=GRAMMAR, sentences=TEXT, models=models),
-        "mirror": ParallelText(pcfg=MIRROR, sentences=MIRRORED, models=models),
+        "original": ParallelText(language=GRAMMAR, sentences=TEXT, models=models),
+        "mirror": ParallelText(language=MIRROR, sentences=MIRRORED, models=models),
     }
 
 
@@ -43,7 +43,10 @@ def test_a_model_of_word_frequencies_finds_no_order_harder_and_pairs_see_it() ->
 
 
 def test_a_variant_whose_models_are_worse_by_a_known_amount() -> None:
-    changed = {**texts(0.3, 0.31, 0.29), "mirror": ParallelText(pcfg=MIRROR, sentences=MIRRORED, models=[model(0.1)])}
+    changed = {
+        **texts(0.3, 0.31, 0.29),
+        "mirror": ParallelText(language=MIRROR, sentences=MIRRORED, models=[model(0.1)]),
+    }
     found = compare_parallel(changed, lengths=None)
     tokens = sum(len(sentence) + 1 for sentence in TEXT)
     n = {word: sum(sentence.count(word) for sentence in TEXT) for word in "ab"}
@@ -63,7 +66,7 @@ def test_texts_that_are_not_parallel_are_refused() -> None:
     for sentences, code in ((MIRRORED[1:], "not-parallel"), (MIRRORED[1:] + MIRRORED[:1], "not-parallel")):
         with pytest.raises(InputError) as refused:
             compare_parallel(
-                {**one, "mirror": ParallelText(pcfg=MIRROR, sentences=sentences, models=[model(0.3)])}, lengths=None
+                {**one, "mirror": ParallelText(language=MIRROR, sentences=sentences, models=[model(0.3)])}, lengths=None
             )
         assert refused.value.code == code
 
@@ -73,5 +76,5 @@ def test_one_text_or_a_text_without_models_is_refused() -> None:
         compare_parallel({"original": texts(0.3)["original"]}, lengths=LengthRange(2, 4))
     with pytest.raises(InputError, match="mirror has no model"):
         compare_parallel(
-            {**texts(0.3), "mirror": ParallelText(pcfg=MIRROR, sentences=MIRRORED, models=[])}, lengths=None
+            {**texts(0.3), "mirror": ParallelText(language=MIRROR, sentences=MIRRORED, models=[])}, lengths=None
         )

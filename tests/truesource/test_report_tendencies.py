@@ -20,7 +20,7 @@ from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ModelSample, same_size
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
-from truesource.evaluation.tendencies.truth import Truth, symbols
+from truesource.evaluation.tendencies.truth import TrueText, symbols
 from truesource.evaluators.pplu.results import figure as reduction_figure
 from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.evaluators.tendencies.figures import drawn_of, tendencies_figure
@@ -270,7 +270,7 @@ def words(svg: str) -> str:
 
 def test_figures_of_odd_samples() -> None:
     fast = TendencySettings({"symbols": symbols}, chance=19, permutations=19, draws=49)
-    truth = Truth(PCFG.from_text(GRAMMAR), LengthRange(2, 6))
+    truth = TrueText(PCFG.from_text(GRAMMAR), LengthRange(2, 6))
     samples = {"a $name": TEXT, "one word": [["cat"]] * 50, "few": TEXT[:2]}
     text = words(tendencies_figure(drawn_of(against_truth(samples, truth, fast))))
     assert all(name in text for name in samples)

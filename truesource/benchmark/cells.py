@@ -17,11 +17,11 @@ from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
 from truesource.evaluation.core.oracle import Oracle, counted_frequencies
 from truesource.generator.abilities import require
-from truesource.grammar.process import process, process_at
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
+from truesource.grammar.truth import process, process_at
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.device import computing, one_thread
 from truesource.lmtrain.models import load_model

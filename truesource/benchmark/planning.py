@@ -14,10 +14,10 @@ from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.generator.columns import CodedSentences
 from truesource.generator.plan import mean_length
 from truesource.generator.process_sampler import sampler_of
-from truesource.grammar.process import load_truth
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
+from truesource.grammar.truth import load_truth, word_counts
 from truesource.lmtrain.device import one_thread
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.report.words import duration
@@ -249,7 +249,7 @@ class _PlannedText:
         sampler = sampler_of(truth, language.range)
         n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
         strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
-        expected = truth.word_counts(language.range) / mean * budget.tokens
+        expected = word_counts(truth, language.range) / mean * budget.tokens
         kept = [word for word, times in zip(truth.terminals, expected, strict=True) if times >= budget.min_count]
         return cls(suite, language, CodedSentences.of(strings), kept)
 

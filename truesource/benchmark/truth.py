@@ -20,10 +20,10 @@ from truesource.generator.language_model import DistributionModel, Objective
 from truesource.generator.plan import Columns, Plan, mean_length
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_consistent
-from truesource.grammar.process import Truth, load_truth
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Workers
+from truesource.grammar.truth import Truth, load_truth
 
 LONGER_SEED = 1  #: added to the seed of a suite for strings longer than those of training
 

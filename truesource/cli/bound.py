@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
     from truesource.evaluation.core.score import Score
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
 
 
 class BoundSettings(Settings):

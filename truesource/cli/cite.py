@@ -13,7 +13,7 @@ from truesource.cli.works import TOPICS, topics_of, works
 from truesource.cli.works import bibtex as bibtex_of
 
 if TYPE_CHECKING:
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
 
 
 def command(
@@ -58,8 +58,8 @@ def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:
         InputError: it is no run, corpus, model, grammar or language.
     """
     from truesource.grammar.languages import is_reference, languages, parse, reference
-    from truesource.grammar.process import load_truth
     from truesource.grammar.support.errors import InputError
+    from truesource.grammar.truth import load_truth
 
     path = Path(subject)
     if is_reference(subject):

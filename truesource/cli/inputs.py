@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.process import Truth
     from truesource.grammar.treebank import Treebank
+    from truesource.grammar.truth import Truth
 
 
 def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange | None]:
@@ -134,7 +134,7 @@ def truth_about(corpus: Path, oracle: Path) -> tuple[Truth, Transform | None]:
     Of a corpus folder with a transform, it is the grammar of the text where there is one.
     """
     from truesource.evaluation.core.transformed import text_grammar
-    from truesource.grammar.process import load_truth
+    from truesource.grammar.truth import load_truth
 
     truth = load_truth(oracle)
     if not corpus.is_dir() or _is_sample_folder(corpus):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.process import Process
     from truesource.grammar.tree import Tree
+    from truesource.grammar.truth import Truth
 
 WIDTH = 100  #: characters, where there is no terminal
 LONGEST_TREE = 40  #: lines
@@ -67,9 +68,9 @@ def command(
         return
     from truesource.cli.output import json_of
     from truesource.generator.abilities import require
-    from truesource.grammar.formats import save_grammar, target_files
+    from truesource.grammar.formats import target_files
     from truesource.grammar.languages import languages, parse, reference
-    from truesource.grammar.process import Process, load_truth
+    from truesource.grammar.truth import load_truth
 
     title, settings = parse(name, _overrides(set_ or ()))
     files = [] if output is None else target_files(output)
@@ -82,31 +83,40 @@ def command(
     echo(f"tests      {language.tests}")
     echo(f"cite       {language.citation}")
     _show_parameters(settings)
-    if isinstance(truth, Process):
-        numbers = _show_process(truth)
-        samples = _show_strings(truth, number, seed) if number else []
-    else:
-        pcfg = require(truth, "parses", "truesource language")
-        numbers = _show_figures(pcfg)
-        samples = _show_samples(pcfg, number, seed) if number else []
+    numbers, samples = _described(truth, number, seed)
     about = {"language": title, "title": language.title, "tests": language.tests, "citation": language.citation}
     record = {**about, "parameters": settings.model_dump(mode="json"), **numbers, "samples": samples}
     if output is not None:
         target = output
-
-        def save() -> None:
-            if isinstance(truth, Process):
-                truth.save(target, force=True)
-            else:
-                save_grammar(pcfg, target, force=True)
-
-        also = outputs.write_with(save, files, {"json": json_of(record)})
+        also = outputs.write_with(lambda: _save(truth, target), files, {"json": json_of(record)})
         wrote = " and ".join([*map(str, files), *also])
         echo(f"Wrote {wrote}: {truth!r}. Next: truesource sample {output} -n 100000 -o corpus/")
         return
     also = outputs.write(json=json_of(record))
     wrote = f"Wrote {' and '.join(also)}. " if also else ""
     echo(f"{wrote}Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
+
+
+def _described(truth: Truth, number: int, seed: int) -> tuple[dict[str, Any], list[str]]:
+    """Print numbers and samples of a grammar or a process; the same for JSON."""
+    from truesource.generator.abilities import require
+    from truesource.grammar.process import Process
+
+    if isinstance(truth, Process):
+        return _show_process(truth), _show_strings(truth, number, seed) if number else []
+    pcfg = require(truth, "parses", "truesource language")
+    return _show_figures(pcfg), _show_samples(pcfg, number, seed) if number else []
+
+
+def _save(truth: Truth, path: Path) -> None:
+    from truesource.generator.abilities import require
+    from truesource.grammar.formats import save_grammar
+    from truesource.grammar.process import Process
+
+    if isinstance(truth, Process):
+        truth.save(path, force=True)
+    else:
+        save_grammar(require(truth, "parses", "a grammar file"), path, force=True)
 
 
 def _list(files: OutputFiles) -> None:

@@ -45,8 +45,8 @@ class EvaluationConfig(Settings):
     frame: Literal["default", "paper"] = Field(
         "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
     )
-    lines: int = Field(
-        0, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
+    lines: int | None = Field(
+        None, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
     )
 
     def find(self, kind: type[S]) -> S | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
     from truesource.generator.plan import Transform
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
     from truesource.lmtrain.references import ModelReference
 
 
@@ -48,7 +48,7 @@ class RunFolder:
     @cached_property
     def truth(self) -> Truth:
         """The grammar or process of the run; only after its stage."""
-        from truesource.grammar.process import load_truth
+        from truesource.grammar.truth import load_truth
 
         return load_truth(self.grammar_file)
 

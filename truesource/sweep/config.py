@@ -120,7 +120,7 @@ class SweepEvaluation(Settings):
     split: str = Field("eval", description=field_description(EvaluationConfig, "split"))
     sentences: int | None = Field(None, ge=2, description=field_description(EvaluationConfig, "sentences"))
     frame: Literal["default", "paper"] = Field("default", description=field_description(EvaluationConfig, "frame"))
-    lines: int = Field(0, ge=0, le=20, description=field_description(EvaluationConfig, "lines"))
+    lines: int | None = Field(None, ge=0, le=20, description=field_description(EvaluationConfig, "lines"))
     replicates: int = Field(1000, ge=100, description="Number of bootstrap samples of seeds and sentences.")
 
 

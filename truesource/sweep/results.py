@@ -33,7 +33,7 @@ from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
     from truesource.sweep.config import SweepConfig
 
 
@@ -163,7 +163,7 @@ class Scoring:
 
     def lines(self) -> list[dict[str, Any]]:
         """Records of the best predictors that see 0, 1, 2, ... words, with their perplexity over that of the truth."""
-        lines, bound = window_lines(self._setting, self._config.evaluation.lines)
+        lines, bound = window_lines(self._setting, self._config.evaluation.lines or 0)
         return [{**line.as_record(), "relative_ppl": line.value / bound} for line in lines]
 
     def is_kept(self, folder: Path, cell: PlannedCell) -> bool:

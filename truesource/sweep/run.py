@@ -19,7 +19,7 @@ from truesource.sweep.results import Scoring
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
 
 
 def execute(
@@ -84,7 +84,7 @@ def execute(
 def truth_of(config: SweepConfig, base: Path) -> Truth:
     """The grammar or process that a configuration names, relative to ``base``."""
     from truesource.embedded import english
-    from truesource.grammar.process import load_truth
+    from truesource.grammar.truth import load_truth
 
     if isinstance(config.grammar, EmbeddedGrammar):
         return english()

@@ -13,7 +13,7 @@ from truesource.evaluation.measures.integer_corpus import expected_types
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.laws import exponent_of
-from truesource.evaluation.tendencies.truth import Truth, stopwords_among, symbols
+from truesource.evaluation.tendencies.truth import TrueText, stopwords_among, symbols
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -22,8 +22,8 @@ CLASSES = {"stopwords": lambda words: stopwords_among(words, ["the", "a", "in", 
 FAST = TendencySettings(CLASSES, chance=39, draws=199)
 
 
-def truth() -> Truth:
-    return Truth(PCFG.from_text(TOY), LengthRange(2, 9))
+def truth() -> TrueText:
+    return TrueText(PCFG.from_text(TOY), LengthRange(2, 9))
 
 
 def drawn(n: int, seed: int) -> list[list[str]]:
@@ -95,7 +95,7 @@ def test_tests_against_the_truth_have_the_size_they_say() -> None:
 
 def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
     """<unk> is the most frequent token here; as a word of rank 1 it would make the exponent."""
-    where = Truth(
+    where = TrueText(
         PCFG.from_text(TOY), LengthRange(2, 9), vocabulary=["a", "in", "dog", "walks", "man", "sees", "cat", "with"]
     )
     assert where.words[int(where.unigram.argmax())] == "<unk>"
@@ -135,7 +135,7 @@ def test_a_sample_with_no_word_of_the_grammar_has_a_row_and_notes_in_a_fixed_ord
 
 
 def test_one_word_sentences_have_no_laws_but_a_row() -> None:
-    where = Truth(PCFG.from_text("S -> a 0.5 | b 0.3 | c 0.2"), LengthRange(1, 1))
+    where = TrueText(PCFG.from_text("S -> a 0.5 | b 0.3 | c 0.2"), LengthRange(1, 1))
     found = against_truth({"x": [["a"], ["b"], ["a"]]}, where, FAST)
     assert found.findings["x"]["unigram_tv"].score.value == pytest.approx(0.2)
     assert "heaps_beta" not in found.findings["x"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare
-from truesource.evaluation.tendencies.truth import Truth, symbols
+from truesource.evaluation.tendencies.truth import TrueText, symbols
 from truesource.grammar.pcfg import PCFG
 
 TOY = PCFG.from_text("S -> N V [0.7]\nS -> S S [0.3]\nN -> 'dog' [0.6]\nN -> 'emu' [0.4]\nV -> 'runs' [1.0]\n")
@@ -14,7 +14,9 @@ FAST = TendencySettings({"symbols": symbols}, chance=9, permutations=9, draws=9)
 
 
 def test_words_that_the_grammar_lacks_are_words_of_a_text() -> None:
-    truth = Truth(TOY, None, vocabulary={"dog", "runs", "<unk>"})  # the models do not know the word emu of the grammar
+    truth = TrueText(
+        TOY, None, vocabulary={"dog", "runs", "<unk>"}
+    )  # the models do not know the word emu of the grammar
     found = compare([ModelSample("net", "ancestral", MADE, 0, 0)], truth, FAST, TEXT)["ancestral"].findings["net"]
     assert found["types_all"].score.value == len({"dog", "runs", "dorg", "runns"})
     assert found["unknown_share"].score.value == 20 / 80

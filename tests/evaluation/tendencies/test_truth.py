@@ -12,7 +12,7 @@ from toy_english import TOY
 
 from truesource.evaluation.measures.integer_corpus import encode_with_words
 from truesource.evaluation.tendencies.laws import exponent_of, types_by_sentence
-from truesource.evaluation.tendencies.truth import Truth, is_symbol, shares, stopwords_among
+from truesource.evaluation.tendencies.truth import TrueText, is_symbol, shares, stopwords_among
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -22,8 +22,8 @@ CLASS = ("the", "a", "with")
 
 
 @pytest.fixture(scope="module")
-def truth() -> Truth:
-    return Truth(PCFG.from_text(TOY), RANGE)
+def truth() -> TrueText:
+    return TrueText(PCFG.from_text(TOY), RANGE)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def language() -> dict[tuple[str, ...], float]:
     return {s: p / total for s, p in found.items()}
 
 
-def test_every_exact_quantity_by_enumeration(truth: Truth, language: dict[tuple[str, ...], float]) -> None:
+def test_every_exact_quantity_by_enumeration(truth: TrueText, language: dict[tuple[str, ...], float]) -> None:
     length, share, types, unigram, occurs = (defaultdict(float) for _ in range(5))
     for s, p in language.items():
         length[len(s)] += p
@@ -59,7 +59,7 @@ def test_every_exact_quantity_by_enumeration(truth: Truth, language: dict[tuple[
     )
 
 
-def test_samples_are_of_that_language(truth: Truth, language: dict[tuple[str, ...], float]) -> None:
+def test_samples_are_of_that_language(truth: TrueText, language: dict[tuple[str, ...], float]) -> None:
     first, second = truth.samples(20_000, 2, seed=4)
     again = next(iter(truth.samples(20_000, 1, seed=4)))
     assert np.array_equal(first.tokens, again.tokens)
@@ -79,7 +79,7 @@ def test_samples_are_of_that_language(truth: Truth, language: dict[tuple[str, ..
     assert stats.chisquare(*table).pvalue > 1e-3
 
 
-def test_shares_of_a_sample_are_the_atoms_of_the_truth(truth: Truth) -> None:
+def test_shares_of_a_sample_are_the_atoms_of_the_truth(truth: TrueText) -> None:
     values, _ = truth.share_pmf(CLASS)
     sample = next(iter(truth.samples(3000, 1, seed=1)))
     assert set(shares(sample, [truth.words.index(w) for w in CLASS]).tolist()) <= set(values.tolist())
@@ -87,11 +87,11 @@ def test_shares_of_a_sample_are_the_atoms_of_the_truth(truth: Truth) -> None:
 
 def test_words_outside_the_vocabulary_are_unknown_on_both_sides() -> None:
     pcfg = PCFG.from_text(TOY)
-    truth = Truth(pcfg, RANGE, vocabulary=["the", "dog", "walks", "zebra"])
+    truth = TrueText(pcfg, RANGE, vocabulary=["the", "dog", "walks", "zebra"])
     assert truth.collapsed
     assert set(truth.words) == {"the", "dog", "walks", "<unk>"}
     assert truth.read([["the", "cat", "walks"]]) == [["the", "<unk>", "walks"]]
-    whole = Truth(pcfg, RANGE)
+    whole = TrueText(pcfg, RANGE)
     rest = sum(p for w, p in zip(whole.words, whole.unigram, strict=True) if w not in truth.words)
     assert truth.unigram[truth.words.index("<unk>")] == pytest.approx(rest, abs=1e-12)
     assert truth.outside([["the", "cat", "<unk>", "zebra"]]) == 0.25  # cat is a word of the grammar
@@ -103,7 +103,7 @@ def test_words_outside_the_vocabulary_are_unknown_on_both_sides() -> None:
 def test_unknown_words_have_no_rank_and_are_no_types(language: dict[tuple[str, ...], float]) -> None:
     """By enumeration: types of known words only; the law is that of the known words' frequencies."""
     told = {"the", "a", "dog", "walks"}
-    where = Truth(PCFG.from_text(TOY), RANGE, vocabulary=told)
+    where = TrueText(PCFG.from_text(TOY), RANGE, vocabulary=told)
     types, mass = np.zeros(7), np.zeros(7)
     for s, p in language.items():
         mass[len(s)] += p
@@ -119,33 +119,33 @@ def test_sentences_too_long_for_exact_tables_need_a_range() -> None:
     """In a run, which may have trained models for hours, this is a note: `NothingToMeasureError`."""
     pcfg = PCFG.from_text("S -> a S 0.95 | b 0.05")
     with pytest.raises(NothingToMeasureError, match=r"longer than 200 words, .* give the length range"):
-        _ = Truth(pcfg).high
+        _ = TrueText(pcfg).high
     with pytest.raises(NothingToMeasureError, match="up to 200 words a sentence, not 201"):
-        _ = Truth(pcfg, LengthRange(1, 201)).types_by_length
-    assert Truth(pcfg, LengthRange(1, 200)).high == 200
+        _ = TrueText(pcfg, LengthRange(1, 201)).types_by_length
+    assert TrueText(pcfg, LengthRange(1, 200)).high == 200
 
 
 def test_a_text_is_cut_like_samples_of_its_truth_whatever_the_vocabulary() -> None:
     pcfg = PCFG.from_text("S -> The X 0.5 | A X 0.5\nX -> cat 0.5 | dog 0.5")
     text = [["The", "cat"], ["A", "dog"]] * 50
-    assert Truth(pcfg, LengthRange(2, 2)).habits(text, seed=1) == []
-    few = Truth(pcfg, LengthRange(2, 2), vocabulary=["cat", "dog"])  # capitals are <unk> on both sides
+    assert TrueText(pcfg, LengthRange(2, 2)).habits(text, seed=1) == []
+    few = TrueText(pcfg, LengthRange(2, 2), vocabulary=["cat", "dog"])  # capitals are <unk> on both sides
     assert few.habits(text, seed=1) == []
     assert few.habits([["<unk>", "cat"]] * 50, seed=1) == []
     assert few.habits([["<unk>"]] * 50, seed=1) == []
     lower = [[w.lower() for w in s] for s in text]
-    assert any("capital letters" in habit for habit in Truth(pcfg, LengthRange(2, 2)).habits(lower, seed=1))
+    assert any("capital letters" in habit for habit in TrueText(pcfg, LengthRange(2, 2)).habits(lower, seed=1))
 
 
 def test_without_a_length_range_all_lengths_are_covered() -> None:
-    truth = Truth(PCFG.from_text("S -> a S 0.5 | a 0.5"))
+    truth = TrueText(PCFG.from_text("S -> a S 0.5 | a 0.5"))
     assert truth.length_pmf.sum() == pytest.approx(1.0, abs=1e-9)
     assert truth.high == 50
     with pytest.raises(InputError, match="length range"):
-        _ = Truth(PCFG.from_text("S -> a S 0.999 | a 0.001")).high
+        _ = TrueText(PCFG.from_text("S -> a S 0.999 | a 0.001")).high
 
 
-def test_codes_of_a_corpus_are_those_of_the_truth(truth: Truth) -> None:
+def test_codes_of_a_corpus_are_those_of_the_truth(truth: TrueText) -> None:
     (corpus,), words = encode_with_words([[["the", "dog", "walks"], ["a", "zebra", "walks"]]], truth.words)
     assert words == [*truth.words, "zebra"]
     assert [truth.words[c] for c in corpus.tokens[:4]] == ["the", "dog", "walks", "a"]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from truesource.generator.sampler import Sampler
-from truesource.grammar.inference.distributions import Distributions, next_token_distributions
+from truesource.grammar.inference.batch import Distributions
+from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages import parameters, parse
 from truesource.grammar.languages.cfg3 import PUBLISHED, Cfg3Settings, drawn_rules, published_rules

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
     from truesource.generator.plan import Plan
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.process import Truth
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as AtWork
+    from truesource.grammar.truth import Truth
 
 
 @with_options(SampleSettings)
@@ -117,7 +117,7 @@ def _plan(
     from truesource.cli.inputs import parse_splits
     from truesource.generator.abilities import require
     from truesource.generator.plan import Columns, Plan, sentences_for
-    from truesource.grammar.process import load_truth
+    from truesource.grammar.truth import load_truth
 
     condition = length_condition(lengths)
     truth = load_truth(grammar)

@@ -11,6 +11,7 @@ import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.truth import word_counts
 from truesource.report.figures import BARS, QUIET, SAMPLE, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun, shown_split, some_sentences
 from truesource.report.part import Part
@@ -126,7 +127,7 @@ def section(run: FinishedRun) -> Part:
     shown[: len(counts)] = counts[: high + 1]
     tokens = np.array(list(Counter(token for s in sentences for token in s).values()), dtype=np.int64)
     finite = lengths is not None or math.isfinite(run.truth.exact.mean_length)
-    expected = run.truth.word_counts(lengths) if finite else None
+    expected = word_counts(run.truth, lengths) if finite else None
     bank = (run.treebank or {}).get("lengths")
     long = min(LONGEST, max(len(bank) - 1, 2)) if bank else 0
     content = {

@@ -15,10 +15,11 @@ from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.formats import source_files
 from truesource.grammar.languages import is_reference, parse, reference
 from truesource.grammar.pcfg import PCFG, language
-from truesource.grammar.process import Process, load_truth
+from truesource.grammar.process import Process
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.treebank import Treebank
+from truesource.grammar.truth import load_truth
 from truesource.run.named_grammar import grammar_at, language_at
 from truesource.run.stage import Stage
 

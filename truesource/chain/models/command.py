@@ -150,8 +150,8 @@ def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: 
     """The monitor that compares the model with a grammar during training."""
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.process import load_truth
     from truesource.grammar.support.errors import InputError
+    from truesource.grammar.truth import load_truth
 
     if not isinstance(source, Corpus):
         raise InputError("--oracle needs a dev split, which a text file lacks; train on a corpus folder", corpus)

@@ -76,8 +76,6 @@ def command(
     from truesource.cli.inputs import announce_long, warn_of_other_corpus
     from truesource.cli.output import OutputFiles, columns_of, json_of
     from truesource.evaluation.core.token_table import word_columns
-    from truesource.evaluation.core.transformed import require_tokens
-    from truesource.generator.abilities import require
     from truesource.generator.language_model import preset_frame
     from truesource.grammar.support.errors import InputError
 
@@ -89,8 +87,7 @@ def command(
     if oracle is not None:
         warn_of_other_corpus(model, corpus)
     if lines:
-        require_tokens(setting.transform, "causal", "--lines")
-        require(setting.known, "windows", "--lines")
+        _check_lines(setting)
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
@@ -143,6 +140,15 @@ def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None,
     if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
         return f"truesource compare {own} OTHER_MODEL {text} {truth}"
     return f"truesource evaluate divergence {own} {text} {truth}"
+
+
+def _check_lines(setting: Setting) -> None:
+    """Refuse a text without lines before a model is loaded."""
+    from truesource.evaluation.core.transformed import require_tokens
+    from truesource.generator.abilities import require
+
+    require_tokens(setting.transform, "causal", "--lines")
+    require(setting.known, "windows", "--lines")
 
 
 def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:

@@ -127,7 +127,7 @@ def _against_truth(
 ) -> Tendencies:
     from truesource.evaluation.core.oracle import UNKNOWN
     from truesource.evaluation.tendencies.against_truth import against_truth
-    from truesource.evaluation.tendencies.truth import Truth
+    from truesource.evaluation.tendencies.truth import TrueText
 
     words = set.intersection(*map(set, known)) if known else None
     if words is None:
@@ -137,7 +137,7 @@ def _against_truth(
                     f"the sample {name!r} has unknown words (<unk>), and which they are is up to its model;"
                     " name that: --vocabulary MODEL"
                 )
-    truth = Truth(pcfg, lengths, vocabulary=words)
+    truth = TrueText(pcfg, lengths, vocabulary=words)
     for name, text in texts.items():
         for habit in truth.habits(text, seed=seed):
             echo(f"Warning: {name} and the grammar are not tokenised alike: {habit}", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.embedded import read_stopwords
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.decoding_schemes import ModelSample, classes_for, compare, record_of, same_size
-from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.truth import TrueText
 from truesource.evaluators.tendencies import TendenciesSettings
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_json, write_json
@@ -128,7 +128,7 @@ def make(run: RunFolder) -> str:
     kept = same_size([sample for sample in sampled if sample.sentences])
     if not kept:
         raise NothingToMeasureError("no model ended a single sentence, so there is no text to compare", "no-text")
-    truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=_words(run, models))
+    truth = TrueText(run.pcfg, run.corpus.lengths, vocabulary=_words(run, models))
     reference = run.corpus.sentences(run.config.evaluation.split) if settings.reference == "split" else None
     options = engine_settings(settings, [sample.sentences for sample in kept], truth.words, run.config.seed)
     parts = compare(kept, truth, options, reference)

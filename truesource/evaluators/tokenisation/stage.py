@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.process import Truth
+    from truesource.grammar.truth import Truth
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
