@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-By = Literal["position", "length", "class", "frequency"]
+By = Literal["position", "length", "class", "frequency", "phrase"]
 BY: tuple[By, ...] = get_args(By)
+USUAL: tuple[By, ...] = BY[:-1]  #: where none is named; phrases take a chart of each sentence

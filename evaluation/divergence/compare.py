@@ -19,7 +19,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.core.transformed import require_tokens, transform_parts
+from truesource.evaluation.core.transformed import require_order, require_tokens, transform_parts
 from truesource.evaluation.divergence import BY, By
 from truesource.evaluation.divergence.blocks import PENN, TagClasses
 from truesource.evaluation.divergence.contexts import (
@@ -29,6 +29,7 @@ from truesource.evaluation.divergence.contexts import (
     Reliability,
     measure_contexts,
 )
+from truesource.evaluation.divergence.phrases import divided_by_phrase
 from truesource.evaluation.measures.bootstrap import (
     ci_part,
     ends,
@@ -254,7 +255,8 @@ def compare_distributions(
             where the text leaves sentences out, and every signature says ``disjoint:uncorrected``. Of transformed text
             only masked models have any.
         top: k of ``top_k_overlap``.
-        by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``.
+        by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``;
+            ``phrase``, see `truesource.evaluation.divergence.phrases.divided_by_phrase`.
         classes: of the table by ``class``.
         truth: kept for such a model, with its states for the table by ``class``, about these very sentences
             (``truth.inputs``); None: computed here.
@@ -275,6 +277,9 @@ def compare_distributions(
     oracle = setting.full_oracle(model) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
     measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
+    if "phrase" in by:
+        require_order(setting.transform, "the divergence by phrase")
+        measured.divided["phrase"] = divided_by_phrase(measured, oracle, sentences)
     shared = {**signed_parts(measured, oracle, setting), **(signed or {})}
     return ModelDivergence(
         model=model.name,

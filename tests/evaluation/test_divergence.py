@@ -225,6 +225,34 @@ def test_the_class_table_is_that_of_all_derivations(model: Table) -> None:
         assert row.scores["kl"].value == pytest.approx(math.fsum(part[row.group]) / row.tokens, rel=1e-9)
 
 
+def phrases(tree: Tree, above: str = "") -> list[str]:
+    """The label of the phrase right above each symbol that makes a word; of the root its own."""
+    if isinstance(tree.children[0], str):
+        return [above or tree.label]
+    return [found for child in tree.children if isinstance(child, Tree) for found in phrases(child, tree.label)]
+
+
+@pytest.mark.parametrize("model", [MODEL, MASKED], ids=["causal", "masked"])
+def test_the_phrase_table_is_that_of_all_derivations_of_each_sentence(model: Table) -> None:
+    """The divergence of a context goes to the phrases over the word that stands there, as probable as they are."""
+    sentences, rules = corpus(TAGGED), rules_of(TAGGED)
+    share: dict[str, list[float]] = defaultdict(list)
+    part: dict[str, list[float]] = defaultdict(list)
+    for number, i, p, q, _ in contexts(TAGGED, model, sentences):
+        trees = derivations(rules, sentences[number])
+        total = math.fsum(weight for _, weight in trees)
+        of_context = kl(p, q)
+        for tree, weight in trees:
+            name = "(end)" if i == len(sentences[number]) else phrases(tree)[i]
+            share[name].append(weight / total)
+            part[name].append(weight / total * of_context)
+    rows = compare_distributions(model, Setting(TAGGED, sentences, lengths=SHORT), by=["phrase"]).tables["phrase"]
+    assert {row.group for row in rows} == set(share)
+    for row in rows:
+        assert row.tokens == pytest.approx(math.fsum(share[row.group]), rel=1e-10)
+        assert row.scores["kl"].value == pytest.approx(math.fsum(part[row.group]) / row.tokens, rel=1e-9)
+
+
 @pytest.mark.parametrize(("pcfg", "model"), CASES)
 def test_tables_add_up_to_the_whole(pcfg: PCFG, model: Table) -> None:
     found = compare_distributions(model, Setting(pcfg, corpus(pcfg), lengths=SHORT), by=BY)

@@ -354,7 +354,7 @@ def test_some_sentences_are_the_first_of_the_split(made):
 
 
 def test_frequent_rules_agree_with_counting_in_sampled_trees(made):
-    pcfg, n = read_run(made).pcfg, 4000
+    pcfg, n = read_run(made).truth, 4000
     labels = dict(zip(pcfg.symbols, pcfg.labels, strict=True))
     uses: Counter[tuple[str, ...]] = Counter()
     parents: Counter[str] = Counter()

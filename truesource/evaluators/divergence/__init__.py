@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from truesource.evaluation.divergence import BY, By
+from truesource.evaluation.divergence import USUAL, By
 from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator, Measure
 
@@ -21,7 +21,9 @@ class DivergenceSettings(Settings):
     advanced: ClassVar = frozenset({"top_k", "classes"})
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
-    by: tuple[By, ...] = Field(BY, description="Break the divergence down by position, length, class, frequency.")
+    by: tuple[By, ...] = Field(
+        USUAL, description="Break the divergence down by position, length, class, frequency; or by phrase too."
+    )
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(
         None, description="Sentences sampled from the model (folder or text), for KL(Q‖P)."

@@ -33,7 +33,7 @@ from truesource.run.evaluator import Measure, Result
 def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
     """Compare distributions, and those in the contexts of the model's own sentences where these are given.
 
-    Words of a process have no classes, so that there is no table by class.
+    Words of a process have no classes and no phrases, so that there are no tables by these.
 
     Raises:
         InputError: samples cannot be used; or as `truesource.evaluation.divergence.compare.compare_distributions`.
@@ -43,7 +43,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         model,
         setting,
         top=settings.top_k,
-        by=settings.by if offers(setting.known, "parses") else [each for each in settings.by if each != "class"],
+        by=settings.by if offers(setting.known, "parses") else [each for each in settings.by if each not in IN_TREES],
         classes=PENN if settings.classes is None else read_classes(settings.classes),
     )
     reverse = {}
@@ -115,7 +115,15 @@ BY = {
     "length": "words in the sentence",
     "class": "class of the next word",
     "frequency": "probability of the next word",
+    "phrase": "lowest phrase over the next word",
 }
+#: what the tokens of a group are, where they are not counted
+EXPECTED = {
+    "class": "; tokens are those expected under the truth",
+    "frequency": "; tokens are those expected under the truth",
+    "phrase": "; tokens are those expected under the truth, given the sentences",
+}
+IN_TREES = ("class", "phrase")  #: what the rules of a grammar tell
 OF_GROUPS = {"kl": "KL(P‖Q)", "js": "JS", "tv": "TV", "agreement": "same first"}
 
 
@@ -174,9 +182,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note="nats a token, and shares of contexts; tokens are those expected under the truth"
-        if by in ("class", "frequency")
-        else "nats a token, and shares of contexts",
+        note=f"nats a token, and shares of contexts{EXPECTED.get(by, '')}",
     )
 
 
