@@ -13,6 +13,7 @@ import pytest
 from command_line import Command
 
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate.data_floor import data_floor, free_parameters
 from truesource.grammar.inference.dependence import halves_information, mutual_information
 from truesource.grammar.pcfg import PCFG
 
@@ -209,6 +210,18 @@ def test_inspect_shows_how_far_words_depend_on_each_other(here: Path, command: C
         "high": None,
     }
     assert f"given its length, nats: {halves[0]:.4f}\n" in called.out
+
+
+def test_inspect_shows_the_floor_of_the_data(here: Path, command: Command) -> None:
+    pcfg = PCFG.load(here / "toy.npz")
+    called = command("inspect", "toy.npz", "--floor", 500, "--json", "floor.json")
+    assert called.code == 0, called.err
+    record = json.loads((here / "floor.json").read_text("utf-8"))["data_floor"]
+    floor = data_floor(pcfg, 500)
+    assert record["nats_a_sentence"] == floor and record["trees"] == 500
+    assert record["nats_a_token"] == pytest.approx(floor / (pcfg.exact.mean_length + 1.0), rel=1e-12)
+    assert record["free_probabilities"] == free_parameters(pcfg)
+    assert f"counts 500 trees is expected {floor:.4f} nats a sentence" in called.out
 
 
 def test_inspect_of_a_text_with_nothing_in_common(here: Path, command: Command) -> None:

@@ -68,7 +68,7 @@ def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
 
 
 def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
-    from truesource.evaluation.divergence import BY
+    from truesource.evaluation.divergence import USUAL
     from truesource.evaluation.divergence.compare import compare_distributions
     from truesource.generator.corpus import Corpus
     from truesource.grammar.pcfg import PCFG
@@ -82,7 +82,7 @@ def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
             PCFG.load(folder / "grammar" / "grammar.npz"), corpus.sentences("eval")[:30], lengths=corpus.lengths, seed=3
         ),
         top=3,
-        by=BY,
+        by=USUAL,
     )
     found = record(finished, "divergence/net.json")
     assert found["contexts"] == again.contexts

@@ -38,6 +38,10 @@ def command(
         int,
         typer.Option(min=0, max=1000, help="Mutual information of words 1 to N apart, and of halves."),
     ] = 0,
+    floor: Annotated[
+        int | None,
+        typer.Option(min=1, help="Distance from the truth of a learner that knows the rules and counts N trees."),
+    ] = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -45,7 +49,7 @@ def command(
 
     Also list the words of a small grammar: a misspelt symbol can be among them. With TEXT, also report its coverage:
     unknown words, impossible sentences, mean log probability. A line that starts with ! is a problem. --distances shows
-    how fast the dependence of words falls.
+    how fast the dependence of words falls. --floor shows how far a learner that knows the rules stays from the grammar.
 
     Example: truesource inspect grammar.npz corpus/
     """
@@ -75,6 +79,8 @@ def command(
         record["mutual_information"] = _show_dependence(pcfg, distances, condition)
         if text is not None and (halves := _show_halves(pcfg, sentences)):
             record["halves"] = halves
+    if floor is not None and not is_serious(diagnosis):
+        record["data_floor"] = _show_floor(pcfg, floor)
     for problem in diagnosis.problems:
         echo(f"! {problem}")
     wrote = "" if diagnosis.problems else "No problem found. "
@@ -157,6 +163,19 @@ def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list
     within = "" if lengths is None else f", sentences of {lengths} tokens"
     echo(f"mutual information of words 1, 2, ... apart, nats{within}: {', '.join(f'{value:.4f}' for value in found)}")
     return found
+
+
+def _show_floor(pcfg: PCFG, trees: int) -> dict[str, float]:
+    """Print how far a learner that counts trees is expected to stay from the grammar; the same for JSON."""
+    from truesource.grammar.estimate.data_floor import data_floor, free_parameters
+
+    floor = data_floor(pcfg, trees)
+    a_token, free = floor / (pcfg.exact.mean_length + 1.0), free_parameters(pcfg)
+    echo(
+        f"floor of the data: who knows the rules and counts {trees:,} trees is expected {floor:.4f} nats a sentence"
+        f" ({a_token:.4f} a token) from the truth; {free:,} free probabilities"
+    )
+    return {"trees": trees, "nats_a_sentence": floor, "nats_a_token": a_token, "free_probabilities": free}
 
 
 def _show_halves(pcfg: PCFG, sentences: list[list[str]]) -> dict[str, float | None]:

@@ -1,0 +1,75 @@
+"""The floor of the data: how far a learner stays from a grammar whose rules it knows, and whose trees it counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+
+SMOOTHING = 0.5  #: added to each count (Krichevsky and Trofimov 1981)
+LARGE = 1e4  #: mean of a count from which its logarithm is expanded, to 1e-12
+SPREAD = 12.0  #: standard deviations around a mean that are summed
+
+
+def expected_log(mean: FloatArray, add: FloatArray) -> FloatArray:
+    """E ln(X + add) of X ~ Poisson(mean), nats; all (N,), ``add`` above 0."""
+    level, result = mean + add, np.empty(len(mean))
+    large = mean > LARGE
+    m, c = mean[large], level[large]
+    result[large] = np.log(c) - m / (2 * c**2) + m / (3 * c**3) - (3 * m**2 + m) / (4 * c**4)
+    pairs, places = np.unique(np.stack([mean[~large], add[~large]]), axis=1, return_inverse=True)
+    values = np.empty(pairs.shape[1])
+    for i, (m, a) in enumerate(pairs.T.tolist()):
+        wide = SPREAD * math.sqrt(m) + 2 * SPREAD
+        x = np.arange(max(0, math.floor(m - wide)), math.ceil(m + wide) + 1)
+        log_pmf = x * math.log(m) - m - _log_factorials(x) if m > 0.0 else np.where(x == 0, 0.0, -np.inf)
+        values[i] = np.exp(log_pmf) @ np.log(x + a)
+    result[~large] = values[places.ravel()]
+    return result
+
+
+def _log_factorials(x: np.ndarray) -> FloatArray:
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(x + 1.0))
+
+
+def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING) -> float:
+    """Expected KL(P || estimate) of derivations, nats a sentence, of a learner that counts the rules of N trees.
+
+    The learner knows the rules and not their probabilities: ``(count + s) / (count of the parent + s K)`` for each of
+    the K rules of a symbol. By the chain rule the divergence is the sum over symbols of E#[A] KL(p_A || estimate), so
+    its expectation follows from the expected numbers of rules, with counts taken as Poisson: exact to the order of
+    1/N^2. For large N it is d / (2 N), where d is the number of free parameters. A model of sentences has no more than
+    that, since the divergence of sentences is at most that of their derivations.
+
+    Args:
+        pcfg: the truth; no condition on length.
+        trees: N.
+        smoothing: s, above 0: without it, a rule that the trees lack would cost an infinity.
+
+    Raises:
+        InputError: there are no trees, the smoothing is not above 0, or expected counts are infinite.
+    """
+    if trees < 1 or not smoothing > 0.0:
+        raise InputError(f"a learner counts 1 tree or more, with a smoothing above 0; got {trees} and {smoothing}")
+    counts = expected_counts(pcfg)
+    parent = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
+    log_p = np.concatenate([logp for _, logp in pcfg.tables()])
+    uses = np.concatenate([counts.binary, counts.unary, counts.lexical])
+    of_symbol = np.bincount(parent, uses, len(pcfg.symbols))
+    n_rules = np.bincount(parent, minlength=len(pcfg.symbols))
+    own = expected_log(trees * uses, np.full(len(uses), smoothing))
+    whole = expected_log(trees * of_symbol, smoothing * np.maximum(n_rules, 1))
+    return float(uses @ (log_p - own)) + float(of_symbol @ whole)
+
+
+def free_parameters(pcfg: PCFG) -> int:
+    """Number of free probabilities: rules less symbols that have any."""
+    parents = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
+    return len(parents) - len(np.unique(parents))
