@@ -8,7 +8,7 @@ import numpy as np
 
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
 SMOOTHING = 0.5  #: added to each count (Krichevsky and Trofimov 1981)
@@ -33,7 +33,7 @@ def expected_log(mean: FloatArray, add: FloatArray) -> FloatArray:
     return result
 
 
-def _log_factorials(x: np.ndarray) -> FloatArray:
+def _log_factorials(x: IntArray) -> FloatArray:
     from scipy.special import gammaln
 
     return np.asarray(gammaln(x + 1.0))
@@ -63,9 +63,9 @@ def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING) -> float:
     log_p = np.concatenate([logp for _, logp in pcfg.tables()])
     uses = np.concatenate([counts.binary, counts.unary, counts.lexical])
     of_symbol = np.bincount(parent, uses, len(pcfg.symbols))
-    n_rules = np.bincount(parent, minlength=len(pcfg.symbols))
+    n_rules = np.bincount(parent, minlength=len(pcfg.symbols)).astype(np.float64)
     own = expected_log(trees * uses, np.full(len(uses), smoothing))
-    whole = expected_log(trees * of_symbol, smoothing * np.maximum(n_rules, 1))
+    whole = expected_log(trees * of_symbol, smoothing * np.maximum(n_rules, 1.0))
     return float(uses @ (log_p - own)) + float(of_symbol @ whole)
 
 
