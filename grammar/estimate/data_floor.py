@@ -62,7 +62,7 @@ def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING) -> float:
     parent = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
     log_p = np.concatenate([logp for _, logp in pcfg.tables()])
     uses = np.concatenate([counts.binary, counts.unary, counts.lexical])
-    of_symbol = np.bincount(parent, uses, len(pcfg.symbols))
+    of_symbol = np.bincount(parent, uses, len(pcfg.symbols)).astype(np.float64)
     n_rules = np.bincount(parent, minlength=len(pcfg.symbols)).astype(np.float64)
     own = expected_log(trees * uses, np.full(len(uses), smoothing))
     whole = expected_log(trees * of_symbol, smoothing * np.maximum(n_rules, 1.0))
