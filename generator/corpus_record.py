@@ -349,6 +349,8 @@ def _truth(record: dict[str, Any]) -> str:
 
 
 def _file(record: dict[str, Any]) -> str:
+    if "process" in record["grammar"] and "language" not in record:
+        return " again.\nThe process is code of one's own, which is no file of this folder."
     if "process" in record["grammar"]:
         return " again. `load_truth` of\n`truesource.grammar.truth` reads `grammar.npz`, which names the process."
     return " again. The grammar\nitself is `grammar.npz`."

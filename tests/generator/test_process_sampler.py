@@ -79,6 +79,15 @@ def test_a_corpus_is_the_same_on_any_number_of_workers_and_says_which_truth_made
     )
 
 
+def test_the_card_of_a_process_of_ones_own_names_no_file(tmp_path: Path) -> None:
+    one = process("copy", vocabulary=5, longest=4)
+    one.meta = {}
+    Corpus.sample(one, {"train": 20}, seed=1, path=tmp_path / "c")
+    card = (tmp_path / "c" / "README.md").read_text("utf-8")
+    assert "The process is code of one's own" in card and "grammar.npz" not in card
+    assert not (tmp_path / "c" / "grammar.npz").exists()
+
+
 def test_disjoint_splits_have_an_exact_correction(tmp_path: Path) -> None:
     one, grammar = process("copy:vocabulary=2,longest=4"), language("copy", vocabulary=2, longest=4)
     asked = {"splits": {"train": 40, "test": 40}, "seed": 2, "overlap": "disjoint", "columns": Columns(trees="none")}
