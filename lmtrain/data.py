@@ -8,21 +8,25 @@ several processes, sees the same data as one that was not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from truesource.generator.columns import Rows
 from truesource.generator.language_model import Objective
 from truesource.grammar.support.arrays import BoolArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder
 
 #: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into
-#: the flattened B * L, ``targets`` (T,) token numbers to predict there
+#: the flattened B * L, ``targets`` (T,) token numbers to predict there, and ``expected`` (T, V), the probability of
+#: each token there, where a model is trained on distributions
 Batch = dict[str, Tensor]
 
 POOL = 16  #: batches of about equal tokens whose sentences are sorted by length together
@@ -125,6 +129,31 @@ def by_length(lengths: IntArray, budget: int) -> Iterator[IntArray]:
         yield from cut(lengths, np.argsort(lengths, kind="stable"), budget)
 
 
+@dataclass(frozen=True, eq=False)
+class ExpectedTokens:
+    """What a causal model is trained on in place of the tokens that occurred: how probable each token is there."""
+
+    table: NDArray[np.float32]  #: (T, V) at each token and end of the train sentences in order; rows sum to 1
+    digest: str  #: of all that decides them, for the record of the training
+
+    def require(self, lengths: IntArray, size: int, objective: Objective) -> None:
+        """Refuse what is not about these sentences.
+
+        Args:
+            lengths: (n,) tokens of each sentence, ends not included.
+            size: V, tokens of the vocabulary.
+            objective: of the model.
+
+        Raises:
+            InputError: it has other positions or tokens, or the model is masked.
+        """
+        expected = (int(lengths.sum()) + len(lengths), size)
+        if objective != "causal":
+            raise InputError("only causal models are trained on expected tokens; leave them out", code="masked")
+        if self.table.shape != expected:
+            raise InputError(f"the expected tokens are a table {self.table.shape}, but the text needs one {expected}")
+
+
 class TrainingBatches(Dataset[Batch]):
     """All batches of a training run, in order: element i is micro-batch i."""
 
@@ -137,9 +166,13 @@ class TrainingBatches(Dataset[Batch]):
         *,
         seed: int,
         processes: int = 1,
+        expected: ExpectedTokens | None = None,
     ) -> None:
-        """Plan the run; ``rows`` are the encoded, non-empty train sentences."""
+        """Plan the run; ``rows`` are the encoded, non-empty train sentences, ``expected`` what is expected in them."""
         self._rows = Rows.of(rows)
+        self._expected = expected
+        if expected is not None:
+            expected.require(self._rows.lengths, len(vocabulary), objective)
         self._vocabulary = vocabulary
         self._objective = objective
         self._config = config
@@ -192,9 +225,15 @@ class TrainingBatches(Dataset[Batch]):
 
     def __getitem__(self, number: int) -> Batch:
         epoch, within = self._locate(number)
-        rows = [self._rows[i] for i in self._plan(epoch)[within]]
+        numbers = self._plan(epoch)[within]
+        rows = [self._rows[i] for i in numbers]
         if self._objective == "causal":
-            return causal_batch(rows, self._vocabulary)
+            batch = causal_batch(rows, self._vocabulary)
+            if self._expected is not None:
+                ends = self._rows.offsets[1:] + np.arange(1, len(self._rows) + 1)  # each sentence has one more: its end
+                places = [np.arange(ends[i] - len(row) - 1, ends[i]) for i, row in zip(numbers, rows, strict=True)]
+                batch["expected"] = torch.from_numpy(np.asarray(self._expected.table[np.concatenate(places)]))
+            return batch
         rng = np.random.default_rng([self._seed, 1, number])
         return masked_batch(rows, random_masks(rows, self._mask_probability(number), rng), self._vocabulary)
 

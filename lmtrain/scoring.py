@@ -135,7 +135,7 @@ class Predictor:
 
     def __call__(self, model: nn.Module, batch: Batch, **options: Any) -> Tensor:
         """Logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
-        inputs = {key: value for key, value in batch.items() if key not in ("positions", "targets")}
+        inputs = {key: value for key, value in batch.items() if key not in ("positions", "targets", "expected")}
         self._positions = batch["positions"]
         try:
             logits: Tensor = model(**inputs, **options).logits
@@ -144,11 +144,13 @@ class Predictor:
         return logits
 
     def loss(self, model: nn.Module, batch: Batch, *, reduction: str = "mean", **options: Any) -> Tensor:
-        """Cross-entropy with ``batch["targets"]``, nats: the mean, or with ``reduction="none"`` of each (T,)."""
+        """Cross-entropy with what is expected, or else ``batch["targets"]``, nats.
+
+        The mean, or with ``reduction="none"`` of each (T,).
+        """
         if not self._scores_targets:
-            return functional.cross_entropy(
-                self(model, batch, **options).float(), batch["targets"], reduction=reduction
-            )
+            aim = batch.get("expected", batch["targets"])
+            return functional.cross_entropy(self(model, batch, **options).float(), aim, reduction=reduction)
         self._targets = batch["targets"]
         try:
             losses = -self(model, batch, **options)

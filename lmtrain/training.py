@@ -56,6 +56,8 @@ from truesource.lmtrain.training_run import TrainingRun
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerCallback
 
+    from truesource.lmtrain.data import ExpectedTokens
+
 
 class SentenceSource(Protocol):
     """The parts of a corpus that training reads.
@@ -81,6 +83,7 @@ def train(
     resume: bool = True,
     license: str | None = None,  # noqa: A002
     callbacks: Sequence[TrainerCallback] = (),
+    expected: ExpectedTokens | None = None,
 ) -> TrainedModel:
     """Train a model and leave it in a folder that `transformers` can load; see the module for how.
 
@@ -99,6 +102,8 @@ def train(
         callbacks: of `transformers`, called at every step; they may stop the training and see what the monitor measured
             (``on_log``). Not for a model that counts.
         license: of the model, for its card, an SPDX identifier; None: that of the corpus, where it has one.
+        expected: the probability of each token at each position of the train split, to train on in place of the tokens
+            that occurred; needs ``tokenizer``, whose tokens they are. Losses are then cross-entropies with these.
 
     Raises:
         InputError: a bad ``license``, there is nothing to train on, a sentence is too long for the model, the device
@@ -119,17 +124,19 @@ def train(
         }
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
+        if expected is not None:
+            request["expected_digest"] = expected.digest
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(model, NgramSettings):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
-            if callbacks:
-                raise InputError(f"{model.architecture} is counted without steps, so it takes no callbacks")
+            if callbacks or expected is not None:
+                raise InputError(f"{model.architecture} is counted, so it takes neither callbacks nor expected tokens")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
-        run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks)
+        run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks, expected)
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))

@@ -32,9 +32,10 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter, silent
 from truesource.grammar.support.settings import did_you_mean
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
+from truesource.lmtrain.architectures.settings import AdaptiveSettings
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.data import Batch, TrainingBatches, dev_batches
+from truesource.lmtrain.data import Batch, ExpectedTokens, TrainingBatches, dev_batches
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.distributed import rank, world_size
 from truesource.lmtrain.loading import no_bars
@@ -68,6 +69,7 @@ class TrainingRun:
         monitor: ModelMonitor | None = None,
         tokenizer: PreTrainedTokenizerFast | None = None,
         callbacks: Sequence[TrainerCallback] = (),
+        expected: ExpectedTokens | None = None,
     ) -> None:
         self.config, self.training, self.seed, self.monitor = model, training, seed, monitor
         self.callbacks = list(callbacks)
@@ -75,6 +77,8 @@ class TrainingRun:
         require_trackers(training.report_to)
         self.architecture: NetworkArchitecture[Any] = network_architecture_for(model)
         objective = self.architecture.objective
+        if expected is not None and isinstance(model, AdaptiveSettings):
+            raise InputError(f"{model.architecture} is trained on single tokens only; leave expected out")
         self.tokenizer: PreTrainedTokenizerFast = (
             make_tokenizer(model, train_split, objective) if tokenizer is None else deepcopy(tokenizer)
         )
@@ -82,7 +86,9 @@ class TrainingRun:
             self.tokenizer.model_max_length = model.longest
         self.vocabulary = encoder_of(self.tokenizer)
         rows, dev = (self._encode(split, name) for split, name in ((train_split, "train"), (dev_split, "dev")))
-        self.batches = TrainingBatches(rows, self.vocabulary, objective, training, seed=seed, processes=world_size())
+        self.batches = TrainingBatches(
+            rows, self.vocabulary, objective, training, seed=seed, processes=world_size(), expected=expected
+        )
         self.dev = dev_batches(
             dev, self.vocabulary, objective, limit=training.eval_sentences, budget=batch_budget(len(self.vocabulary))
         )

@@ -59,6 +59,8 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "band": "row of that table, a range",
         "classes": "which classes of tags",
         "tags": "whose tags and depths: expected, drawn or paper",
+        "lever": "training that differs in one thing from that of the model",
+        "rung": "reference between word frequencies and the truth",
         "step": "training step of the checkpoint",
         "steps": "training steps of all checkpoints",
         "below": "threshold, nats a token",

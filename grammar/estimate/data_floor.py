@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -39,7 +40,7 @@ def _log_factorials(x: IntArray) -> FloatArray:
     return np.asarray(gammaln(x + 1.0))
 
 
-def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING) -> float:
+def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING, lengths: LengthRange | None = None) -> float:
     """Expected KL(P || estimate) of derivations, nats a sentence, of a learner that counts the rules of N trees.
 
     The learner knows the rules and not their probabilities: ``(count + s) / (count of the parent + s K)`` for each of
@@ -48,21 +49,28 @@ def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING) -> float:
     1/N^2. For large N it is d / (2 N), where d is the number of free parameters. A model of sentences has no more than
     that, since the divergence of sentences is at most that of their derivations.
 
+    Under a condition on length it is the same for the rules that trees of such lengths have, as often as they have
+    them: what a learner that knows the condition loses has the same d / (2 N), and beyond that order it is not known.
+
     Args:
-        pcfg: the truth; no condition on length.
+        pcfg: the truth.
         trees: N.
         smoothing: s, above 0: without it, a rule that the trees lack would cost an infinity.
+        lengths: of the trees, in words; None: any.
 
     Raises:
         InputError: there are no trees, the smoothing is not above 0, or expected counts are infinite.
     """
     if trees < 1 or not smoothing > 0.0:
         raise InputError(f"a learner counts 1 tree or more, with a smoothing above 0; got {trees} and {smoothing}")
-    counts = expected_counts(pcfg)
+    counts = expected_counts(pcfg, lengths)
     parent = np.concatenate([rules[:, 0] for rules, _ in pcfg.tables()])
     log_p = np.concatenate([logp for _, logp in pcfg.tables()])
     uses = np.concatenate([counts.binary, counts.unary, counts.lexical])
     of_symbol = np.bincount(parent, uses, len(pcfg.symbols)).astype(np.float64)
+    if lengths is not None:
+        of_parent = np.where(of_symbol > 0.0, of_symbol, 1.0)[parent]
+        log_p = np.log(uses / of_parent, out=np.zeros(len(uses)), where=uses > 0.0)
     n_rules = np.bincount(parent, minlength=len(pcfg.symbols)).astype(np.float64)
     own = expected_log(trees * uses, np.full(len(uses), smoothing))
     whole = expected_log(trees * of_symbol, smoothing * np.maximum(n_rules, 1.0))

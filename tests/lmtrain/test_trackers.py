@@ -120,7 +120,7 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_training(
 
 
 def test_a_model_that_counts_takes_no_callbacks(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="takes no callbacks"):
+    with pytest.raises(InputError, match="takes neither callbacks"):
         train(SENTENCES, model_settings(architecture="ngram"), None, tmp_path / "out", seed=1, callbacks=[Recorded()])
 
 

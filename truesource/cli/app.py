@@ -29,6 +29,7 @@ VERBS = {
     "train": ("truesource.chain.models.command", "Train a language model on a corpus."),
     "score": ("truesource.chain.scores.command", "Compare a model with the exact truth."),
     "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
+    "explain": ("truesource.evaluators.explain.command", "Find out why a model is off, and what would help most."),
     "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
     "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
     "generate": ("truesource.chain.models.command:generate", "Sample sentences from a trained model."),
@@ -46,7 +47,7 @@ GROUP = "evaluate"  #: a verb that is a group of verbs, which its function makes
 GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
-    "Compare with the truth": ("bound", "score", "compare", "evaluate", "benchmark", "reproduce"),
+    "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
     "Grammars and languages": ("language", "inspect", "parse", "convert", "vary"),
     "Reference": ("schema", "warm", "cite"),
 }
@@ -61,6 +62,7 @@ NETWORKS = {
     "benchmark": DeviceVerb,
     "score": NetworkVerb,
     "compare": NetworkVerb,
+    "explain": NetworkVerb,
 }
 WITHOUT_NETWORKS = ("naturalness", "tendencies")  #: evaluators whose verbs run no networks
 
@@ -82,14 +84,14 @@ def load(name: str) -> Any:
 
 
 def evaluators() -> typer.Typer:
-    """The verbs below ``evaluate``: one for each evaluator, and those of measures that no run has."""
+    """The verbs below ``evaluate``: one for each evaluator without a verb, and those of measures that no run has."""
     from truesource.evaluators import EVALUATORS
     from truesource.evaluators.tokenisation import lattice_command as lattice
     from truesource.sweep import command as scaling
 
     made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
     made.callback(help="Measure corpora and models.")(lambda: None)
-    for evaluator in EVALUATORS:
+    for evaluator in (each for each in EVALUATORS if each.name not in VERBS):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
         made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluator.command)
     made.command(lattice.NAME, cls=Verb)(lattice.command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from truesource.evaluators.context import CONTEXT
 from truesource.evaluators.divergence import DIVERGENCE
 from truesource.evaluators.dynamics import DYNAMICS
+from truesource.evaluators.explain import EXPLAIN
 from truesource.evaluators.naturalness import NATURALNESS
 from truesource.evaluators.pairs import PAIRS
 from truesource.evaluators.pplu import PPLU
@@ -16,6 +17,7 @@ from truesource.run.evaluator import Evaluator
 
 #: in the order of the report
 EVALUATORS: tuple[Evaluator, ...] = (
+    EXPLAIN,
     NATURALNESS,
     TREEBANK_BASELINE,
     DIVERGENCE,

@@ -1,0 +1,264 @@
+"""Levers: one more training for each thing that may hold a model back, with all else equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, difference
+from truesource.evaluation.measures.monte_carlo import holm
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.lmtrain.architectures.settings import GatedCNNSettings, NetworkSettings, NgramSettings
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+
+LeverName = Literal["data", "targets", "steps", "width", "layers", "context", "tokenizer"]
+LEVERS: tuple[LeverName, ...] = get_args(LeverName)
+FACTOR = 4  #: times the steps, the words of context, and the sentences of a model that counts
+FEWEST_WORDS = 200  #: that are worth being cut into pieces
+
+#: why a lever is not pulled; the codes are those of records
+LeftOut = Literal[
+    "counts",  # the model counts, and has no such setting
+    "fresh-already",  # the model saw no sentence twice, so fresh ones are what it had
+    "whole-sentence",  # nothing limits the words that the model sees
+    "no-size",  # the architecture has no such setting
+    "masked",  # only a causal model can be trained like that
+    "single-tokens",  # the architecture is trained on single tokens only
+    "pieces",  # what is expected is known for words, not for pieces of words
+    "few-words",  # there are too few words to cut
+    "no-order",  # the text is transformed, and its next word has no known distribution
+    "over-budget",  # it takes longer than was granted
+    "too-large",  # the expected distributions do not fit
+]
+
+
+@dataclass(frozen=True)
+class Lever:
+    """One training that differs in one thing from that of the model that is explained."""
+
+    name: LeverName
+    model: ModelConfig
+    training: TrainConfig | None  #: None: the model counts
+    sentences: int | None = None  #: fresh ones to train on; None: those of the model's corpus
+    expected: bool = False  #: trained on what is expected at each position, not on what occurred
+    before: str = ""  #: what differs, as the model has it
+    after: str = ""  #: as the lever has it
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is known about the training of a model that is explained."""
+
+    model: ModelConfig
+    training: TrainConfig | None  #: None: it counts
+    steps: int  #: that it took; 0 of a model that counts
+    epochs: float  #: passes over its sentences
+    sentences: int  #: of its train split
+    longest: int  #: words of the longest of them
+    words: int  #: of the vocabulary
+    ordered: bool = True  #: the next word of its text has a known distribution
+
+    @property
+    def window(self) -> int | None:
+        """Words before a token that the model can see; None: nothing limits them."""
+        if isinstance(self.model, NgramSettings):
+            return self.model.order - 1
+        if isinstance(self.model, GatedCNNSettings):
+            return self.model.layers * ((self.model.kernel_size or 4) - 1) + 1
+        return None
+
+
+def levers_of(trained: Trained) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
+    """The levers that a model has, and why it lacks the others, in the order of `LEVERS`.
+
+    Every training has the seed, the batches and the vocabulary of the model's own, and as many steps; ``steps`` has
+    `FACTOR` times as many, with the schedule of the learning rate stretched.
+    """
+    pulled = {
+        "data": _data(trained),
+        "targets": _targets(trained),
+        "steps": _steps(trained),
+        "width": _width(trained),
+        "layers": _layers(trained),
+        "context": _context(trained),
+        "tokenizer": _tokenizer(trained),
+    }
+    levers = [lever for lever in pulled.values() if isinstance(lever, Lever)]
+    return levers, {name: pulled[name] for name in LEVERS if not isinstance(pulled[name], Lever)}  # type: ignore[misc]
+
+
+def base_training(trained: Trained) -> TrainConfig | None:
+    """The training of the model with its number of steps written out, and nothing kept on the way."""
+    if trained.training is None:
+        return None
+    return trained.training.model_copy(
+        update={
+            "epochs": None,
+            "max_steps": trained.steps,
+            "max_seconds": None,
+            "snapshots": "none",
+            "report_to": (),
+            "eval_every": max(trained.training.eval_every, trained.steps // 5),
+        }
+    )
+
+
+def _data(trained: Trained) -> Lever | LeftOut:
+    if trained.training is None:
+        wanted = FACTOR * trained.sentences
+    elif trained.epochs <= 1.0:
+        return "fresh-already"
+    else:
+        wanted = math.ceil(1.05 * trained.epochs * trained.sentences)  # batches of other sentences hold a few more
+    return Lever(
+        "data",
+        trained.model,
+        base_training(trained),
+        sentences=wanted,
+        before=f"{trained.sentences:,} sentences",
+        after=f"{wanted:,} sentences, none twice",
+    )
+
+
+def _targets(trained: Trained) -> Lever | LeftOut:
+    if trained.training is None:
+        return "counts"
+    if trained.model.objective != "causal":
+        return "masked"
+    if trained.model.architecture == "adaptive":
+        return "single-tokens"
+    if trained.model.tokenizer != "word":
+        return "pieces"
+    if not trained.ordered:
+        return "no-order"
+    before, after = "the words that occurred", "their true probabilities"
+    return Lever("targets", trained.model, base_training(trained), expected=True, before=before, after=after)
+
+
+def _steps(trained: Trained) -> Lever | LeftOut:
+    training = base_training(trained)
+    if training is None:
+        return "counts"
+    more = FACTOR * trained.steps
+    longer = training.model_copy(update={"max_steps": more, "eval_every": FACTOR * training.eval_every})
+    return Lever("steps", trained.model, longer, before=f"{trained.steps:,} steps", after=f"{more:,} steps")
+
+
+def _width(trained: Trained) -> Lever | LeftOut:
+    model = trained.model
+    if not isinstance(model, NetworkSettings):
+        return "counts" if trained.training is None else "no-size"
+    inner = getattr(model, "ffn_dim", None)
+    wider = {"dim": 2 * model.dim, **({} if inner is None else {"ffn_dim": 2 * inner})}
+    return Lever(
+        "width",
+        _changed(model, **wider),
+        base_training(trained),
+        before=f"width {model.dim}",
+        after=f"width {2 * model.dim}",
+    )
+
+
+def _layers(trained: Trained) -> Lever | LeftOut:
+    model = trained.model
+    if not isinstance(model, NetworkSettings):
+        return "counts" if trained.training is None else "no-size"
+    more = 2 * model.layers
+    before, after = f"{model.layers} layer{'s' * (model.layers != 1)}", f"{more} layers"
+    return Lever("layers", _changed(model, layers=more), base_training(trained), before=before, after=after)
+
+
+def _context(trained: Trained) -> Lever | LeftOut:
+    window, model = trained.window, trained.model
+    if window is None or window >= trained.longest:
+        return "whole-sentence"
+    wanted = min(FACTOR * max(window, 1), trained.longest)
+    if isinstance(model, GatedCNNSettings):
+        kernel = 1 + math.ceil((wanted - 1) / model.layers)
+        wider, seen = _changed(model, kernel_size=kernel), model.layers * (kernel - 1) + 1
+    else:
+        wider, seen = _changed(model, order=wanted + 1), wanted
+    before, after = f"{window} word{'s' * (window != 1)} seen", f"{seen} words seen"
+    return Lever("context", wider, base_training(trained), before=before, after=after)
+
+
+def _tokenizer(trained: Trained) -> Lever | LeftOut:
+    model = trained.model
+    if model.objective != "causal":
+        return "masked"
+    if trained.training is None:
+        return "counts"
+    if model.tokenizer != "word":
+        words = _changed(model, tokenizer="word", vocab_size=None)
+        before = f"{model.vocab_size:,} pieces ({model.tokenizer})"
+        return Lever("tokenizer", words, base_training(trained), before=before, after="whole words")
+    if trained.words < FEWEST_WORDS:
+        return "few-words"
+    size = trained.words // 2
+    positions = {} if model.longest is None else {"max_positions": 4 * model.longest}
+    pieces = _changed(model, tokenizer="bpe", vocab_size=size, min_count=1, **positions)
+    before = f"{trained.words:,} words"
+    return Lever("tokenizer", pieces, base_training(trained), before=before, after=f"{size:,} pieces (bpe)")
+
+
+def _changed(model: ModelConfig, **settings: object) -> ModelConfig:
+    """The same model with other settings, checked, and named after them."""
+    own = {name: getattr(model, name) for name in type(model).model_fields}
+    return type(model)(**{**own, "name": None, **settings})
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a lever changes in the divergence from the truth, nats a token; below 0 it helps."""
+
+    contrast: Contrast
+    p_adjusted: float | None  #: by Holm's method, for all levers; None: there is no interval
+
+    @property
+    def helps(self) -> bool:
+        """Whether the model is nearer to the truth, and that is no chance."""
+        return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
+
+
+def changes(base: SeedSums, levers: Mapping[LeverName, SeedSums], *, seed: int = DEFAULT_SEED) -> dict[str, Change]:
+    """Compare each lever with the model, on the same sentences and seeds.
+
+    Args:
+        base: sums of ln P - ln Q and of tokens, of each seed of the model.
+        levers: the same of the trainings, by lever.
+        seed: of the resampling.
+    """
+    contrasts = {name: difference(sums, base, seed=seed) for name, sums in levers.items()}
+    adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
+    return {
+        name: Change(contrast, None if contrast.p is None else next(adjusted)) for name, contrast in contrasts.items()
+    }
+
+
+def first_of(found: Mapping[str, Change]) -> str | None:
+    """The lever that helps most, and surely; None where none does.
+
+    Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can
+    train on them where the truth is unknown.
+    """
+    helping = {name: change.contrast.value for name, change in found.items() if change.helps}
+    pulled = {name: value for name, value in helping.items() if name != "targets"} or helping
+    return min(pulled, key=lambda name: pulled[name]) if pulled else None
+
+
+def within(levers: Sequence[Lever], seconds: Mapping[LeverName, float], budget: float) -> list[Lever]:
+    """The levers that fit a budget together, cheapest first; in their own order.
+
+    Args:
+        levers: to choose from.
+        seconds: that each takes; nothing is known to take 0.
+        budget: seconds for all.
+    """
+    left, kept = budget, set[str]()
+    for lever in sorted(levers, key=lambda each: seconds[each.name]):
+        if seconds[lever.name] <= left:
+            left -= seconds[lever.name]
+            kept.add(lever.name)
+    return [lever for lever in levers if lever.name in kept]

@@ -1,0 +1,135 @@
+"""`truesource explain`: why a model is off, and what would help most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from truesource.cli.console import echo
+from truesource.cli.options import Condition, Force, IntervalSeed, Json, Model, OracleGrammar, Shard, SplitName
+from truesource.cli.settings import with_options
+from truesource.evaluators.explain import ExplainSettings
+from truesource.grammar.support.settings import DEFAULT_SEED
+
+if TYPE_CHECKING:
+    from truesource.cli.output import OutputFiles
+    from truesource.evaluators.explain.job import Cell, ExplainJob
+    from truesource.run.tasks import Failure
+
+
+@with_options(ExplainSettings)
+def command(
+    model: Model,
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder that the model was trained on.", exists=True)],
+    settings: ExplainSettings,
+    oracle: OracleGrammar,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the trainings and the report; resumable.")],
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show what would be trained and what it costs, and stop.")
+    ] = False,
+    split: SplitName = "eval",
+    lengths: Condition = None,
+    shard: Shard = None,
+    seed: IntervalSeed = DEFAULT_SEED,
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Find out why a model is off: too little data, too few steps, too small, too short a context, its tokeniser?
+
+    Trains the model once more for each of these levers, with all else equal, and compares the exact distance from the
+    truth. A ladder of references (the best predictors of k words, counted n-grams, the floor of the data) stands
+    beside it. Finished trainings are kept; an interrupted call goes on when it is repeated.
+
+    Example: truesource explain model/ corpus/ --oracle grammar.npz -o why/ --plan
+    """
+    from truesource.cli.output import OutputFiles, show
+    from truesource.grammar.support.parallel import Share
+
+    share = Share() if shard is None else Share.parse(shard)
+    files = OutputFiles(json=json, force=force)
+    job = _job(model, corpus, settings, oracle, output, split, lengths, seed)
+    if plan:
+        from truesource.evaluators.explain.results import plan_table
+
+        show(plan_table(job), 150)
+        return
+    failures = _train(job, share)
+    _finish(job, files, failures, shared=shard is not None)
+
+
+def _job(
+    model: str,
+    corpus: Path,
+    settings: ExplainSettings,
+    oracle: Path,
+    output: Path,
+    split: str,
+    lengths: str | None,
+    seed: int,
+) -> ExplainJob:
+    """The model, its text and the truth, read and checked."""
+    from truesource.cli.inputs import read_setting
+    from truesource.cli.output import opened
+    from truesource.evaluators.explain.job import PLAN, ExplainJob
+    from truesource.grammar.support.errors import InputError, require_extras
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.references import model_reference
+    from truesource.run.tasks import refuse_foreign
+
+    require_extras("`truesource explain`", "lm", "report")
+    if not corpus.is_dir():
+        raise InputError("name the corpus folder that the model was trained on, not a text", corpus, code="no-corpus")
+    refuse_foreign(output, PLAN, "this exists and is no explanation; choose another folder")
+    setting = read_setting(corpus, split, oracle, lengths, seed=seed, first=settings.sentences)
+    reference = model_reference(model)
+    trained_in = Path(model) if reference.folder is None else reference.folder
+    return ExplainJob(
+        folder=output,
+        trained_in=trained_in,
+        model=load_model(reference),
+        setting=setting,
+        corpus=opened(corpus),
+        settings=settings,
+    )
+
+
+def _train(job: ExplainJob, share: Any) -> list[Failure[Cell]]:
+    """Make this job's trainings; none where nothing is known about that of the model."""
+    from truesource.evaluators.explain.results import NO_TRAINING
+    from truesource.grammar.support.errors import InputError
+
+    try:
+        return job.make_all(share)
+    except InputError as error:
+        if error.code not in NO_TRAINING:
+            raise
+        echo(f"No lever is pulled: {error.reason}.", err=True)
+        return []
+
+
+def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[Cell]], *, shared: bool) -> None:
+    """Show and write what is known."""
+    from truesource.cli.output import json_of, show
+    from truesource.evaluators.explain.results import explained, ladder_table, lever_table, records_of, sentence
+    from truesource.evaluators.explain.section import write_page
+    from truesource.grammar.support.files import write_json
+    from truesource.grammar.support.locks import exclusive
+
+    for failure in failures:
+        echo(f"failed: {failure.task}: {failure.reason}", err=True)
+    record = explained(job)
+    if record["missing"] and shared:
+        echo(f"Wrote this job's trainings to {job.folder}; {record['missing']} are missing. Next: the other jobs.")
+        return
+    show(lever_table(record), 150)
+    show(ladder_table(record), 110)
+    echo(sentence(record))
+    with exclusive(job.folder, wait=True):
+        write_json(job.folder / "explain.json", record)
+        page = write_page(record, job.folder)
+    also = "".join(f" and {file}" for file in files.write(json=json_of(records_of(record))))
+    echo(f"Wrote {page}{also}. Next: open it in a browser.")
+    if failures:
+        raise typer.Exit(2)

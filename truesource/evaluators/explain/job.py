@@ -1,0 +1,368 @@
+"""The trainings of an explanation: which there are, what they cost, and the scores of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from truesource.evaluation.core.comparison import score_both
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.explain.levers import LeftOut, Lever, LeverName, Trained, base_training, levers_of, within
+from truesource.evaluation.explain.targets import (
+    MOST_BYTES,
+    read_expected,
+    seconds_needed,
+    table_shape,
+    write_expected,
+)
+from truesource.evaluators.explain import ExplainSettings
+from truesource.generator.columns import CodedSentences
+from truesource.generator.corpus import Corpus
+from truesource.grammar.support.archives import ArrayKind, read_arrays
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import read_record
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.flops import TrainingCost, training_cost
+from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.tokenizer import digest_tokenizer
+from truesource.lmtrain.trained_models import load_trained
+from truesource.lmtrain.training import train
+from truesource.lmtrain.training_record import FILE, REMEDY, training_seconds
+from truesource.run.tasks import Failure, make_tasks
+from truesource.sweep.plan import with_code
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from truesource.generator.language_model import LanguageModel
+
+PLAN = "plan.json"  #: in the folder of an explanation, written first
+BASE = "model"  #: the training of the model itself, with another seed
+_WHAT = "the scores of this training"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeverCost:
+    """What one training of a lever costs, about."""
+
+    parameters: int  #: without word and position vectors; 0 of a model that counts
+    steps: int
+    flops: int
+    seconds: float  #: at the speed that the model was trained at
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training to make and to score."""
+
+    lever: str  #: name of the lever, or `BASE`
+    seed: int
+    request: Mapping[str, Any]  #: all that decides its weights
+
+    @property
+    def id(self) -> str:
+        """Name of its folder and of its scores."""
+        return f"{self.lever}-seed{self.seed}-{digest_json(dict(self.request))[:8]}"
+
+    def __str__(self) -> str:
+        return f"{self.lever}, seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainJob:
+    """One model that is explained: its training, its levers, and the folder where they are pulled."""
+
+    folder: Path  #: of the trainings
+    trained_in: Path  #: of the model
+    model: LanguageModel
+    setting: Setting  #: text and truth that it is measured on
+    corpus: Corpus  #: that it was trained on
+    settings: ExplainSettings
+    base: Path | None = None  #: folder that files of code of one's own start from
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """``training.json`` of the model.
+
+        Raises:
+            InputError: it was not trained here (code ``not-trained-here``), or on another text (``other-text``).
+        """
+        path = self.trained_in / FILE
+        if not path.is_file():
+            raise InputError(
+                "this model was not trained by truesource, so nothing is known that could be trained otherwise",
+                self.trained_in,
+                code="not-trained-here",
+            )
+        record = read_record(path, dict[str, Any], remedy=REMEDY)
+        if record.get("corpus_digest") != self.corpus.digest:
+            raise InputError(
+                f"this model was trained on another text than {self.corpus.path}; name the corpus that it was trained"
+                " on",
+                self.trained_in,
+                code="other-text",
+            )
+        return record
+
+    @cached_property
+    def shape(self) -> ModelConfig:
+        """Settings of the model."""
+        return with_code(model_settings(**self.record["model"]), self.base)
+
+    @cached_property
+    def training(self) -> TrainConfig | None:
+        """Settings of its training; None: it counts."""
+        known = self.record["training"]
+        return None if known is None else TypeAdapter(TrainConfig).validate_python(known)
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """Of the model."""
+        from truesource.lmtrain.loading import load_tokenizer
+
+        return load_tokenizer(self.trained_in)
+
+    @cached_property
+    def train(self) -> CodedSentences:
+        """The sentences that it was trained on."""
+        return self.corpus.coded("train")
+
+    @cached_property
+    def trained(self) -> Trained:
+        """What is known about the training."""
+        return Trained(
+            model=self.shape,
+            training=self.training,
+            steps=int(self.record.get("steps") or 0),
+            epochs=float(self.record["final"].get("epoch") or 0.0),
+            sentences=len(self.train),
+            longest=int(self.train.lengths.max()),
+            words=len(self.model.vocabulary or ()),
+            ordered=self.setting.transform is None,
+        )
+
+    @cached_property
+    def levers(self) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
+        """Levers that are asked for and fit the budget, and why the others are left out."""
+        levers, left_out = levers_of(self.trained)
+        asked = set(self.settings.levers)
+        levers = [lever for lever in levers if lever.name in asked and not self._too_large(lever)]
+        left_out = {name: reason for name, reason in left_out.items() if name in asked}
+        if "targets" in asked and "targets" not in left_out and all(lever.name != "targets" for lever in levers):
+            left_out["targets"] = "too-large"
+        seconds = {lever.name: self.settings.seeds * self.costs[lever.name].seconds for lever in levers}
+        granted = 60.0 * self.settings.budget - (self.settings.seeds - 1) * self.base_cost.seconds
+        kept = within(levers, seconds, granted)
+        for lever in levers:
+            if lever not in kept:
+                left_out[lever.name] = "over-budget"
+        return kept, left_out
+
+    def _too_large(self, lever: Lever) -> bool:
+        rows, columns = table_shape(self.train, len(self.tokenizer))
+        return lever.expected and 4 * rows * columns > MOST_BYTES
+
+    @cached_property
+    def base_cost(self) -> LeverCost:
+        """What the training of the model took."""
+        seconds = training_seconds(self.trained_in) or 0.0
+        cost = self._counted(self.shape, base_training(self.trained), self.tokenizer)
+        if cost is None:
+            return LeverCost(parameters=0, steps=0, flops=0, seconds=seconds)
+        parameters = cost.parameters.without_embeddings
+        return LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
+
+    @cached_property
+    def costs(self) -> dict[LeverName, LeverCost]:
+        """What one training of each lever that there is costs."""
+        found: dict[LeverName, LeverCost] = {}
+        for lever in levers_of(self.trained)[0]:
+            if lever.name not in self.settings.levers:
+                continue
+            cost = self._counted(lever.model, lever.training, self._tokenizer_of(lever))
+            whole = self.base_cost
+            if cost is None:
+                times = 1.0 if lever.sentences is None else lever.sentences / self.trained.sentences
+                found[lever.name] = replace(whole, seconds=whole.seconds * times)
+                continue
+            seconds = whole.seconds * cost.flops / max(whole.flops, 1)
+            if lever.expected and not self._too_large(lever):
+                seconds += seconds_needed(self._train_oracle, self.train)
+            parameters = cost.parameters.without_embeddings
+            found[lever.name] = LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
+        return found
+
+    def _counted(
+        self, shape: ModelConfig, training: TrainConfig | None, tokenizer: PreTrainedTokenizerFast
+    ) -> TrainingCost | None:
+        if training is None:
+            return None
+        return training_cost(shape, training, self.train, tokenizer, seed=int(self.record["seed"]))
+
+    def _tokenizer_of(self, lever: Lever) -> PreTrainedTokenizerFast:
+        if lever.name != "tokenizer":
+            return self.tokenizer
+        if lever.model not in self._tokenizers:
+            from truesource.lmtrain.subwords import make_tokenizer
+
+            self._tokenizers[lever.model] = make_tokenizer(lever.model, self.train, lever.model.objective)
+        return self._tokenizers[lever.model]
+
+    @cached_property
+    def _tokenizers(self) -> dict[ModelConfig, PreTrainedTokenizerFast]:
+        return {}
+
+    @cached_property
+    def _train_oracle(self) -> Any:
+        """The truth about the next word of the train split, in the words of the model."""
+        drawn = replace(self.setting, sentences=[], lengths=self.corpus.lengths, excluded=None)
+        return drawn.full_oracle(self.model)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of the model and of its levers; the first is the model's own."""
+        own = int(self.record["seed"])
+        return [own + i for i in range(self.settings.seeds)]
+
+    def cells(self) -> list[Cell]:
+        """All trainings: levers by seeds, and the model itself with further seeds."""
+        own = Lever("data", self.shape, base_training(self.trained))
+        return [
+            *(self._cell(BASE, own, seed) for seed in self.seeds[1:]),
+            *(self._cell(lever.name, lever, seed) for lever in self.levers[0] for seed in self.seeds),
+        ]
+
+    def _cell(self, name: str, lever: Lever, seed: int) -> Cell:
+        tokenizer = self._tokenizer_of(lever) if name != BASE else self.tokenizer
+        request = {
+            "model": lever.model.model_dump(mode="json"),
+            "training": None if lever.training is None else lever.training.model_dump(mode="json"),
+            "seed": seed,
+            "corpus_digest": self.corpus.digest,
+            "tokenizer_digest": digest_tokenizer(tokenizer),
+            **({} if lever.sentences is None or name == BASE else {"fresh": lever.sentences}),
+            **({"expected": self.setting.known.digest} if lever.expected else {}),
+        }
+        return Cell(name, seed, request)
+
+    def lever_of(self, cell: Cell) -> Lever | None:
+        """The lever of a training; None: the model itself."""
+        return next((lever for lever in self.levers[0] if lever.name == cell.lever), None)
+
+    @cached_property
+    def evaluation(self) -> str:
+        """Digest of all that decides scores besides weights."""
+        parts = {key: value for key, value in self.setting.parts(self.model).items() if key != "objective"}
+        return digest_json({key: str(value) for key, value in parts.items()})
+
+    def plan(self) -> dict[str, Any]:
+        """What is trained, for JSON: settings, and what each lever changes and costs."""
+        levers = {lever.name: {"before": lever.before, "after": lever.after} for lever in self.levers[0]}
+        return {
+            "model": self.model.name,
+            "settings": self.settings.model_dump(mode="json"),
+            "levers": {name: {**said, **asdict(self.costs[name])} for name, said in levers.items()},
+            "left_out": self.levers[1],
+            "cells": [cell.id for cell in self.cells()],
+        }
+
+    def make_all(self, share: Share) -> list[Failure[Cell]]:
+        """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on."""
+
+        with exclusive(self.folder, wait=True):  # several jobs write the same
+            write_json(self.folder / PLAN, self.plan())
+
+        def make(cell: Cell, *, wait: bool) -> None:
+            with exclusive(self.folder / "cells" / cell.id, wait=wait):
+                self._make(cell)
+
+        return make_tasks(self.cells(), make, finished=lambda cell: self.table_of(cell) is not None, share=share)
+
+    def _make(self, cell: Cell) -> None:
+        lever = self.lever_of(cell)
+        shape = self.shape if lever is None else lever.model
+        target = self.folder / "cells" / cell.id
+        if not (target / FILE).is_file():
+            text: Any = self.corpus
+            more: dict[str, Any] = {"tokenizer": self.tokenizer}
+            if lever is not None:
+                more["tokenizer"] = self._tokenizer_of(lever)
+                if lever.sentences is not None:
+                    text = _WithDev(self._fresh(lever.sentences), self.corpus)
+                if lever.expected:
+                    more["expected"] = self._expected()
+            training = base_training(self.trained) if lever is None else lever.training
+            train(text, shape, training, target, seed=cell.seed, force=True, **more)
+        paired = score_both(load_trained(target, shape), self.setting).paired
+        path = self.folder / "scores" / f"{cell.id}.npz"
+        with atomic_path(path) as temporary, temporary.open("wb") as stream:
+            np.savez_compressed(stream, sums=paired.table())
+        write_json(
+            path.with_suffix(".json"),
+            {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)},
+        )
+
+    def table_of(self, cell: Cell) -> FloatArray | None:
+        """Sums per sentence of a training that is scored, (3, N); None: it is not.
+
+        Raises:
+            InputError: they are damaged.
+        """
+        path = self.folder / "scores" / f"{cell.id}.json"
+        if not path.is_file() or not (self.folder / "cells" / cell.id / FILE).is_file():
+            return None
+        remedy = "delete it, and it is made again"
+        record = read_record(path, dict[str, Any], what=_WHAT, remedy=remedy)
+        if record.get("evaluation") != self.evaluation:
+            return None
+        arrays = read_arrays(path.with_suffix(".npz"), {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)
+        return np.asarray(arrays["sums"], dtype=np.float64)
+
+    def _fresh(self, sentences: int) -> Corpus:
+        """A text of other sentences of the same language, drawn once for all seeds."""
+        from truesource.generator.corpus_builder import make_corpus
+        from truesource.generator.plan import Columns, Plan
+
+        path = self.folder / f"fresh-{sentences}"
+        seed = int(digest_json({"fresh": sentences, "not": self.corpus.digest})[:8], 16)
+        columns, lengths = Columns(trees="none"), self.corpus.lengths
+        plan = Plan({"train": sentences}, seed, lengths, columns=columns, transform=self.setting.transform)
+        with exclusive(path, wait=True):  # of several jobs that start together, the first draws
+            make_corpus(self.setting.known, plan, path, workers=Workers(1), share=Share(), keep=True)
+        return Corpus.load(path)
+
+    def _expected(self) -> Any:
+        path = self.folder / "expected.npy"
+        with exclusive(path, wait=True):
+            if not path.is_file():
+                write_expected(self._train_oracle, list(self.train), self.tokenizer, path)
+        request: dict[str, object] = {"truth": self.setting.known.digest, "text": self.corpus.digest}
+        return read_expected(path, request)
+
+
+class _WithDev:
+    """The train split of one corpus, and the dev split of another."""
+
+    def __init__(self, text: Corpus, other: Corpus) -> None:
+        self._text, self._other = text, other
+        self.splits = ("train", *(("dev",) if "dev" in other.splits else ()))
+        self.digest = digest_json([text.digest, other.digest])
+        self.record = other.record
+
+    def coded(self, split: str) -> CodedSentences:
+        """A split."""
+        return (self._text if split == "train" else self._other).coded(split)
+
+    def sentences(self, split: str) -> Sequence[Sequence[str]]:
+        """The same."""
+        return self.coded(split)

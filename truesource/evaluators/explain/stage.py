@@ -1,0 +1,57 @@
+"""Stage: the levers of one model of a run, pulled in ``explain/<model>/``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluators.explain import ExplainSettings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.parallel import Share
+from truesource.run.folder import under_name
+from truesource.run.stage import Stage, of_model
+
+if TYPE_CHECKING:
+    from truesource.chain.models import ModelEntry
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """A step for each model."""
+    return [Stage.of_model("explain", model, ("explain/{}.json",), inputs, make) for model in config.entries]
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """Settings, split, seed, corpus, grammar, and the trained model."""
+    return of_model(run, model, ExplainSettings)
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``explain/<model>.json``."""
+    from truesource.evaluators.explain.job import ExplainJob
+    from truesource.evaluators.explain.results import NO_TRAINING, explained
+
+    settings, reference = run.settings(ExplainSettings), run.reference(model)
+    trained = run.model(model)
+    job = ExplainJob(
+        folder=run.folder / "explain" / model.name,
+        trained_in=Path(reference.text) if reference.folder is None else reference.folder,
+        model=trained,
+        setting=run.setting(settings.sentences),
+        corpus=run.corpus,
+        settings=settings,
+        base=run.base,
+    )
+    try:
+        failures = job.make_all(Share())
+    except InputError as error:
+        if error.code not in NO_TRAINING:
+            raise
+        failures = []
+    if failures:
+        raise InputError(f"{failures[0].task} cannot be trained: {failures[0].reason}")
+    record = under_name(explained(job), trained.name, model.name)
+    write_json(run.folder / "explain" / f"{model.name}.json", record)
+    return digest_json(record)
