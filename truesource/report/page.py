@@ -127,6 +127,7 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
     found = read_run(run)
     name = found.config.get("name") or run.name
     parts = parts_of(found, evaluators)
+    opening = [said for part in parts if isinstance(part.content, dict) for said in part.content.get("opening", ())]
     return render_explorable(
         FOLDER / "page.html.j2",
         run,
@@ -135,7 +136,7 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
-        answer=words.answer(found.models, partial(surely_nearer, found)),
+        answer=[*words.answer(found.models, partial(surely_nearer, found)), *opening],
         verdict=words.verdict(found.models),
         alarms=words.below_bound(found.models),
         parts=parts,

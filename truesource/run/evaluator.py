@@ -73,7 +73,8 @@ class Evaluator:
     ========================= =====================================================================================
     ``command.py``            ``command``: the verb `truesource evaluate <name>`
     ``stage.py``              ``stages(config)``: the steps of a run, see `truesource.run.stage.Stage`
-    ``section.py``            ``section(run)``: what the template shows; None or empty where nothing was measured
+    ``section.py``            ``section(run)``: what the template shows; None or empty where nothing was measured;
+                              sentences under ``opening`` stand at the head of the report
     ``section.html.j2``       the body of the section; it finds ``section(run)`` as ``section``
     ========================= =====================================================================================
     """

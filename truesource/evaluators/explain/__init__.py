@@ -6,8 +6,8 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.explain.levers import LEVERS, LeverName
 from truesource.grammar.support.settings import Settings
+from truesource.lmtrain.levers import LEVERS, LeverName
 from truesource.run.evaluator import Evaluator
 
 

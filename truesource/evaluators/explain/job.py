@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +14,16 @@ from pydantic import TypeAdapter
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.explain.levers import LeftOut, Lever, LeverName, Trained, base_training, levers_of, within
-from truesource.evaluation.explain.targets import (
+from truesource.evaluation.explain import Rung
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluators.explain import ExplainSettings
+from truesource.evaluators.explain.targets import (
     MOST_BYTES,
     read_expected,
     seconds_needed,
     table_shape,
     write_expected,
 )
-from truesource.evaluators.explain import ExplainSettings
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
@@ -31,8 +33,10 @@ from truesource.grammar.support.files import atomic_path, digest_file, digest_js
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
+from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.flops import TrainingCost, training_cost
+from truesource.lmtrain.levers import LeftOut, Lever, LeverName, Trained, base_training, levers_of, within
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 
 PLAN = "plan.json"  #: in the folder of an explanation, written first
 BASE = "model"  #: the training of the model itself, with another seed
+ORDERS = (2, 3, 5)  #: of the n-gram models that count the same text
 _WHAT = "the scores of this training"
 
 
@@ -276,9 +281,20 @@ class ExplainJob:
             "cells": [cell.id for cell in self.cells()],
         }
 
+    def ngram_rungs(self) -> Iterator[Rung]:
+        """N-gram models (modified Kneser-Ney) that count the train split of the model, in its words."""
+        for order in ORDERS:
+            settings = NgramSettings(architecture="ngram", order=order)
+            with TemporaryDirectory(prefix="truesource-ladder-") as place:
+                counted = train(self.corpus, settings, None, Path(place) / "model", seed=0, tokenizer=self.tokenizer)
+                try:
+                    both = score_both(counted, self.setting)
+                except NothingToCompareError:
+                    continue
+            yield Rung("ngram", order - 1, both.paired.table())
+
     def make_all(self, share: Share) -> list[Failure[Cell]]:
         """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on."""
-
         with exclusive(self.folder, wait=True):  # several jobs write the same
             write_json(self.folder / PLAN, self.plan())
 

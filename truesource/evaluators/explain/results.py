@@ -10,13 +10,13 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.windows import window_name
-from truesource.evaluation.explain.ladder import Rung, floor_rung, ngram_rungs, window_rungs
-from truesource.evaluation.explain.levers import LEVERS, Lever, LeverName, changes, first_of
+from truesource.evaluation.explain import Rung, changes, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
 from truesource.evaluators.explain.job import BASE, ExplainJob
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.lmtrain.levers import LEVERS, Lever, LeverName
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.records import Record
@@ -103,7 +103,7 @@ def rungs_of(job: ExplainJob, *, trained: bool) -> list[Rung]:
     """References from word frequencies up to the truth; those that need the train split only where it is known."""
     found = list(window_rungs(job.model, job.setting, job.settings.words))
     if trained and job.model.objective == "causal" and job.shape.tokenizer == "word":
-        found += ngram_rungs(job.corpus, job.setting, job.tokenizer)
+        found += job.ngram_rungs()
     rows = job.setting.sentences
     tokens = sum(len(row) for row in rows) / len(rows) + (job.model.objective == "causal")
     floor = floor_rung(job.setting, len(job.train), tokens) if trained and job.model.objective == "causal" else None
@@ -133,7 +133,9 @@ def _levers(
     def number(name: str, value: Contrast, **parts: object) -> dict[str, Any]:
         return job.setting.record(job.model, name, value.value, value.low, value.high, **{**shared, **parts})
 
-    sums = {lever.name: _sums(tables[lever.name], kept) for lever in levers if lever.name in tables}
+    sums: dict[str, SeedSums] = {
+        lever.name: _sums(tables[lever.name], kept) for lever in levers if lever.name in tables
+    }
     found = changes(base, sums, seed=seed)
     rows = []
     for lever in levers:

@@ -20,7 +20,9 @@ BODY = Path(__file__).with_name("section.html.j2")
 def section(run: FinishedRun) -> dict[str, Any] | None:
     """What the template shows; None where nothing was explained."""
     records = run.of_models("explain", dict[str, Any])
-    return content(records) if records else None
+    if not records:
+        return None
+    return {**content(records), "opening": [sentence(record) for record in records.values() if record["levers"]]}
 
 
 def content(records: dict[str, Record]) -> dict[str, Any]:

@@ -1,32 +1,25 @@
-"""The ladder: references between word frequencies and the truth, each scored on the same sentences."""
+"""Why a model is off: what levers change, and the references that it stands among, on the same sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.windows import BestWithin
-from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, difference
+from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.estimate.data_floor import data_floor
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
-from truesource.lmtrain.architectures.settings import NgramSettings
+from truesource.grammar.support.settings import DEFAULT_SEED
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from truesource.lmtrain.training import SentenceSource
-
-Kind = Literal["window", "ngram", "floor", "truth"]
-ORDERS = (2, 3, 5)  #: of the n-gram models that count the same text
+Kind = Literal["window", "ngram", "floor"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,44 +38,11 @@ def window_rungs(model: LanguageModel, setting: Setting, most: int) -> Iterator[
 
     None of a masked model, of a transformed text, and of a truth without rules.
     """
-    usual = model.objective == "causal" and setting.transform is None
-    if not usual or not offers_windows(setting):
+    if model.objective != "causal" or setting.transform is not None or not offers(setting.known, "windows"):
         return
     first = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=model.vocabulary)
     for seen in range(most + 1):
         yield Rung("window", seen, score_both(first.with_words(seen), setting).paired.table())
-
-
-def offers_windows(setting: Setting) -> bool:
-    """Whether the truth has the best predictors that see k words."""
-    return offers(setting.known, "windows")
-
-
-def ngram_rungs(
-    text: SentenceSource,
-    setting: Setting,
-    tokenizer: PreTrainedTokenizerFast,
-    orders: Sequence[int] = ORDERS,
-) -> Iterator[Rung]:
-    """N-gram models (modified Kneser-Ney) that count the train split of the model, in its words.
-
-    Args:
-        text: whose split train the model was trained on.
-        setting: text and truth to compare on.
-        tokenizer: of words, the model's own.
-        orders: n of each.
-    """
-    from truesource.lmtrain.training import train
-
-    for order in orders:
-        settings = NgramSettings(architecture="ngram", order=order)
-        with TemporaryDirectory(prefix="truesource-ladder-") as place:
-            counted = train(text, settings, None, Path(place) / "model", seed=0, tokenizer=tokenizer)
-            try:
-                both = score_both(counted, setting)
-            except NothingToCompareError:
-                continue
-        yield Rung("ngram", order - 1, both.paired.table())
 
 
 def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
@@ -101,3 +61,42 @@ def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
     if not isinstance(pcfg, PCFG) or (setting.lengths is None and not has_endings(pcfg)):
         return None
     return Rung("floor", None, None, data_floor(pcfg, sentences, lengths=setting.lengths) / tokens)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a lever changes in the divergence from the truth, nats a token; below 0 it helps."""
+
+    contrast: Contrast
+    p_adjusted: float | None  #: by Holm's method, for all levers; None: there is no interval
+
+    @property
+    def helps(self) -> bool:
+        """Whether the model is nearer to the truth, and that is no chance."""
+        return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
+
+
+def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAULT_SEED) -> dict[str, Change]:
+    """Compare each lever with the model, on the same sentences and seeds.
+
+    Args:
+        base: sums of ln P - ln Q and of tokens, of each seed of the model.
+        levers: the same of the trainings, by lever.
+        seed: of the resampling.
+    """
+    contrasts = {name: difference(sums, base, seed=seed) for name, sums in levers.items()}
+    adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
+    return {
+        name: Change(contrast, None if contrast.p is None else next(adjusted)) for name, contrast in contrasts.items()
+    }
+
+
+def first_of(found: Mapping[str, Change]) -> str | None:
+    """The lever that helps most, and surely; None where none does.
+
+    Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can
+    train on them where the truth is unknown.
+    """
+    helping = {name: change.contrast.value for name, change in found.items() if change.helps}
+    pulled = {name: value for name, value in helping.items() if name != "targets"} or helping
+    return min(pulled, key=lambda name: pulled[name]) if pulled else None

@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, difference
-from truesource.evaluation.measures.monte_carlo import holm
-from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.architectures.settings import GatedCNNSettings, NetworkSettings, NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 
@@ -207,45 +204,6 @@ def _changed(model: ModelConfig, **settings: object) -> ModelConfig:
     """The same model with other settings, checked, and named after them."""
     own = {name: getattr(model, name) for name in type(model).model_fields}
     return type(model)(**{**own, "name": None, **settings})
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a lever changes in the divergence from the truth, nats a token; below 0 it helps."""
-
-    contrast: Contrast
-    p_adjusted: float | None  #: by Holm's method, for all levers; None: there is no interval
-
-    @property
-    def helps(self) -> bool:
-        """Whether the model is nearer to the truth, and that is no chance."""
-        return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
-
-
-def changes(base: SeedSums, levers: Mapping[LeverName, SeedSums], *, seed: int = DEFAULT_SEED) -> dict[str, Change]:
-    """Compare each lever with the model, on the same sentences and seeds.
-
-    Args:
-        base: sums of ln P - ln Q and of tokens, of each seed of the model.
-        levers: the same of the trainings, by lever.
-        seed: of the resampling.
-    """
-    contrasts = {name: difference(sums, base, seed=seed) for name, sums in levers.items()}
-    adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
-    return {
-        name: Change(contrast, None if contrast.p is None else next(adjusted)) for name, contrast in contrasts.items()
-    }
-
-
-def first_of(found: Mapping[str, Change]) -> str | None:
-    """The lever that helps most, and surely; None where none does.
-
-    Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can
-    train on them where the truth is unknown.
-    """
-    helping = {name: change.contrast.value for name, change in found.items() if change.helps}
-    pulled = {name: value for name, value in helping.items() if name != "targets"} or helping
-    return min(pulled, key=lambda name: pulled[name]) if pulled else None
 
 
 def within(levers: Sequence[Lever], seconds: Mapping[LeverName, float], budget: float) -> list[Lever]:
