@@ -71,7 +71,8 @@ def data_floor(pcfg: PCFG, trees: int, smoothing: float = SMOOTHING, lengths: Le
     if lengths is not None:
         of_parent = np.where(of_symbol > 0.0, of_symbol, 1.0)[parent]
         log_p = np.log(uses / of_parent, out=np.zeros(len(uses)), where=uses > 0.0)
-    n_rules = np.bincount(parent, minlength=len(pcfg.symbols)).astype(np.float64)
+    possible = slice(None) if lengths is None else uses > 0.0
+    n_rules = np.bincount(parent[possible], minlength=len(pcfg.symbols)).astype(np.float64)
     own = expected_log(trees * uses, np.full(len(uses), smoothing))
     whole = expected_log(trees * of_symbol, smoothing * np.maximum(n_rules, 1.0))
     return float(uses @ (log_p - own)) + float(of_symbol @ whole)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from truesource.generator.sampler import Sampler
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.data_floor import data_floor, expected_log, free_parameters
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG, language
@@ -52,6 +53,17 @@ def test_for_many_trees_it_is_half_a_free_parameter_each() -> None:
         assert floors == pytest.approx([d / (2 * n) for n in (10**5, 10**6, 10**7)], rel=0.02)
         slopes = np.diff(np.log(floors)) / math.log(10)
         assert slopes == pytest.approx([-1.0, -1.0], abs=0.01)
+
+
+def test_under_a_condition_rules_are_counted_in_trees_of_such_lengths() -> None:
+    """A range that leaves nothing out changes nothing; one that leaves rules out needs not learn them."""
+    pcfg = language("hmm", states=3, vocabulary=5)
+    assert data_floor(pcfg, 200, lengths=LengthRange(1, 400)) == pytest.approx(data_floor(pcfg, 200), rel=1e-9)
+    branching = PCFG.from_text("S -> A S 0.5 | 'a' 0.3 | 'b' 0.2\nA -> 'c' 0.6 | 'd' 0.4\n")
+    one_word = data_floor(branching, 10**6, lengths=LengthRange(1, 1))
+    assert one_word == pytest.approx(1 / (2 * 10**6), rel=0.01)  # a or b: one free parameter
+    with pytest.raises(InputError):
+        data_floor(branching, 10, lengths=LengthRange(0, 0))
 
 
 def test_the_logarithm_of_a_count_is_expected_as_its_law_says() -> None:

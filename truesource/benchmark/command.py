@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, IntervalSeed, Json, Overrides, Scheduler, Shard
+from truesource.cli.options import Force, IntervalSeed, Json, Overrides, PlanOnly, Scheduler, Shard
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ Baseline = Annotated[
 ]
 Join = Annotated[list[Path] | None, typer.Option("--join", help="Also show the models of this file. Repeatable.")]
 Check = Annotated[Path | None, typer.Option("--check", help="Compute a cell of this file of results again.")]
-Plan = Annotated[bool, typer.Option("--plan", help="Only say what training these models costs.")]
 Peak = Annotated[
     float | None, typer.Option("--flops-per-second", help="With --plan: peak of the GPU to plan for, such as 1e15.")
 ]
@@ -75,7 +74,7 @@ def command(
     baseline: Baseline = None,
     check: Check = None,
     cell: Cell = None,
-    plan: Plan = False,
+    plan: PlanOnly = False,
     flops_per_second: Peak = None,
     export_lm_eval: Export = None,
     corpora: Corpora = False,

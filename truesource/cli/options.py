@@ -121,6 +121,7 @@ TextOrCorpus = Annotated[
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this run is written to RUNS/NAME.")]
 Rebuild = Annotated[bool, typer.Option("--force", help="Repeat all stages, even those that are up to date.")]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Only say what these trainings cost.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of processes; results do not depend on it.")]
 Scheduler = Annotated[
     str | None,

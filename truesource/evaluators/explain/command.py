@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, IntervalSeed, Json, Model, OracleGrammar, Shard, SplitName
+from truesource.cli.options import (
+    Condition,
+    Force,
+    IntervalSeed,
+    Json,
+    Model,
+    OracleGrammar,
+    PlanOnly,
+    Shard,
+    SplitName,
+)
 from truesource.cli.settings import with_options
 from truesource.evaluators.explain import ExplainSettings
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -26,9 +36,7 @@ def command(
     settings: ExplainSettings,
     oracle: OracleGrammar,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the trainings and the report; resumable.")],
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would be trained and what it costs, and stop.")
-    ] = False,
+    plan: PlanOnly = False,
     split: SplitName = "eval",
     lengths: Condition = None,
     shard: Shard = None,
@@ -44,7 +52,7 @@ def command(
 
     Example: truesource explain model/ corpus/ --oracle grammar.npz -o why/ --plan
     """
-    from truesource.cli.output import OutputFiles, show
+    from truesource.cli.output import OutputFiles, json_of, show
     from truesource.grammar.support.parallel import Share
 
     share = Share() if shard is None else Share.parse(shard)
@@ -54,6 +62,7 @@ def command(
         from truesource.evaluators.explain.results import plan_table
 
         show(plan_table(job), 150)
+        files.finish(f"the same without --plan, for {output}", json=json_of([job.plan()]))
         return
     failures = _train(job, share)
     _finish(job, files, failures, shared=shard is not None)

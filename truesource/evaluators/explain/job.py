@@ -202,10 +202,17 @@ class ExplainJob:
                 continue
             seconds = whole.seconds * cost.flops / max(whole.flops, 1)
             if lever.expected and not self._too_large(lever):
-                seconds += seconds_needed(self._train_oracle, self.train)
+                seconds += self._seconds_of_targets
             parameters = cost.parameters.without_embeddings
             found[lever.name] = LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
         return found
+
+    @cached_property
+    def _seconds_of_targets(self) -> float:
+        """About how long the exact targets take; timed once for all jobs, which so choose the same levers."""
+        path, key = self.folder / PLAN, "seconds_of_targets"
+        known = read_record(path, dict[str, Any], remedy="delete it") if path.is_file() else {}
+        return float(known[key]) if key in known else seconds_needed(self._train_oracle, self.train)
 
     def _counted(
         self, shape: ModelConfig, training: TrainConfig | None, tokenizer: PreTrainedTokenizerFast
@@ -278,6 +285,7 @@ class ExplainJob:
             "settings": self.settings.model_dump(mode="json"),
             "levers": {name: {**said, **asdict(self.costs[name])} for name, said in levers.items()},
             "left_out": self.levers[1],
+            **({"seconds_of_targets": self._seconds_of_targets} if "targets" in levers else {}),
             "cells": [cell.id for cell in self.cells()],
         }
 

@@ -13,7 +13,7 @@ from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.explain import Rung, changes, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
-from truesource.evaluators.explain.job import BASE, ExplainJob
+from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.lmtrain.levers import LEVERS, Lever, LeverName
@@ -147,7 +147,7 @@ def _levers(
                 "lever": lever.name,
                 "before": lever.before,
                 "after": lever.after,
-                **asdict(job.costs[lever.name]),
+                **_cost(job.costs[lever.name]),
                 "kl": number("kl", mean_over_seeds(sums[lever.name], seed=seed), lever=lever.name),
                 "change": number("kl_change", change.contrast, lever=lever.name, adjusted=f"holm/{len(sums)}"),
                 "p": change.contrast.p,
@@ -158,10 +158,15 @@ def _levers(
     rows.sort(key=lambda row: cast(float, row["change"]["value"]))
     return {
         "kl": number("kl", mean_over_seeds(base, seed=seed)),
-        "cost": asdict(job.base_cost) if levers else None,
+        "cost": _cost(job.base_cost) if levers else None,
         "levers": rows,
         "first": first_of(found),
     }
+
+
+def _cost(cost: LeverCost) -> dict[str, Any]:
+    """What is the same on every machine."""
+    return {name: value for name, value in asdict(cost).items() if name != "seconds"}
 
 
 def _rung(job: ExplainJob, rung: Rung, kept: BoolArray) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""Changes of levers, and the references that a model stands among."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from truesource.evaluation.core.comparison import score_both
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.explain import Change, changes, first_of, floor_rung, window_rungs
+from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference
+from truesource.evaluation.measures.monte_carlo import holm
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate.data_floor import data_floor
+from truesource.grammar.pcfg import PCFG
+
+TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"
+SIMPLE = "S -> S S 0.3 | 'a' 0.5 | 'b' 0.2\n"
+
+
+def sums(seed: int, mean: float, k: int = 1) -> SeedSums:
+    rng = np.random.default_rng(seed)
+    count = np.broadcast_to(rng.integers(2, 9, 200).astype(np.float64), (k, 200))
+    return SeedSums(count * mean + rng.normal(0.0, 0.3, (k, 200)), count)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_changes_are_differences_with_holm(k: int) -> None:
+    base, levers = sums(1, 0.5, k), {"data": sums(2, 0.3, k), "steps": sums(3, 0.5, k), "width": sums(4, 0.7, k)}
+    found = changes(base, levers)
+    plain = {name: difference(lever, base) for name, lever in levers.items()}
+    assert {name: change.contrast for name, change in found.items()} == plain
+    adjusted = holm([plain[name].p or 0.0 for name in levers])
+    assert [change.p_adjusted for change in found.values()] == adjusted
+    assert (found["data"].helps, found["width"].helps) == (True, False) and first_of(found) == "data"
+
+
+def test_the_truth_as_a_model_is_helped_by_nothing() -> None:
+    """Model and levers all agree with the truth: every change is 0, within its interval."""
+    pcfg = PCFG.from_text(TOY)
+    text = [["a"], ["b", "a"], ["c"], ["a", "b", "c"]] * 10
+    setting = Setting(pcfg, text)
+    table = score_both(Oracle(pcfg, "causal"), setting).paired.table()
+    truth = SeedSums(table[:1], table[2:])
+    found = changes(truth, {"data": truth, "steps": truth})
+    for change in found.values():
+        low, high = change.contrast.low, change.contrast.high
+        assert change.contrast.value == 0.0 and low is not None and high is not None and low <= 0.0 <= high
+        assert not change.helps
+    assert first_of(found) is None
+
+
+def test_exact_targets_are_named_only_where_nothing_else_helps() -> None:
+    sure, unsure = (Change(Contrast(v, v - 0.1, v + 0.1, p), p) for v, p in ((-0.5, 0.001), (-0.4, 0.2)))
+    less = Change(Contrast(-0.2, -0.3, -0.1, 0.001), 0.001)
+    assert first_of({"targets": sure, "data": less, "steps": unsure}) == "data"
+    assert first_of({"targets": sure, "steps": unsure}) == "targets"
+    assert first_of({"steps": unsure}) is None and first_of({}) is None
+
+
+def test_rungs_fall_to_the_truth_with_the_words_seen() -> None:
+    """In expectation: sums of all strings, each as often as the truth has it, are exact divergences."""
+    pcfg = PCFG.from_text(SIMPLE)
+    text = pcfg_sample(pcfg, 400)
+    setting = Setting(pcfg, text, LengthRange(1, 8))
+    model = Oracle(pcfg, "causal", lengths=LengthRange(1, 8))
+    values = [
+        float(rung.table[0].sum() / rung.table[2].sum())
+        for rung in window_rungs(model, setting, 3)
+        if rung.table is not None
+    ]
+    assert len(values) == 4 and values == sorted(values, reverse=True) and values[-1] > -0.01
+    assert list(window_rungs(Oracle(pcfg, "masked"), Setting(pcfg, text), 3)) == []
+
+
+def pcfg_sample(pcfg: PCFG, n: int) -> list[list[str]]:
+    from truesource.generator.sampler import Sampler
+    from truesource.grammar.support.arrays import random_state
+
+    sampler = Sampler(pcfg, LengthRange(1, 8))
+    return [list(each) for each in sampler.sentences(sampler.draw(n, random_state(3)))]
+
+
+def test_the_floor_is_that_of_the_derivations_a_token() -> None:
+    pcfg = PCFG.from_text(SIMPLE)
+    rung = floor_rung(Setting(pcfg, [["a"]]), 500, 2.5)
+    assert rung is not None and rung.value == data_floor(pcfg, 500) / 2.5 and rung.table is None
+    conditioned = floor_rung(Setting(pcfg, [["a"]], LengthRange(1, 8)), 500, 2.5)
+    assert conditioned is not None and conditioned.value == data_floor(pcfg, 500, lengths=LengthRange(1, 8)) / 2.5
+    endless = PCFG.from_text("S -> S S 0.7 | 'a' 0.3")
+    assert floor_rung(Setting(endless, [["a"]]), 500, 2.5) is None

@@ -1,0 +1,87 @@
+"""Levers: what differs in each training, and which a model lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.levers import LEVERS, Lever, Trained, base_training, levers_of, within
+from truesource.lmtrain.model_registry import model_settings
+
+TRAINING = TrainConfig(epochs=5.0, max_seconds=9.0, snapshots="log", eval_every=10)
+GPT2 = Trained(model_settings("gpt2", dim=16, ffn_dim=20), TRAINING, 100, 5.0, 1000, 30, 500)
+
+
+def by_name(trained: Trained) -> dict[str, Lever]:
+    return {lever.name: lever for lever in levers_of(trained)[0]}
+
+
+def test_each_lever_changes_one_thing() -> None:
+    levers, base = by_name(GPT2), base_training(GPT2)
+    assert base is not None and (base.max_steps, base.epochs, base.max_seconds, base.snapshots) == (
+        100,
+        None,
+        None,
+        "none",
+    )
+    assert levers_of(GPT2)[1] == {"context": "whole-sentence"}
+    assert list(levers) == [name for name in LEVERS if name != "context"]
+    for name in ("data", "targets", "width", "layers", "tokenizer"):
+        assert levers[name].training == base
+    for name in ("data", "targets", "steps"):
+        assert levers[name].model == GPT2.model
+    assert levers["steps"].training == base.model_copy(update={"max_steps": 400, "eval_every": 80})
+    assert (levers["data"].sentences, levers["targets"].expected) == (5250, True)
+    assert [levers["width"].model.model_dump()[key] for key in ("dim", "ffn_dim", "layers")] == [32, 40, 2]
+    assert [levers["layers"].model.model_dump()[key] for key in ("dim", "ffn_dim", "layers")] == [16, 20, 4]
+    pieces = levers["tokenizer"].model
+    assert (pieces.tokenizer, pieces.vocab_size, pieces.longest) == ("bpe", 250, 4 * 128)
+
+
+def test_a_limited_context_is_widened() -> None:
+    cnn = replace(GPT2, model=model_settings("gated_cnn", layers=1, kernel_size=2))
+    assert cnn.window == 2
+    wider = by_name(cnn)["context"].model
+    assert replace(cnn, model=wider).window == 8
+    assert levers_of(replace(cnn, longest=2))[1]["context"] == "whole-sentence"
+    ngram = replace(GPT2, model=model_settings("ngram", order=3), training=None, steps=0)
+    levers, left_out = levers_of(ngram)
+    assert [(lever.name, lever.after) for lever in levers] == [
+        ("data", "4,000 sentences, none twice"),
+        ("context", "8 words seen"),
+    ]
+    assert set(left_out.values()) == {"counts"} and by_name(ngram)["context"].model.model_dump()["order"] == 9
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "reason"),
+    [
+        ({"epochs": 0.7}, "data", "fresh-already"),
+        ({"model": model_settings("bert", dim=16)}, "targets", "masked"),
+        ({"model": model_settings("bert", dim=16)}, "tokenizer", "masked"),
+        ({"model": model_settings("adaptive", dim=16)}, "targets", "single-tokens"),
+        ({"model": model_settings("gpt2", dim=16, tokenizer="bpe", vocab_size=50)}, "targets", "pieces"),
+        ({"ordered": False}, "targets", "no-order"),
+        ({"words": 20}, "tokenizer", "few-words"),
+    ],
+)
+def test_levers_that_a_model_lacks(changed: dict[str, object], name: str, reason: str) -> None:
+    levers, left_out = levers_of(replace(GPT2, **changed))  # type: ignore[arg-type]
+    assert left_out[name] == reason and name not in {lever.name for lever in levers}  # type: ignore[index]
+
+
+def test_pieces_become_words() -> None:
+    pieces = replace(GPT2, model=model_settings("gpt2", dim=16, tokenizer="bpe", vocab_size=50))
+    words = by_name(pieces)["tokenizer"].model
+    assert (words.tokenizer, words.vocab_size, by_name(pieces)["tokenizer"].before) == ("word", None, "50 pieces (bpe)")
+
+
+def test_a_budget_takes_the_cheapest_first_and_keeps_the_order() -> None:
+    levers = levers_of(GPT2)[0]
+    seconds = {"data": 10.0, "targets": 60.0, "steps": 40.0, "width": 20.0, "layers": 15.0, "tokenizer": 15.0}
+    chosen = within(levers, seconds, 65.0)  # type: ignore[arg-type]
+    assert [lever.name for lever in chosen] == ["data", "width", "layers", "tokenizer"]
+    assert within(levers, seconds, 9.0) == []  # type: ignore[arg-type]
+    assert within(levers, seconds, 1e9) == levers  # type: ignore[arg-type]

@@ -1,0 +1,187 @@
+"""`truesource explain`: levers pulled, kept and shared out; the ladder; a run with the stage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from command_line import Command
+
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluators.explain.results import lever_table, sentence
+from truesource.evaluators.explain.targets import read_expected, seconds_needed, write_expected
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"
+SET = ("model.dim=8", "model.layers=1", "training.max_steps=6", "training.batch_tokens=100", "training.eval_every=3")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
+    """A folder with a grammar, a corpus and a model that saw it many times."""
+    monkeypatch.chdir(tmp_path)
+    Path("toy.txt").write_text(TOY, "utf-8")
+    assert command("sample", "toy.txt", "-n", 200, "--shares", "train=.2,dev=.1,eval=.7", "-o", "corpus").code == 0
+    options = [part for each in (*SET, "model.dropout=0") for part in ("--set", each)]
+    assert command("train", "corpus", "-o", "model", "--model", "lstm", *options).code == 0
+    return tmp_path
+
+
+def call(*more: object) -> tuple[object, ...]:
+    return ("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "why", *more)
+
+
+def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
+    done = command(*call("--plan", "--table", "plan.csv"))
+    assert done.code == 0, done.err
+    assert not Path("why").exists()
+    rows = Path("plan.csv").read_text("utf-8")
+    assert "more steps,6 steps → 24 steps" in rows and "the model sees all words before a token" in rows
+    done = command(*call("--plan", "--budget", 0, "--levers", "steps,width", "--table", "none.csv"))
+    assert done.code == 0 and Path("none.csv").read_text("utf-8").count("left out") == 2
+
+
+def test_levers_are_pulled_once_and_said_in_one_page(
+    place: Path, command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "truesource")
+    done = command(*call("--json", "why.json", "--words", 1))
+    assert done.code == 0, done.err
+    record = json.loads(Path("why/explain.json").read_text("utf-8"))
+    assert {row["lever"] for row in record["levers"]} == {"data", "targets", "steps", "width", "layers"}
+    assert record["left_out"] == {"context": "whole-sentence", "tokenizer": "few-words"}
+    assert [row["change"]["value"] for row in record["levers"]] == pytest.approx(
+        [row["kl"]["value"] - record["kl"]["value"] for row in record["levers"]], abs=1e-12
+    )
+    assert [row["change"]["value"] for row in record["levers"]] == sorted(
+        r["change"]["value"] for r in record["levers"]
+    )
+    assert [(row["rung"], row.get("seen")) for row in record["ladder"]] == [
+        ("window", 0),
+        ("window", 1),
+        ("ngram", 1),
+        ("ngram", 2),
+        ("ngram", 4),
+        ("floor", None),
+    ]
+    page = Path("why/report.html").read_text("utf-8")
+    assert sentence(record) in page and "<svg" in page and "p is adjusted for all levers (Holm)" in page
+    numbers = json.loads(Path("why.json").read_text("utf-8"))
+    assert len(numbers) == 1 + 2 * 5 + 6 and all("signature" in each for each in numbers)
+    assert any("lever:steps" in each["signature"] and "adjusted:holm/5" in each["signature"] for each in numbers)
+    weights = {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")}
+    assert len(weights) == 5
+    removed = next(Path("why/scores").glob("steps*.json"))
+    removed.unlink()
+    again = command(*call("--words", 1))
+    assert again.code == 0 and "4 of 5 cells are finished already" in caplog.text
+    assert json.loads(Path("why/explain.json").read_text("utf-8")) == record
+    assert {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")} == weights
+
+
+def test_shards_share_the_trainings_and_the_last_one_writes(place: Path, command: Command) -> None:
+    some = ("--levers", "steps,width", "--seeds", 2)
+    first = command(*call(*some, "--shard", "0/2"))
+    assert first.code == 0 and "2 are missing" in first.out and not Path("why/explain.json").exists(), first.err
+    last = command(*call(*some, "--shard", "1/2"))
+    assert last.code == 0, last.err
+    record = json.loads(Path("why/explain.json").read_text("utf-8"))
+    assert record["seeds"] == 2 and "Means over 2 seeds" in lever_table(record).note
+    assert len(list(Path("why/cells").glob("model-seed2-*"))) == 1
+
+
+def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
+    """Of every prefix, by the grammar itself; words that the model lacks are one token."""
+    pcfg, lengths = PCFG.from_text(TOY), LengthRange(1, 5)
+    text = [["a"], ["b", "a"], ["c", "a", "b"], ["a"]]
+    tokenizer = build_tokenizer([["a", "b"]])
+    oracle = Oracle(pcfg, "causal", lengths=lengths, vocabulary=("a", "b"))
+    write_expected(oracle, text, tokenizer, tmp_path / "x.npy")
+    table = read_expected(tmp_path / "x.npy", {}).table
+    vocabulary = WordVocabulary(tokenizer)
+    assert table.shape == (sum(len(each) + 1 for each in text), len(vocabulary))
+    at = 0
+    for row in text:
+        for n in range(len(row) + 1):
+            found = oracle.next_token(["<unk>" if word == "c" else word for word in row[:n]])
+            known = {vocabulary.ids["a"]: "a", vocabulary.ids["b"]: "b", vocabulary.unk: "<unk>"}
+            wanted = np.zeros(len(vocabulary))
+            for number, word in known.items():
+                wanted[number] = dict(zip(found.words, found.probability, strict=True)).get(word, 0.0)
+            wanted[vocabulary.eos] = found.stop
+            np.testing.assert_allclose(table[at], wanted, atol=1e-7)
+            at += 1
+    assert seconds_needed(oracle, text) > 0.0
+    with pytest.raises(InputError, match="cannot make sentence 2"):
+        write_expected(oracle, [["a"], ["a"] * 6], tokenizer, tmp_path / "y.npy")
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
+    Path("why").mkdir()
+    Path("why/mine.txt").write_text("x", "utf-8")
+    foreign = command(*call())
+    assert foreign.code == 2 and "is no explanation" in foreign.err
+    text = command("explain", "model", "toy.txt", "--oracle", "toy.txt", "-o", "w")
+    assert text.code == 2 and "name the corpus folder" in text.err
+    twice = command("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "w", "--levers", "steps,steps")
+    assert twice.code == 2 and "name each lever once" in twice.err
+
+
+def test_a_model_of_another_text_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
+    assert command("sample", "toy.txt", "-n", 100, "--seed", 2, "--shares", "train=.5,eval=.5", "-o", "other").code == 0
+    done = command("explain", "model", "other", "--oracle", "toy.txt", "-o", "w", "--words", 1)
+    assert done.code == 0 and "trained on another text" in done.err
+    record = json.loads(Path("w/explain.json").read_text("utf-8"))
+    assert record["levers"] == [] and set(record["left_out"].values()) == {"other-text"}
+    assert [row["rung"] for row in record["ladder"]] == ["window", "window"]
+    assert "was not tested" in Path("w/report.html").read_text("utf-8")
+
+
+def test_a_run_explains_its_models_and_says_so_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shape = {"layers": 1, "dim": 8, "dropout": 0.0}
+    training = {"max_steps": 4, "batch_tokens": 60, "eval_every": 4, "warmup_steps": 1}
+    config: dict[str, Any] = {
+        "name": "why",
+        "grammar": {"language": "hmm", "states": 3, "vocabulary": 6},
+        "corpus": {"splits": {"train": 40, "dev": 10, "eval": 60}, "lengths": "2..8"},
+        "models": [
+            {"name": "net", "model": {"architecture": "lstm", **shape}, "training": training},
+            {
+                "name": "filler",
+                "model": {"architecture": "bert", **shape, "heads": 2, "max_positions": 12},
+                "training": training,
+            },
+            {"name": "counts", "model": {"architecture": "ngram", "order": 2}},
+        ],
+        "evaluation": {"explain": {"levers": ["data", "steps", "context"], "words": 1}},
+    }
+    Path("run.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    done = command("run", "run.yaml")
+    assert done.code == 0, done.err
+    records = {
+        name: json.loads(Path(f"runs/why/explain/{name}.json").read_text("utf-8"))
+        for name in ("net", "filler", "counts")
+    }
+    assert {row["lever"] for row in records["counts"]["levers"]} == {"data", "context"}
+    assert [row["rung"] for row in records["filler"]["ladder"]] == []
+    page = Path("runs/why/report.html").read_text("utf-8")
+    opening = page.partition("</header>")[0]
+    for record in records.values():
+        assert sentence(record) in opening
+    assert "Why the models are off" in page
+    stages = json.loads(Path("runs/why/stages.json").read_text("utf-8"))
+    assert "explain:net" in json.dumps(stages)
+    again = command("run", "run.yaml")
+    assert again.code == 0 and "explain:net: done" not in again.err
