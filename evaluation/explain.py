@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.windows import BestWithin
-from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, difference
+from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, mean_over_seeds
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
@@ -77,14 +79,21 @@ class Change:
 
 
 def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAULT_SEED) -> dict[str, Change]:
-    """Compare each lever with the model, on the same sentences and seeds.
+    """Compare each lever with the model, on the same sentences and with the same seeds, seed by seed.
 
     Args:
         base: sums of ln P - ln Q and of tokens, of each seed of the model.
-        levers: the same of the trainings, by lever.
+        levers: the same of the trainings, by lever; the same tokens and seeds.
         seed: of the resampling.
+
+    Raises:
+        ValueError: a lever was scored on other tokens, or has other seeds.
     """
-    contrasts = {name: difference(sums, base, seed=seed) for name, sums in levers.items()}
+    if any(not np.array_equal(sums.count, base.count) for sums in levers.values()):
+        raise ValueError("levers are compared seed by seed, on the same tokens as the model")
+    contrasts = {
+        name: mean_over_seeds(SeedSums(sums.total - base.total, base.count), seed=seed) for name, sums in levers.items()
+    }
     adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
     return {
         name: Change(contrast, None if contrast.p is None else next(adjusted)) for name, contrast in contrasts.items()
