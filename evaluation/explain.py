@@ -35,15 +35,15 @@ class Rung:
     value: float | None = None  #: KL in nats a token, where there is no table
 
 
-def window_rungs(model: LanguageModel, setting: Setting, most: int) -> Iterator[Rung]:
-    """The best predictors that see 0 to ``most`` words of the model's own vocabulary, best possible and exact.
+def window_rungs(model: LanguageModel, setting: Setting, number: int) -> Iterator[Rung]:
+    """The best predictors that see 0, 1, 2, ... words, ``number`` of them, in the model's own vocabulary; exact.
 
     None of a masked model, of a transformed text, and of a truth without rules.
     """
     if model.objective != "causal" or setting.transform is not None or not offers(setting.known, "windows"):
         return
     first = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=model.vocabulary)
-    for seen in range(most + 1):
+    for seen in range(number):
         yield Rung("window", seen, score_both(first.with_words(seen), setting).paired.table())
 
 
@@ -66,7 +66,7 @@ def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
 
 
 @dataclass(frozen=True)
-class Change:
+class LeverChange:
     """What a lever changes in the divergence from the truth, nats a token; below 0 it helps."""
 
     contrast: Contrast
@@ -78,7 +78,7 @@ class Change:
         return self.contrast.value < 0.0 and self.p_adjusted is not None and self.p_adjusted < CHANCE
 
 
-def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAULT_SEED) -> dict[str, Change]:
+def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAULT_SEED) -> dict[str, LeverChange]:
     """Compare each lever with the model, on the same sentences and with the same seeds, seed by seed.
 
     Args:
@@ -96,11 +96,12 @@ def changes(base: SeedSums, levers: Mapping[str, SeedSums], *, seed: int = DEFAU
     }
     adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
     return {
-        name: Change(contrast, None if contrast.p is None else next(adjusted)) for name, contrast in contrasts.items()
+        name: LeverChange(contrast, None if contrast.p is None else next(adjusted))
+        for name, contrast in contrasts.items()
     }
 
 
-def first_of(found: Mapping[str, Change]) -> str | None:
+def first_of(found: Mapping[str, LeverChange]) -> str | None:
     """The lever that helps most, and surely; None where none does.
 
     Exact targets are named only where nothing else helps: they say what the noise of single words costs, but nobody can

@@ -45,7 +45,7 @@ class Lever:
 
 
 @dataclass(frozen=True)
-class Trained:
+class KnownTraining:
     """What is known about the training of a model that is explained."""
 
     model: ModelConfig
@@ -67,7 +67,7 @@ class Trained:
         return None
 
 
-def levers_of(trained: Trained) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
+def levers_of(trained: KnownTraining) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
     """The levers that a model has, and why it lacks the others, in the order of `LEVERS`.
 
     Every training has the seed, the batches and the vocabulary of the model's own, and as many steps; ``steps`` has
@@ -86,7 +86,7 @@ def levers_of(trained: Trained) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
     return levers, {name: pulled[name] for name in LEVERS if not isinstance(pulled[name], Lever)}  # type: ignore[misc]
 
 
-def base_training(trained: Trained) -> TrainConfig | None:
+def base_training(trained: KnownTraining) -> TrainConfig | None:
     """The training of the model with its number of steps written out, and nothing kept on the way."""
     if trained.training is None:
         return None
@@ -102,7 +102,7 @@ def base_training(trained: Trained) -> TrainConfig | None:
     )
 
 
-def _data(trained: Trained) -> Lever | LeftOut:
+def _data(trained: KnownTraining) -> Lever | LeftOut:
     if trained.training is None:
         wanted = FACTOR * trained.sentences
     elif trained.epochs <= 1.0:
@@ -119,7 +119,7 @@ def _data(trained: Trained) -> Lever | LeftOut:
     )
 
 
-def _targets(trained: Trained) -> Lever | LeftOut:
+def _targets(trained: KnownTraining) -> Lever | LeftOut:
     if trained.training is None:
         return "counts"
     if trained.model.objective != "causal":
@@ -134,7 +134,7 @@ def _targets(trained: Trained) -> Lever | LeftOut:
     return Lever("targets", trained.model, base_training(trained), expected=True, before=before, after=after)
 
 
-def _steps(trained: Trained) -> Lever | LeftOut:
+def _steps(trained: KnownTraining) -> Lever | LeftOut:
     training = base_training(trained)
     if training is None:
         return "counts"
@@ -143,7 +143,7 @@ def _steps(trained: Trained) -> Lever | LeftOut:
     return Lever("steps", trained.model, longer, before=f"{trained.steps:,} steps", after=f"{more:,} steps")
 
 
-def _width(trained: Trained) -> Lever | LeftOut:
+def _width(trained: KnownTraining) -> Lever | LeftOut:
     model = trained.model
     if not isinstance(model, NetworkSettings):
         return "counts" if trained.training is None else "no-size"
@@ -158,7 +158,7 @@ def _width(trained: Trained) -> Lever | LeftOut:
     )
 
 
-def _layers(trained: Trained) -> Lever | LeftOut:
+def _layers(trained: KnownTraining) -> Lever | LeftOut:
     model = trained.model
     if not isinstance(model, NetworkSettings):
         return "counts" if trained.training is None else "no-size"
@@ -167,7 +167,7 @@ def _layers(trained: Trained) -> Lever | LeftOut:
     return Lever("layers", _changed(model, layers=more), base_training(trained), before=before, after=after)
 
 
-def _context(trained: Trained) -> Lever | LeftOut:
+def _context(trained: KnownTraining) -> Lever | LeftOut:
     window, model = trained.window, trained.model
     if window is None or window >= trained.longest:
         return "whole-sentence"
@@ -181,7 +181,7 @@ def _context(trained: Trained) -> Lever | LeftOut:
     return Lever("context", wider, base_training(trained), before=before, after=after)
 
 
-def _tokenizer(trained: Trained) -> Lever | LeftOut:
+def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
     model = trained.model
     if model.objective != "causal":
         return "masked"

@@ -8,7 +8,7 @@ import pytest
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.explain import Change, changes, first_of, floor_rung, window_rungs
+from truesource.evaluation.explain import LeverChange, changes, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.conditioning import LengthRange
@@ -66,8 +66,8 @@ def test_the_truth_as_a_model_is_helped_by_nothing() -> None:
 
 
 def test_exact_targets_are_named_only_where_nothing_else_helps() -> None:
-    sure, unsure = (Change(Contrast(v, v - 0.1, v + 0.1, p), p) for v, p in ((-0.5, 0.001), (-0.4, 0.2)))
-    less = Change(Contrast(-0.2, -0.3, -0.1, 0.001), 0.001)
+    sure, unsure = (LeverChange(Contrast(v, v - 0.1, v + 0.1, p), p) for v, p in ((-0.5, 0.001), (-0.4, 0.2)))
+    less = LeverChange(Contrast(-0.2, -0.3, -0.1, 0.001), 0.001)
     assert first_of({"targets": sure, "data": less, "steps": unsure}) == "data"
     assert first_of({"targets": sure, "steps": unsure}) == "targets"
     assert first_of({"steps": unsure}) is None and first_of({}) is None
@@ -81,7 +81,7 @@ def test_rungs_fall_to_the_truth_with_the_words_seen() -> None:
     model = Oracle(pcfg, "causal", lengths=LengthRange(1, 8))
     values = [
         float(rung.table[0].sum() / rung.table[2].sum())
-        for rung in window_rungs(model, setting, 3)
+        for rung in window_rungs(model, setting, 4)
         if rung.table is not None
     ]
     assert len(values) == 4 and values == sorted(values, reverse=True) and values[-1] > -0.01

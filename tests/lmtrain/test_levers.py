@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.levers import LEVERS, Lever, Trained, base_training, levers_of, within
+from truesource.lmtrain.levers import LEVERS, KnownTraining, Lever, base_training, levers_of, within
 from truesource.lmtrain.model_registry import model_settings
 
 TRAINING = TrainConfig(epochs=5.0, max_seconds=9.0, snapshots="log", eval_every=10)
-GPT2 = Trained(model_settings("gpt2", dim=16, ffn_dim=20), TRAINING, 100, 5.0, 1000, 30, 500)
+GPT2 = KnownTraining(model_settings("gpt2", dim=16, ffn_dim=20), TRAINING, 100, 5.0, 1000, 30, 500)
 
 
-def by_name(trained: Trained) -> dict[str, Lever]:
+def by_name(trained: KnownTraining) -> dict[str, Lever]:
     return {lever.name: lever for lever in levers_of(trained)[0]}
 
 

@@ -235,7 +235,7 @@ def test_tendencies_of_a_sample_are_those_of_the_run(
 
 
 def test_no_evaluator_is_left_out() -> None:
-    assert {*SAME, "tendencies"} == {each.name for each in EVALUATORS}
+    assert {*SAME, "tendencies", "explain"} == {each.name for each in EVALUATORS}
 
 
 def test_the_page_of_settings_is_that_of_the_classes() -> None:

@@ -53,7 +53,7 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     place: Path, command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "truesource")
-    done = command(*call("--json", "why.json", "--words", 1))
+    done = command(*call("--json", "why.json", "--lines", 2))
     assert done.code == 0, done.err
     record = json.loads(Path("why/explain.json").read_text("utf-8"))
     assert {row["lever"] for row in record["levers"]} == {"data", "targets", "steps", "width", "layers"}
@@ -81,14 +81,14 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     assert len(weights) == 5
     removed = next(Path("why/scores").glob("steps*.json"))
     removed.unlink()
-    again = command(*call("--words", 1))
+    again = command(*call("--lines", 2))
     assert again.code == 0 and "4 of 5 cells are finished already" in caplog.text
     assert json.loads(Path("why/explain.json").read_text("utf-8")) == record
     assert {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")} == weights
 
 
 def test_shards_share_the_trainings_and_the_last_one_writes(place: Path, command: Command) -> None:
-    some = ("--levers", "steps,width", "--seeds", 2)
+    some = ("--levers", "steps,width", "--trainings", 2)
     first = command(*call(*some, "--shard", "0/2"))
     assert first.code == 0 and "2 are missing" in first.out and not Path("why/explain.json").exists(), first.err
     last = command(*call(*some, "--shard", "1/2"))
@@ -138,7 +138,7 @@ def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
 
 def test_a_model_of_another_text_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
     assert command("sample", "toy.txt", "-n", 100, "--seed", 2, "--shares", "train=.5,eval=.5", "-o", "other").code == 0
-    done = command("explain", "model", "other", "--oracle", "toy.txt", "-o", "w", "--words", 1)
+    done = command("explain", "model", "other", "--oracle", "toy.txt", "-o", "w", "--lines", 2)
     assert done.code == 0 and "trained on another text" in done.err
     record = json.loads(Path("w/explain.json").read_text("utf-8"))
     assert record["levers"] == [] and set(record["left_out"].values()) == {"other-text"}
@@ -165,7 +165,7 @@ def test_a_run_explains_its_models_and_says_so_first(
             },
             {"name": "counts", "model": {"architecture": "ngram", "order": 2}},
         ],
-        "evaluation": {"explain": {"levers": ["data", "steps", "context"], "words": 1}},
+        "evaluation": {"explain": {"levers": ["data", "steps", "context"], "lines": 2}},
     }
     Path("run.yaml").write_text(yaml.safe_dump(config), "utf-8")
     done = command("run", "run.yaml")

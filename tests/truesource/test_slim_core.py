@@ -86,6 +86,7 @@ REFUSE = {
     "run code.yaml": f"the run toy needs {REPORT}",
     "run trained.yaml --dry-run": f"the run toy needs {BOTH}",
     "benchmark --model gpt2 -o results": f"`truesource benchmark` needs {BOTH}",
+    "explain model corpus --oracle toy.npz -o why": f"`truesource explain` needs {BOTH}",
     "evaluate scaling scaling": f"`truesource evaluate scaling` needs {BOTH}",
     "evaluate naturalness corpus --reference bank.mrg --figure f.svg": f"--figure needs {REPORT}",
     "evaluate divergence model corpus --oracle toy.npz": f"the model model needs {LM}",

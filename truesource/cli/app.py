@@ -29,7 +29,7 @@ VERBS = {
     "train": ("truesource.chain.models.command", "Train a language model on a corpus."),
     "score": ("truesource.chain.scores.command", "Compare a model with the exact truth."),
     "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
-    "explain": ("truesource.evaluators.explain.command", "Find out why a model is off, and what would help most."),
+    "explain": ("truesource.evaluators.explain.command", "Explain why a model is off, and what would help most."),
     "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
     "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
     "generate": ("truesource.chain.models.command:generate", "Sample sentences from a trained model."),

@@ -14,7 +14,7 @@ from truesource.run.evaluator import Evaluator
 class ExplainSettings(Settings):
     """Why models are off, and what would help most; see docs/howto/explain.md."""
 
-    advanced: ClassVar = frozenset({"words"})
+    advanced: ClassVar = frozenset({"lines"})
     sentences: int | None = Field(1000, ge=2, description="Number of sentences to use, from the first.")
     levers: tuple[LeverName, ...] = Field(
         LEVERS, description="What to try: data, targets, steps, width, layers, context, tokenizer; one training each."
@@ -22,8 +22,10 @@ class ExplainSettings(Settings):
     budget: float = Field(
         15.0, ge=0.0, description="Minutes for all trainings; what does not fit is left out, the cheapest come first."
     )
-    seeds: int = Field(1, ge=1, description="Number of training seeds of the model and of each lever.")
-    words: int = Field(3, ge=0, le=20, description="Most words that the best predictors of the ladder see.")
+    trainings: int = Field(1, ge=1, description="Number of trainings of each, with different seeds.")
+    lines: int = Field(
+        4, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
+    )
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
@@ -35,7 +37,7 @@ class ExplainSettings(Settings):
 EXPLAIN = Evaluator(
     name="explain",
     title="Why the models are off",
-    summary="Find out why a model is off, and what would help most.",
+    summary="Explain why a model is off, and what would help most.",
     settings=ExplainSettings,
     package=__name__,
 )

@@ -25,7 +25,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
-    from truesource.evaluators.explain.job import Cell, ExplainJob
+    from truesource.evaluators.explain.job import ExplainJob, LeverCell
     from truesource.run.tasks import Failure
 
 
@@ -44,11 +44,11 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Find out why a model is off: too little data, too few steps, too small, too short a context, its tokeniser?
+    """Explain why a model is off: too little data, too few steps, too small, too short a context, its tokeniser?
 
-    Trains the model once more for each of these levers, with all else equal, and compares the exact distance from the
-    truth. A ladder of references (the best predictors of k words, counted n-grams, the floor of the data) stands
-    beside it. Finished trainings are kept; an interrupted call goes on when it is repeated.
+    Trains the model once more for each of these levers, with all else equal, and compares the distances from the
+    truth. A second table compares it with references: the best predictors of k words, counted n-grams, the floor of
+    the data. Finished trainings are kept; an interrupted call continues when it is repeated.
 
     Example: truesource explain model/ corpus/ --oracle grammar.npz -o why/ --plan
     """
@@ -79,15 +79,16 @@ def _job(
     seed: int,
 ) -> ExplainJob:
     """The model, its text and the truth, read and checked."""
+    from truesource.grammar.support.errors import InputError, require_extras
+
+    require_extras("`truesource explain`", "lm", "report")
     from truesource.cli.inputs import read_setting
     from truesource.cli.output import opened
     from truesource.evaluators.explain.job import PLAN, ExplainJob
-    from truesource.grammar.support.errors import InputError, require_extras
     from truesource.lmtrain.models import load_model
     from truesource.lmtrain.references import model_reference
     from truesource.run.tasks import refuse_foreign
 
-    require_extras("`truesource explain`", "lm", "report")
     if not corpus.is_dir():
         raise InputError("name the corpus folder that the model was trained on, not a text", corpus, code="no-corpus")
     refuse_foreign(output, PLAN, "this exists and is no explanation; choose another folder")
@@ -104,7 +105,7 @@ def _job(
     )
 
 
-def _train(job: ExplainJob, share: Any) -> list[Failure[Cell]]:
+def _train(job: ExplainJob, share: Any) -> list[Failure[LeverCell]]:
     """Make this job's trainings; none where nothing is known about that of the model."""
     from truesource.evaluators.explain.results import NO_TRAINING
     from truesource.grammar.support.errors import InputError
@@ -118,7 +119,7 @@ def _train(job: ExplainJob, share: Any) -> list[Failure[Cell]]:
         return []
 
 
-def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[Cell]], *, shared: bool) -> None:
+def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCell]], *, shared: bool) -> None:
     """Show and write what is known."""
     from truesource.cli.output import json_of, show
     from truesource.evaluators.explain.results import explained, ladder_table, lever_table, records_of, sentence

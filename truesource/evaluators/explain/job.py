@@ -36,7 +36,7 @@ from truesource.grammar.support.records import read_record
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.flops import TrainingCost, training_cost
-from truesource.lmtrain.levers import LeftOut, Lever, LeverName, Trained, base_training, levers_of, within
+from truesource.lmtrain.levers import KnownTraining, LeftOut, Lever, LeverName, base_training, levers_of, within
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
@@ -67,7 +67,7 @@ class LeverCost:
 
 
 @dataclass(frozen=True)
-class Cell:
+class LeverCell:
     """One training to make and to score."""
 
     lever: str  #: name of the lever, or `BASE`
@@ -143,9 +143,9 @@ class ExplainJob:
         return self.corpus.coded("train")
 
     @cached_property
-    def trained(self) -> Trained:
+    def trained(self) -> KnownTraining:
         """What is known about the training."""
-        return Trained(
+        return KnownTraining(
             model=self.shape,
             training=self.training,
             steps=int(self.record.get("steps") or 0),
@@ -165,8 +165,8 @@ class ExplainJob:
         left_out = {name: reason for name, reason in left_out.items() if name in asked}
         if "targets" in asked and "targets" not in left_out and all(lever.name != "targets" for lever in levers):
             left_out["targets"] = "too-large"
-        seconds = {lever.name: self.settings.seeds * self.costs[lever.name].seconds for lever in levers}
-        granted = 60.0 * self.settings.budget - (self.settings.seeds - 1) * self.base_cost.seconds
+        seconds = {lever.name: self.settings.trainings * self.costs[lever.name].seconds for lever in levers}
+        granted = 60.0 * self.settings.budget - (self.settings.trainings - 1) * self.base_cost.seconds
         kept = within(levers, seconds, granted)
         for lever in levers:
             if lever not in kept:
@@ -244,9 +244,9 @@ class ExplainJob:
     def seeds(self) -> list[int]:
         """Of the model and of its levers; the first is the model's own."""
         own = int(self.record["seed"])
-        return [own + i for i in range(self.settings.seeds)]
+        return [own + i for i in range(self.settings.trainings)]
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[LeverCell]:
         """All trainings: levers by seeds, and the model itself with further seeds."""
         own = Lever("data", self.shape, base_training(self.trained))
         return [
@@ -254,7 +254,7 @@ class ExplainJob:
             *(self._cell(lever.name, lever, seed) for lever in self.levers[0] for seed in self.seeds),
         ]
 
-    def _cell(self, name: str, lever: Lever, seed: int) -> Cell:
+    def _cell(self, name: str, lever: Lever, seed: int) -> LeverCell:
         tokenizer = self._tokenizer_of(lever) if name != BASE else self.tokenizer
         request = {
             "model": lever.model.model_dump(mode="json"),
@@ -265,9 +265,9 @@ class ExplainJob:
             **({} if lever.sentences is None or name == BASE else {"fresh": lever.sentences}),
             **({"expected": self.setting.known.digest} if lever.expected else {}),
         }
-        return Cell(name, seed, request)
+        return LeverCell(name, seed, request)
 
-    def lever_of(self, cell: Cell) -> Lever | None:
+    def lever_of(self, cell: LeverCell) -> Lever | None:
         """The lever of a training; None: the model itself."""
         return next((lever for lever in self.levers[0] if lever.name == cell.lever), None)
 
@@ -301,18 +301,18 @@ class ExplainJob:
                     continue
             yield Rung("ngram", order - 1, both.paired.table())
 
-    def make_all(self, share: Share) -> list[Failure[Cell]]:
+    def make_all(self, share: Share) -> list[Failure[LeverCell]]:
         """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on."""
         with exclusive(self.folder, wait=True):  # several jobs write the same
             write_json(self.folder / PLAN, self.plan())
 
-        def make(cell: Cell, *, wait: bool) -> None:
+        def make(cell: LeverCell, *, wait: bool) -> None:
             with exclusive(self.folder / "cells" / cell.id, wait=wait):
                 self._make(cell)
 
         return make_tasks(self.cells(), make, finished=lambda cell: self.table_of(cell) is not None, share=share)
 
-    def _make(self, cell: Cell) -> None:
+    def _make(self, cell: LeverCell) -> None:
         lever = self.lever_of(cell)
         shape = self.shape if lever is None else lever.model
         target = self.folder / "cells" / cell.id
@@ -336,7 +336,7 @@ class ExplainJob:
             {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)},
         )
 
-    def table_of(self, cell: Cell) -> FloatArray | None:
+    def table_of(self, cell: LeverCell) -> FloatArray | None:
         """Sums per sentence of a training that is scored, (3, N); None: it is not.
 
         Raises:

@@ -69,22 +69,19 @@ def explained(job: ExplainJob) -> dict[str, Any]:
     Raises:
         InputError: something is damaged.
     """
-    tables = {BASE: [score_both(job.model, job.setting).paired.table()]}
+    own = score_both(job.model, job.setting).paired.table()
+    tables: dict[str, list[FloatArray]] = {BASE: [own]}
     left_out: dict[str, str] = {}
     levers: list[Lever] = []
+    missing = 0
     try:
         levers, reasons = job.levers
         left_out = {str(name): str(reason) for name, reason in reasons.items()}
-        for cell in job.cells():
-            table = job.table_of(cell)
-            if table is not None:
-                tables.setdefault(cell.lever, []).append(table)
-        missing = sum(job.table_of(cell) is None for cell in job.cells())
+        tables, missing = _scored(job, own)
     except InputError as error:
         if error.code not in NO_TRAINING:
             raise
         left_out |= dict.fromkeys(job.settings.levers, str(error.code))
-        missing = 0
     rungs = rungs_of(job, trained=not set(NO_TRAINING) & set(left_out.values()))
     kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
     return {
@@ -99,9 +96,22 @@ def explained(job: ExplainJob) -> dict[str, Any]:
     }
 
 
+def _scored(job: ExplainJob, own: FloatArray) -> tuple[dict[str, list[FloatArray]], int]:
+    """Sums of each lever with the seeds of the model, of all that are scored with all of these; and what is missing."""
+    found: dict[str, dict[int, FloatArray]] = {BASE: {job.seeds[0]: own}}
+    cells = job.cells()
+    for cell in cells:
+        table = job.table_of(cell)
+        if table is not None:
+            found.setdefault(cell.lever, {})[cell.seed] = table
+    seeds = list(found[BASE])
+    tables = {name: [rows[seed] for seed in seeds] for name, rows in found.items() if set(seeds) <= set(rows)}
+    return tables, 1 + len(cells) - sum(map(len, found.values()))
+
+
 def rungs_of(job: ExplainJob, *, trained: bool) -> list[Rung]:
     """References from word frequencies up to the truth; those that need the train split only where it is known."""
-    found = list(window_rungs(job.model, job.setting, job.settings.words))
+    found = list(window_rungs(job.model, job.setting, job.settings.lines))
     if trained and job.model.objective == "causal" and job.shape.tokenizer == "word":
         found += job.ngram_rungs()
     rows = job.setting.sentences
@@ -302,16 +312,16 @@ def plan_table(job: ExplainJob) -> ReportTable:
                 ]
             )
         )
-    total = job.settings.seeds * sum(job.costs[lever.name].seconds for lever in kept)
-    total += (job.settings.seeds - 1) * job.base_cost.seconds
+    total = job.settings.trainings * sum(job.costs[lever.name].seconds for lever in kept)
+    total += (job.settings.trainings - 1) * job.base_cost.seconds
     return ReportTable(
         title=f"What explaining {job.model.name} costs",
         columns=("lever", "what differs", "parameters", "steps", "FLOPs", "time", ""),
         rows=rows,
         text=(0, 1, 6),
         note=f"Times are of one training, at the speed that the model was trained at; together {duration(total)} of"
-        f" {job.settings.budget:g} min granted, with {count(job.settings.seeds, 'seed')}. Parameters are without word"
-        " and position vectors.",
+        f" {job.settings.budget:g} min granted, with {count(job.settings.trainings, 'training')} of each. Parameters are"
+        " without word and position vectors.",
     )
 
 
