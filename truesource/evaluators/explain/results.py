@@ -320,8 +320,8 @@ def plan_table(job: ExplainJob) -> ReportTable:
         rows=rows,
         text=(0, 1, 6),
         note=f"Times are of one training, at the speed that the model was trained at; together {duration(total)} of"
-        f" {job.settings.budget:g} min granted, with {count(job.settings.trainings, 'training')} of each. Parameters are"
-        " without word and position vectors.",
+        f" {job.settings.budget:g} min granted, with {count(job.settings.trainings, 'training')} of each. Parameters"
+        " are without word and position vectors.",
     )
 
 
