@@ -207,7 +207,6 @@ class GroupMasses:
 
     truth: FloatArray  #: (K, G) of P
     model: FloatArray  #: (K, G) of Q
-    finite: FloatArray  #: (K, G) contexts in which the part of the group is finite
     contexts: FloatArray  #: (K,) all of them
 
 
@@ -337,16 +336,16 @@ class _Collect:
         np.add.at(self._part, sentence, np.where(finite, part, 0.0))
         if mass is not None:
             if self._masses is None:
-                self._masses = np.zeros((3, *self._share.shape))
-            for sums, values in zip(self._masses, (share, mass, finite), strict=True):
+                self._masses = np.zeros((2, *self._share.shape))
+            for sums, values in zip(self._masses, (share, mass), strict=True):
                 np.add.at(sums, sentence, values)
             np.add.at(self._contexts, sentence, 1.0)
 
     def of(self, kept: BoolArray) -> DividedDivergence:
         masses = None
         if self._masses is not None:
-            truth, model, finite = self._masses[:, kept]
-            masses = GroupMasses(truth, model, finite, self._contexts[kept])
+            truth, model = self._masses[:, kept]
+            masses = GroupMasses(truth, model, self._contexts[kept])
         return DividedDivergence(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens, masses)
 
 

@@ -97,21 +97,22 @@ def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int
 def _masses(
     divided: DividedDivergence, masses: GroupMasses, shared: Mapping[str, object], seed: int
 ) -> list[dict[str, Score]]:
-    """Of each group, means over contexts: its part of KL(P || Q), where that is finite, and P and Q of the group."""
-    every = np.broadcast_to(masses.contexts[:, None], masses.finite.shape)
+    """Of each group, means over all contexts: its part of KL(P || Q), if never infinite, and P and Q of the group."""
+    every = np.broadcast_to(masses.contexts[:, None], masses.truth.shape)
+    number = int(masses.contexts.sum())
     columns = {
-        "kl_part": (divided.part, masses.finite, "nats/token", (-math.inf, math.inf)),
-        "true_mass": (masses.truth, every, "share", (0.0, 1.0)),
-        "model_mass": (masses.model, every, "share", (0.0, 1.0)),
+        "kl_part": (divided.part, "nats/token", (-math.inf, math.inf)),
+        "true_mass": (masses.truth, "share", (0.0, 1.0)),
+        "model_mass": (masses.model, "share", (0.0, 1.0)),
     }
     found: list[dict[str, Score]] = [{} for _ in divided.names]
-    for name, (total, count, unit, (low, high)) in columns.items():
-        intervals = np.clip(resampled_ratios(total, count, seed=seed), low, high)
+    for name, (total, unit, (low, high)) in columns.items():
+        intervals = np.clip(resampled_ratios(total, every, seed=seed), low, high)
+        parts = {**shared, "contexts": number, "estimator": "rao-blackwell", "unit": unit, **few(masses.contexts)}
         for g, group in enumerate(divided.names):
-            if n := count[:, g].sum():
-                parts = {**shared, "group": group, "contexts": int(n), "estimator": "rao-blackwell", "unit": unit}
-                made = signature({**parts, **few(count[:, g])})
-                found[g][name] = Score(name, float(total[:, g].sum() / n), made, *ends(*intervals[:, g]))
+            if name != "kl_part" or not divided.infinite[g]:
+                value = float(total[:, g].sum() / number)
+                found[g][name] = Score(name, value, signature({**parts, "group": group}), *ends(*intervals[:, g]))
     return found
 
 
