@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-By = Literal["position", "length", "class", "frequency", "phrase"]
+By = Literal["position", "length", "class", "frequency", "phrase", "ambiguity", "distance", "probability"]
 BY: tuple[By, ...] = get_args(By)
-USUAL: tuple[By, ...] = BY[:-1]  #: where none is named; phrases take a chart of each sentence
+USUAL: tuple[By, ...] = BY[:4]  #: where none is named; phrases and ambiguity take a chart of each sentence

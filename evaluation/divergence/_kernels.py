@@ -154,3 +154,35 @@ def measure(truth, model, top, group, n_groups, weight, low, step, bins):
         row[9] = rest_q
         row[10] = forbidden
     return measures, share, grouped
+
+
+@kernel
+def divide(truth, model, floors):
+    """Both sides of each row, divided among its events by their true probability.
+
+    Args:
+        truth: (W, E) ln P, -inf where impossible.
+        model: (W, E) ln Q.
+        floors: (B,) lowest ln P of each band, falling. One more band has what is rarer, the last what is impossible.
+
+    Returns:
+        share (W, B+2), the sum of P over each band; part (W, B+2), that of P (ln P - ln Q); mass (W, B+2), that of Q.
+    """
+    width, n_events = truth.shape
+    n_floors = len(floors)
+    share = np.zeros((width, n_floors + 2))
+    part = np.zeros((width, n_floors + 2))
+    mass = np.zeros((width, n_floors + 2))
+    for w in range(width):
+        for e in range(n_events):
+            log_p, log_q = truth[w, e], model[w, e]
+            band = n_floors + 1
+            if log_p > -np.inf:
+                band = 0
+                while band < n_floors and log_p < floors[band] - TIE:
+                    band += 1
+                p = math.exp(log_p)
+                share[w, band] += p
+                part[w, band] += p * (log_p - log_q) if log_q > -np.inf else np.inf
+            mass[w, band] += math.exp(log_q)
+    return share, part, mass

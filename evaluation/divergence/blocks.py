@@ -1,7 +1,7 @@
 """Distributions of model and truth side by side, position by position: groups of their events, and the likeliest words.
 
-Groups are frequency bands of words, and classes of the part-of-speech tags that words come from: the one table that all
-measures by class use (`PENN`), or a mapping file in its place.
+Groups are frequency bands of words, bands of the true probability in a context, and classes of the part-of-speech tags
+that words come from: the one table that all measures by class use (`PENN`), or a mapping file in its place.
 """
 
 from __future__ import annotations
@@ -43,6 +43,12 @@ _CLASSES = {
 }  #: the seven of Jumelet & Zuidema (2023, Figure 6), who do not say where numbers, interjections and foreign words go
 CELLS = 2**22  #: most numbers in a block of one position (32 MiB); some ten such blocks stand in memory at once
 END = "(end)"  #: the group of sentence ends in records; tables and figures say "sentence ends"
+FLOORS = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  #: lowest true probability of each band
+PROBABILITIES = (
+    *("0.1 to 1", "0.01 to 0.1", "0.001 to 0.01", "1e-4 to 0.001", "1e-5 to 1e-4", "1e-6 to 1e-5"),
+    "below 1e-6",
+    "impossible",
+)  #: names of these, of what is rarer, and of what cannot follow
 TOP = 10  #: words of each side
 COLUMNS: dict[str, Kind] = {
     "sentence": "int",
@@ -265,6 +271,23 @@ def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str
     extra = [UNKNOWN, END][: 1 + events.causal]
     groups = np.searchsorted(-order, -power)
     return np.append(groups, len(order) + np.arange(len(extra))).astype(np.int64), (*names, *extra)
+
+
+def divide_by_probability(truth: FloatArray, model: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """P, P (ln P - ln Q) and Q of each band of the true probability in each context, (W, B) each.
+
+    Bands are `PROBABILITIES` (LeBrun et al. 2022): the model gives too little to the tail where its Q is below P there,
+    and the Q of the last is what it gives to invalid continuations. Parts sum to KL(P || Q) over the bands, and are inf
+    where the model gives no probability to an event of the band.
+
+    Args:
+        truth: (W, E) ln P, nats; -inf where impossible.
+        model: (W, E) ln Q, nats.
+    """
+    from truesource.evaluation.divergence._kernels import divide
+
+    share, part, mass = divide(np.ascontiguousarray(truth), np.ascontiguousarray(model), np.log(FLOORS))
+    return share, part, mass
 
 
 @dataclass(frozen=True, eq=False)

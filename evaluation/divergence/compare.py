@@ -19,17 +19,25 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.core.transformed import require_order, require_tokens, transform_parts
+from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.divergence import BY, By
 from truesource.evaluation.divergence.blocks import PENN, TagClasses
 from truesource.evaluation.divergence.contexts import (
     CachedTruth,
     Contexts,
-    DividedDivergence,
     Reliability,
     measure_contexts,
 )
+from truesource.evaluation.divergence.groups import (
+    NEAR,
+    WORDS,
+    ContextGroups,
+    by_ambiguity,
+    by_distance,
+    require_groups,
+)
 from truesource.evaluation.divergence.phrases import divided_by_phrase
+from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by_group, few
 from truesource.evaluation.measures.bootstrap import (
     ci_part,
     ends,
@@ -41,76 +49,11 @@ from truesource.generator.language_model import DistributionModel, ScoringFrame,
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.printable import ResultRecords, few_code, too_few
+from truesource.grammar.support.printable import ResultRecords, too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
-MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
-SHARES = ("tv", "agreement")  #: those that are at most 1
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
-
-
-@dataclass(frozen=True)
-class BreakdownRow:
-    """One row of a table."""
-
-    group: str
-    tokens: float  #: contexts, or expected tokens of a group of words
-    infinite: int  #: contexts in which KL(P || Q) is infinite; they are left out of ``kl``
-    scores: dict[str, Score]  #: none of a group where nothing is finite
-
-
-def by_context(measured: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
-    """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some."""
-    values = np.stack([measured.column(name) for name in MEASURES], axis=1)
-    finite = np.isfinite(values)
-    keys, inverse = np.unique(key, return_inverse=True)
-    row = np.cumsum(np.diff(measured.sentence, prepend=-1) != 0) - 1
-    size = (int(row[-1]) + 1, len(keys), len(MEASURES))
-    total, count = np.zeros(size), np.zeros(size)
-    np.add.at(total, (row, inverse), np.where(finite, values, 0.0))
-    np.add.at(count, (row, inverse), finite)
-    contexts, infinite = np.bincount(inverse), np.bincount(inverse, ~finite[:, 0])
-    intervals = resampled_ratios(total.reshape(size[0], -1), count.reshape(size[0], -1), seed=seed)
-    intervals = np.clip(intervals.reshape(2, *size[1:]), 0.0, [1.0 if name in SHARES else np.inf for name in MEASURES])
-    rows = []
-    for g, value in enumerate(keys.tolist()):
-        scores = {}
-        for m, name in enumerate(MEASURES):
-            if n := count[:, g, m].sum():
-                parts = {
-                    **shared,
-                    "group": value,
-                    "contexts": int(n),
-                    "estimator": "rao-blackwell",
-                    **few(count[:, g, m]),
-                }
-                mean = total[:, g, m].sum() / n
-                scores[name] = Score(name, float(mean), signature(parts), *ends(*intervals[:, g, m]))
-        rows.append(BreakdownRow(str(value), float(contexts[g]), int(infinite[g]), scores))
-    return rows
-
-
-def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
-    """Mean of ln P - ln Q over the tokens of each group of words, expected under the truth, with intervals.
-
-    Groups that the truth never expects are left out. Their means times their tokens sum to KL(P || Q).
-    """
-    intervals = resampled_ratios(divided.part, divided.share, seed=seed)
-    rows = []
-    for g, name in enumerate(divided.names):
-        tokens = float(divided.tokens[g])
-        if tokens == 0.0:
-            continue
-        scores = {}
-        finite = float(divided.share[:, g].sum())
-        if finite > 0.0:
-            parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
-            parts |= few(divided.share[:, g])
-            mean = float(divided.part[:, g].sum() / finite)
-            scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))
-        rows.append(BreakdownRow(name, tokens, int(divided.infinite[g]), scores))
-    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +130,6 @@ def bounds(parts: Mapping[str, object]) -> tuple[float, float]:
     return low, 1.0 if parts.get("unit") == "share" else math.inf
 
 
-def few(count: FloatArray) -> dict[str, object]:
-    """The part of a signature that says why there is no interval, if in too few sentences (N,) something counts."""
-    sentences = int((count > 0.0).sum())
-    return {"ci": f"none/{few_code()}"} if too_few(sentences) else {}
-
-
 def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> float | None:
     """Variance of the mean of one estimator over that of another, from per-sentence totals (N,) and contexts (N,).
 
@@ -256,15 +193,19 @@ def compare_distributions(
             only masked models have any.
         top: k of ``top_k_overlap``.
         by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``;
-            ``phrase``, see `truesource.evaluation.divergence.phrases.divided_by_phrase`.
+            ``phrase``, see `truesource.evaluation.divergence.phrases.divided_by_phrase`; ``ambiguity`` of the sentence
+            and ``distance`` of what the truth depends on, see `truesource.evaluation.divergence.groups`; true
+            ``probability`` of the next word, see `truesource.evaluation.divergence.blocks.divide_by_probability`.
         classes: of the table by ``class``.
         truth: kept for such a model, with its states for the table by ``class``, about these very sentences
             (``truth.inputs``); None: computed here.
         signed: further parts of every signature.
 
     Raises:
-        InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, or as
+        InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, a table needs the rules
+            of a grammar and the truth is a process (``missing-ability``), or as
             `truesource.evaluation.divergence.contexts.measure_contexts`.
+        NothingToMeasureError: by ``distance`` of a masked model (``masked``).
     """
     sentences = setting.sentences
     check_sentences(sentences)
@@ -274,18 +215,23 @@ def compare_distributions(
     if truth is not None and tuple(map(tuple, sentences)) != truth.inputs:
         raise InputError("the truth was kept about other sentences; compare on those")
     require_tokens(setting.transform, model.objective, "a divergence from the truth")
+    require_groups(by, setting, model)
     oracle = setting.full_oracle(model) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
     measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
     if "phrase" in by:
-        require_order(setting.transform, "the divergence by phrase")
         measured.divided["phrase"] = divided_by_phrase(measured, oracle, sentences)
+    groups: dict[By, ContextGroups] = {}
+    if "ambiguity" in by:
+        groups["ambiguity"] = by_ambiguity(measured, oracle, sentences)
+    if "distance" in by:
+        groups["distance"] = by_distance(measured, oracle, sentences)
     shared = {**signed_parts(measured, oracle, setting), **(signed or {})}
     return ModelDivergence(
         model=model.name,
         objective=model.objective,
         scores=_scores(measured, shared, top, setting.seed),
-        tables={name: _table(measured, name, classes, shared, setting.seed) for name in by},
+        tables={name: _table(measured, name, groups.get(name), classes, shared, setting.seed) for name in by},
         reliability=measured.reliability,
         contexts=len(measured.values),
         impossible=measured.excluded,
@@ -311,11 +257,19 @@ def signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[s
 
 
 def _table(
-    measured: Contexts, by: By, classes: TagClasses, shared: Mapping[str, object], seed: int
+    measured: Contexts,
+    by: By,
+    groups: ContextGroups | None,
+    classes: TagClasses,
+    shared: Mapping[str, object],
+    seed: int,
 ) -> list[BreakdownRow]:
     if by in measured.divided:
         parts = {"classes": classes.origin} if by == "class" else {}
         return by_group(measured.divided[by], {**shared, "by": by, **parts}, seed)
+    if groups is not None:
+        seen = {"seen": f"0..{WORDS}", "below": NEAR} if by == "distance" else {}
+        return by_context(measured, groups.group, {**shared, "by": by, **seen}, seed, groups.names)
     key = measured.position + 1 if by == "position" else measured.length
     return by_context(measured, key, {**shared, "by": by}, seed)
 

@@ -18,10 +18,12 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import (
     PENN,
+    PROBABILITIES,
     Events,
     TagClasses,
     TruthBlock,
     batches_of,
+    divide_by_probability,
     events_of,
     frequency_bands,
     matched,
@@ -171,7 +173,7 @@ class Contexts:
     excluded: IntArray  #: sentences that the truth cannot make
     n_sentences: int  #: sentences given, the excluded ones too
     reliability: Reliability
-    divided: dict[str, DividedDivergence]  #: by ``class`` and ``frequency``, where asked for
+    divided: dict[str, DividedDivergence]  #: by ``class``, ``frequency`` and ``probability``, where asked for
 
     def column(self, name: str) -> FloatArray:
         """One measure, (T,)."""
@@ -196,6 +198,16 @@ class DividedDivergence:
     part: FloatArray  #: (K, G) sum of P (ln P - ln Q) over the group, nats, where it is finite
     infinite: IntArray  #: (G,) contexts in which it is infinite; they count in neither of the two
     tokens: FloatArray  #: (G,) expected number of tokens of the group in all contexts
+    masses: GroupMasses | None = None  #: where both sides' probability of the groups was asked for
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMasses:
+    """Probability of groups of what comes next, summed over the contexts of each kept sentence."""
+
+    truth: FloatArray  #: (K, G) of P
+    model: FloatArray  #: (K, G) of Q
+    contexts: FloatArray  #: (K,) all of them
 
 
 def measure_contexts(
@@ -218,7 +230,7 @@ def measure_contexts(
         oracle: as `truesource.evaluation.core.setting.oracle_for` makes it.
         sentences: at least one token each.
         top: size of the sets of most probable events.
-        by: ``class`` and ``frequency`` divide the divergence among groups of words.
+        by: ``class``, ``frequency`` and ``probability`` divide the divergence among groups of words.
         classes: of ``class``.
         blocks: both sides at every position of these very sentences, if they are at hand; None: computed here.
 
@@ -234,6 +246,8 @@ def measure_contexts(
     collect = {"frequency": _Collect(names, len(sentences))} if "frequency" in by else {}
     if divider is not None:
         collect["class"] = _Collect(divider.names, len(sentences))
+    if "probability" in by:
+        collect["probability"] = _Collect(PROBABILITIES, len(sentences))
     if blocks is None:
         blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth, by sentence")
     for block, q in blocks:
@@ -253,6 +267,9 @@ def measure_contexts(
         if divider is not None:
             share, part = divider.divide(oracle, events, block.rows(kept), q)
             collect["class"].add(which, share[rows], part[rows])
+        if "probability" in by:
+            share, part, mass = divide_by_probability(p, q)
+            collect["probability"].add(which, share[rows], part[rows], mass[rows])
     return table.contexts(events.causal, reliability, collect)
 
 
@@ -308,16 +325,28 @@ class _Collect:
         self._share, self._part = np.zeros((2, n_sentences, len(self._names)))
         self._tokens = np.zeros(len(self._names))
         self._infinite = np.zeros(len(self._names), dtype=np.int64)
+        self._masses: FloatArray | None = None
+        self._contexts = np.zeros(n_sentences)
 
-    def add(self, sentence: IntArray, share: FloatArray, part: FloatArray) -> None:
+    def add(self, sentence: IntArray, share: FloatArray, part: FloatArray, mass: FloatArray | None = None) -> None:
         finite = np.isfinite(part)
         self._tokens += share.sum(axis=0)
         self._infinite += (~finite).sum(axis=0)
         np.add.at(self._share, sentence, np.where(finite, share, 0.0))
         np.add.at(self._part, sentence, np.where(finite, part, 0.0))
+        if mass is not None:
+            if self._masses is None:
+                self._masses = np.zeros((2, *self._share.shape))
+            for sums, values in zip(self._masses, (share, mass), strict=True):
+                np.add.at(sums, sentence, values)
+            np.add.at(self._contexts, sentence, 1.0)
 
     def of(self, kept: BoolArray) -> DividedDivergence:
-        return DividedDivergence(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens)
+        masses = None
+        if self._masses is not None:
+            truth, model = self._masses[:, kept]
+            masses = GroupMasses(truth, model, self._contexts[kept])
+        return DividedDivergence(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens, masses)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -95,6 +95,29 @@ def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, co
     assert "words in the sentence" in drawn
 
 
+def test_tables_that_are_made_where_they_are_named(here: Path, command: Command) -> None:
+    by = "phrase,ambiguity,distance,probability"
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--by", by, "--json", "d.json")
+    assert (found.code, found.err) == (0, "")
+    for text in (
+        *("By lowest phrase over the next word", "By ambiguity of the sentence", "0 (one tree)"),
+        *("By words back that matter", "words back are the fewest from which the next word can be predicted"),
+        *("By true probability in the context", "impossible", "part of KL(P‖Q)", "mass of P", "mass of Q"),
+    ):
+        assert text in " ".join(found.out.split())
+    records = json.loads((here / "d.json").read_text(encoding="utf-8"))
+    whole = records_of(here / "d.json")
+    bands = [record for record in records if record.get("by") == "probability"]
+    parts = sum(record["value"] for record in bands if record["name"] == "kl_part")
+    assert parts == pytest.approx(whole["kl"]["value"], rel=1e-9)
+    (invalid,) = (r["value"] for r in bands if r["group"] == "impossible" and r["name"] == "model_mass")
+    assert invalid == pytest.approx(whole["impossible_mass"]["value"], rel=1e-9)
+    distances = [record for record in records if record.get("by") == "distance"]
+    assert all("|seen:0..4|below:0.05|" in record["signature"] for record in distances)
+    refused = command(*CALL, "bert", "corpus", "--oracle", "toy.npz", "--by", "distance")
+    assert refused.code == 2 and "it has no divergence by distance; give a causal one" in refused.err
+
+
 def test_the_numbers_are_those_of_score(here: Path, command: Command) -> None:
     assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--json", "d.json").code == 0
     assert command("score", "gpt2", "corpus", "--oracle", "toy.npz", "--json", "s.json").code == 0

@@ -113,6 +113,15 @@ def test_the_corpus_stands_beside_trees(finished: Path) -> None:
     assert f"{mean:.4f}" in text
 
 
+def test_the_section_has_the_tables_that_a_run_asks_for(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    run(copy, "evaluation.divergence.by=[ambiguity,probability]")
+    text = section(copy, "divergence")
+    assert "By ambiguity of the sentence" in text and "By true probability in the context" in text
+    assert "By class of the next word" not in text and "The class of a word is the label" not in text
+    assert text.count("mass of Q") == 3  # a column of each model
+
+
 @pytest.mark.usefixtures("quick_report")
 def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))

@@ -204,6 +204,37 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules)
 
 
 @kernel
+def expected_binary(chart: InsideChart, closed, n, pairs: PairRules):
+    """Expected sum of a number over the binary rules of a derivation; ``prob`` is the rule's probability times it."""
+    inside, _, shift, listed, count = chart
+    _, pair_right, by_left, rule_start, parent, weight = pairs
+    demand = np.zeros(pair_right.size)
+    asked = np.full(pair_right.size, -1, dtype=np.int64)  # the span that the demand is of
+    found = 0.0
+    for j in range(2, n + 1):
+        for i in range(j - 1):
+            span = j * (j - 1) // 2 + i
+            for k in range(i + 1, j):
+                left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+                power = shift[left] + shift[right] - shift[span]
+                if count[left] == 0 or count[right] == 0 or power < -2000:
+                    continue
+                factor = math.ldexp(1.0, power)
+                for x in range(count[left]):
+                    b = listed[left, x]
+                    for p in range(by_left[b], by_left[b + 1]):
+                        value = inside[right, pair_right[p]]
+                        if value > 0.0 and asked[p] != span:
+                            asked[p] = span
+                            demand[p] = 0.0
+                            for r in range(rule_start[p], rule_start[p + 1]):
+                                demand[p] += weight[r] * closed[span, parent[r]]
+                        if value > 0.0:
+                            found += demand[p] * value * inside[left, b] * factor
+    return found
+
+
+@kernel
 def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRules):
     """One derivation drawn from the posterior: states in preorder and their number of child nodes, (nodes,) each.
 

@@ -22,7 +22,9 @@ class DivergenceSettings(Settings):
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
     by: tuple[By, ...] = Field(
-        USUAL, description="Break the divergence down by position, length, class, frequency; or by phrase too."
+        USUAL,
+        description="Break the divergence down by position, length, class, frequency; or by phrase, ambiguity,"
+        " distance, probability too.",
     )
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(

@@ -33,7 +33,8 @@ from truesource.run.evaluator import Measure, Result
 def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
     """Compare distributions, and those in the contexts of the model's own sentences where these are given.
 
-    Words of a process have no classes and no phrases, so that there are no tables by these.
+    Words of a process have no classes, so that there is no table by these. What else needs rules is made only where it
+    is named, and refused.
 
     Raises:
         InputError: samples cannot be used; or as `truesource.evaluation.divergence.compare.compare_distributions`.
@@ -43,7 +44,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         model,
         setting,
         top=settings.top_k,
-        by=settings.by if offers(setting.known, "parses") else [each for each in settings.by if each not in IN_TREES],
+        by=settings.by if offers(setting.known, "parses") else [each for each in settings.by if each != "class"],
         classes=PENN if settings.classes is None else read_classes(settings.classes),
     )
     reverse = {}
@@ -116,15 +117,30 @@ BY = {
     "class": "class of the next word",
     "frequency": "probability of the next word",
     "phrase": "lowest phrase over the next word",
+    "ambiguity": "ambiguity of the sentence",
+    "distance": "words back that matter",
+    "probability": "true probability in the context",
 }
-#: what the tokens of a group are, where they are not counted
-EXPECTED = {
+#: what the groups, or their tokens where these are not counted, are
+MEANINGS = {
     "class": "; tokens are those expected under the truth",
     "frequency": "; tokens are those expected under the truth",
     "phrase": "; tokens are those expected under the truth, given the sentences",
+    "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
+    "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
+    "probability": "; tokens are those expected under the truth, parts of KL and masses are those of a mean context",
 }
-IN_TREES = ("class", "phrase")  #: what the rules of a grammar tell
-OF_GROUPS = {"kl": "KL(P‖Q)", "js": "JS", "tv": "TV", "agreement": "same first"}
+OF_GROUPS = {
+    "kl": "KL(P‖Q)",
+    "kl_part": "part of KL(P‖Q)",
+    "true_mass": "mass of P",
+    "model_mass": "mass of Q",
+    "js": "JS",
+    "tv": "TV",
+    "agreement": "same first",
+}
+OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: shown of several models, if it is not KL
+MASSES = ("true_mass", "model_mass")  #: those of rare words are small
 
 
 def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
@@ -155,7 +171,7 @@ def _cell(measure: Measure, record: Record) -> Cell | None:
 
 def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     """A row for each group: all measures of one model, KL of several."""
-    names = OF_GROUPS if len(models) == 1 else {"kl": OF_GROUPS["kl"]}
+    names = OF_GROUPS if len(models) == 1 else {name: OF_GROUPS[name] for name in OF_SEVERAL.get(by, ("kl",))}
     scores = {
         (name, record["name"], record["group"]): record
         for name, of_model in models.items()
@@ -177,12 +193,15 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
                 (
                     "sentence ends" if group == END else group,
                     number_cell(tokens[group], ",.0f"),
-                    *(score_cell(scores.get((model, name, group)), ".4f") for model, name in columns),
+                    *(
+                        score_cell(scores.get((model, name, group)), ".3g" if name in MASSES else ".4f")
+                        for model, name in columns
+                    ),
                 )
             )
             for group in groups
         ],
-        note=f"nats a token, and shares of contexts{EXPECTED.get(by, '')}",
+        note=f"nats a token, and shares of contexts{MEANINGS.get(by, '')}",
     )
 
 
@@ -196,6 +215,9 @@ def tables(record: Record, title: str) -> list[ReportTable]:
         note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
         made.append(table_of(of_samples, model, f"{record['samples']:,} sentences of {record['model']}", note))
     return made
+
+
+_IN_FILES = ("position", "length", "frequency")  #: tables that the report leaves to the files; two have figures
 
 
 @with_config(STRICT)
@@ -216,7 +238,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     models = run.of_models("divergence", DivergenceRecord)
     if not models:
         return None
-    classes = group_table("class", models)
+    drawn = [group_table(by, models) for by in BY if by not in _IN_FILES]
     signed = {name: plain(record) for name, record in models.items()}
     return {
         "models": [
@@ -224,7 +246,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
             for name, record in models.items()
         ],
         "measures": measures_table(models),
-        "classes": classes if classes.rows else None,
+        "groups": [table for table in drawn if table.rows],
         "figures": [(name, figure(record, f"divergence-{name}")) for name, record in models.items()],
     }
 

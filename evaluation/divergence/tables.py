@@ -1,0 +1,122 @@
+"""Tables of a divergence: means over groups of contexts, and parts of groups of what comes next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.divergence.contexts import Contexts, DividedDivergence, GroupMasses
+from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.printable import few_code, too_few
+
+MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
+SHARES = ("tv", "agreement")  #: those that are at most 1
+
+
+@dataclass(frozen=True)
+class BreakdownRow:
+    """One row of a table."""
+
+    group: str
+    tokens: float  #: contexts, or expected tokens of a group of words
+    infinite: int  #: contexts in which KL(P || Q) is infinite; they are left out of ``kl``
+    scores: dict[str, Score]  #: no ``kl`` of a group where nothing is finite, or that the truth never expects
+
+
+def by_context(
+    measured: Contexts, key: IntArray, shared: Mapping[str, object], seed: int, names: Sequence[str] = ()
+) -> list[BreakdownRow]:
+    """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some.
+
+    Args:
+        measured: all contexts.
+        key: group of each, (T,).
+        shared: parts of every signature.
+        seed: of the bootstrap.
+        names: of the groups, by key; none: keys are their own names.
+    """
+    values = np.stack([measured.column(name) for name in MEASURES], axis=1)
+    finite = np.isfinite(values)
+    keys, inverse = np.unique(key, return_inverse=True)
+    row = np.cumsum(np.diff(measured.sentence, prepend=-1) != 0) - 1
+    size = (int(row[-1]) + 1, len(keys), len(MEASURES))
+    total, count = np.zeros(size), np.zeros(size)
+    np.add.at(total, (row, inverse), np.where(finite, values, 0.0))
+    np.add.at(count, (row, inverse), finite)
+    contexts, infinite = np.bincount(inverse), np.bincount(inverse, ~finite[:, 0])
+    intervals = resampled_ratios(total.reshape(size[0], -1), count.reshape(size[0], -1), seed=seed)
+    intervals = np.clip(intervals.reshape(2, *size[1:]), 0.0, [1.0 if name in SHARES else np.inf for name in MEASURES])
+    rows = []
+    for g, value in enumerate([names[key] for key in keys] if names else keys.tolist()):
+        scores = {}
+        for m, name in enumerate(MEASURES):
+            if n := count[:, g, m].sum():
+                parts = {
+                    **shared,
+                    "group": value,
+                    "contexts": int(n),
+                    "estimator": "rao-blackwell",
+                    **few(count[:, g, m]),
+                }
+                mean = total[:, g, m].sum() / n
+                scores[name] = Score(name, float(mean), signature(parts), *ends(*intervals[:, g, m]))
+        rows.append(BreakdownRow(str(value), float(contexts[g]), int(infinite[g]), scores))
+    return rows
+
+
+def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
+    """Mean of ln P - ln Q over the tokens of each group of words, expected under the truth, with intervals.
+
+    Groups that neither side ever expects are left out. Their means times their tokens sum to KL(P || Q).
+    """
+    intervals = resampled_ratios(divided.part, divided.share, seed=seed)
+    masses = [] if divided.masses is None else _masses(divided, divided.masses, shared, seed)
+    rows = []
+    for g, name in enumerate(divided.names):
+        tokens = float(divided.tokens[g])
+        if tokens == 0.0 and not (masses and masses[g]["model_mass"].value > 0.0):
+            continue
+        scores = {}
+        finite = float(divided.share[:, g].sum())
+        if finite > 0.0:
+            parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
+            parts |= few(divided.share[:, g])
+            mean = float(divided.part[:, g].sum() / finite)
+            scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))
+        scores |= masses[g] if masses else {}
+        rows.append(BreakdownRow(name, tokens, int(divided.infinite[g]), scores))
+    return rows
+
+
+def _masses(
+    divided: DividedDivergence, masses: GroupMasses, shared: Mapping[str, object], seed: int
+) -> list[dict[str, Score]]:
+    """Of each group, means over all contexts: its part of KL(P || Q), if never infinite, and P and Q of the group."""
+    every = np.broadcast_to(masses.contexts[:, None], masses.truth.shape)
+    number = int(masses.contexts.sum())
+    columns = {
+        "kl_part": (divided.part, "nats/token", (-math.inf, math.inf)),
+        "true_mass": (masses.truth, "share", (0.0, 1.0)),
+        "model_mass": (masses.model, "share", (0.0, 1.0)),
+    }
+    found: list[dict[str, Score]] = [{} for _ in divided.names]
+    for name, (total, unit, (low, high)) in columns.items():
+        intervals = np.clip(resampled_ratios(total, every, seed=seed), low, high)
+        parts = {**shared, "contexts": number, "estimator": "rao-blackwell", "unit": unit, **few(masses.contexts)}
+        for g, group in enumerate(divided.names):
+            if name != "kl_part" or not divided.infinite[g]:
+                value = float(total[:, g].sum() / number)
+                found[g][name] = Score(name, value, signature({**parts, "group": group}), *ends(*intervals[:, g]))
+    return found
+
+
+def few(count: FloatArray) -> dict[str, object]:
+    """The part of a signature that says why there is no interval, if in too few sentences (N,) something counts."""
+    sentences = int((count > 0.0).sum())
+    return {"ci": f"none/{few_code()}"} if too_few(sentences) else {}
