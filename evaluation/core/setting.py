@@ -84,9 +84,7 @@ class Setting:
 
         corpus, split = self.source or (Path(), "")
         if not (corpus / "record.json").is_file():
-            raise InputError(
-                f"this text is no split of a corpus, so there is no split {name} beside it", code="no-split"
-            )
+            raise InputError(f"this text is no split of a corpus: there is no split {name} beside it", code="no-split")
         if name == split:
             raise InputError(f"the text is the split {name} itself; name two different splits", code="no-split")
         return Corpus.load(corpus).sentences(name)

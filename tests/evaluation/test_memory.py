@@ -22,7 +22,7 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 TOY = PCFG.from_text("S -> A S 0.6 | A B 0.4\nA -> 'a' 0.5 | 'b' 0.5\nB -> 'c' 0.7 | 'd' 0.3")
 LENGTHS = LengthRange(4, 7)
-TEXT = [tuple(s) for s in Oracle(TOY, lengths=LENGTHS).sample(400, 3)]
+TEXT = [tuple(s) for s in Oracle(TOY, lengths=LENGTHS).sample(900, 3)]
 DIFFERENT = list(dict.fromkeys(TEXT))
 FRESH, OWN = DIFFERENT[:60], DIFFERENT[60:120]
 ratio = st.integers(-4, 4).map(float)

@@ -32,12 +32,8 @@ def check(config: RunConfig) -> None:
 
 
 MEASURES = (
-    Measure(
-        "auroc", "membership, AUROC", ".3f", "how well the ratio tells training sentences from fresh ones; .5: not"
-    ),
-    Measure(
-        "memorised", "memorised", ".3f", "bits a training sentence above the mean of the fresh ones, 0 if below it"
-    ),
+    Measure("auroc", "membership, AUROC", ".3f", "how well the ratio tells training from fresh sentences; .5: not"),
+    Measure("memorised", "memorised", ".3f", "bits a training sentence above the mean of fresh ones, 0 if below"),
     Measure("memorised_fresh", "the same of fresh ones", ".3f", "what scatter alone makes of it"),
     Measure("memorised_total", "memorised in all", ".1f", "bits, of all training sentences that were scored"),
     Measure("gap", "gap", ".3f", "mean ratio of training sentences less that of fresh ones, bits a sentence"),
@@ -61,7 +57,8 @@ MEMORY = Evaluator(
     prose=(
         "A model that knows the language, and nothing of its training sentences, gives these the same ratios Q/P to the"
         " exact probability as fresh ones. What a training sentence has above the mean ratio of the fresh ones is"
-        " memorised. AUROC is the probability that a training sentence has a larger ratio than a fresh one; .5 is chance."
+        " memorised. AUROC is the probability that a training sentence has a larger ratio than a fresh one: .5 is"
+        " chance."
     ),
     measures=MEASURES,
     corrected=False,
