@@ -200,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["membership", "capacity", "both"], default="both")
     parser.add_argument("--language", default="english:size=small", help="of membership")
-    parser.add_argument("--epochs", type=float, default=4.0, help="of membership")
+    parser.add_argument("--epochs", type=float, default=2.0, help="of membership")
     parser.add_argument("--steps", type=int, default=4000, help="of capacity")
     parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS, help="of capacity")
     parser.add_argument("--numbers", type=int, nargs="+", default=NUMBERS, help="strings of capacity")
