@@ -130,7 +130,9 @@ def measured(rules: Rules, sampler: Sampler, fresh: Strings, n: int, iterations:
     """One row of the table."""
     large = len(rules.parent) >= RULES
     repeats = int(np.clip(TREES / n / (10 if large else 1), *REPEATS))
-    found = [rules.divergence(rules.counted(sampler.draw(n, random_state(SEED + 1, i)).rules)) for i in range(repeats)]
+    found = [
+        rules.divergence(rules.counted(sampler.draw(n, random_state(SEED + 1, n, i)).rules)) for i in range(repeats)
+    ]
     drawn = sampler.draw(n, random_state(SEED, n))
     with_trees = fresh.divergence(rules.with_log_probs(rules.counted(drawn.rules)))
     closed, spread = data_floor(rules.pcfg, n), float(np.std(found, ddof=1) / np.sqrt(repeats))
@@ -163,10 +165,8 @@ def table(name: str, sizes: Sequence[int], iterations: int) -> list[Row]:
     assert isinstance(pcfg, PCFG)
     rules, sampler = Rules.of(pcfg), Sampler(pcfg)
     fresh = Strings.of(pcfg, sampler.sentences(sampler.draw(HELD_OUT, random_state(SEED + 2))))
-    print(
-        f"\n{name}: {len(rules.parent):,} rules, {free_parameters(pcfg):,} free probabilities; {HELD_OUT:,} fresh strings;"
-    )
-    print(f"EM of at most {iterations} iterations")
+    print(f"\n{name}: {len(rules.parent):,} rules, {free_parameters(pcfg):,} free probabilities;")
+    print(f"{HELD_OUT:,} fresh strings; EM of at most {iterations} iterations")
     left = ("N", "closed form", "simulated", "+-", "ratio", "slope", "slope sim.")
     right = ("trees", "+-", "EM, truth", "EM, best", "median", "worst", "starts", "s")
     print(f"{'':70}{'strings:':>9}")
