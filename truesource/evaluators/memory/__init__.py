@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemorySettings(Settings):
-    """What a model has memorised of its training sentences, beside fresh ones; see docs/howto/memory.md."""
+    """What a model has memorised of its training sentences, compared with fresh ones; see docs/howto/memory.md."""
 
     members: str = Field("train", min_length=1, description="Split that the model was trained on.")
     #: of the training text and of the fresh one
@@ -44,10 +44,10 @@ MEASURES = (
 MEMORY = Evaluator(
     name="memory",
     title="Memorised or learned",
-    summary="Measure what a model has memorised of its training sentences, beside fresh ones.",
+    summary="Measure what a model has memorised of its training sentences, compared with fresh ones.",
     settings=MemorySettings,
     code=f"{__name__}.results",
-    help="""Measure what a model has memorised of its training sentences, beside fresh ones of the same language.
+    help="""Measure what a model has memorised of its training sentences, compared with fresh ones of the same language.
 
     The ratio of the model's probability of a sentence to the exact one is the same for both where it has learned the
     language only.
