@@ -74,6 +74,21 @@ class Setting:
             return self
         return replace(self, sentences=self.sentences[:number])
 
+    def other_split(self, name: str) -> Sequence[Sequence[str]]:
+        """The sentences of another split of the corpus that the text is from.
+
+        Raises:
+            InputError: the text is not from a corpus folder, or is itself this split, or there is no such.
+        """
+        from truesource.generator.corpus import Corpus
+
+        corpus, split = self.source or (Path(), "")
+        if not (corpus / "record.json").is_file():
+            raise InputError(f"this text is no split of a corpus: there is no split {name} beside it", code="no-split")
+        if name == split:
+            raise InputError(f"the text is the split {name} itself; name two different splits", code="no-split")
+        return Corpus.load(corpus).sentences(name)
+
     def frame_of(self, objective: Objective) -> ScoringFrame:
         """The positions that count for models of an objective."""
         return preset_frame(self.frame, objective) if isinstance(self.frame, str) else self.frame

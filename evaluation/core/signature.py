@@ -64,6 +64,8 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "step": "training step of the checkpoint",
         "steps": "training steps of all checkpoints",
         "below": "threshold, nats a token",
+        "members": "training sentences whose memory is measured: number and digest",
+        "fresh": "which fresh sentences they are set against: unseen where those of the training text are left out",
     },
     "Sizes": {
         "sentences": "number that count",

@@ -100,6 +100,7 @@ evaluate naturalness corpus=runs/toy/corpus --reference held=runs/toy/treebank/h
     --json naturalness.json --table naturalness.md
 generate runs/toy/models/counts -n 40 --seed 5 -o samples --json samples.json
 cite runs/toy --bibtex
+evaluate memory {MODEL} --sentences 30 --json memory.json --table memory.md
 """,
     ),
     "grammars": (

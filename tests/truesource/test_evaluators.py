@@ -135,6 +135,7 @@ evaluation:
   naturalness: {sentences: 100, definitions: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
   context: {sentences: 30, words: 2, placed: true}
+  memory: {sentences: 30, unseen: true}
   pairs: {number: 5, phenomena: [word-order]}
   pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
   dynamics: {sentences: 30, contexts: 40, by: [class, depth], measure: median}
@@ -162,6 +163,7 @@ SAME = {
     ),
     "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
     "context": ("context/net.json", f"{MODEL} --sentences 30 --words 2 --placed"),
+    "memory": ("memory/net.json", f"{MODEL} --sentences 30 --unseen"),
     "pairs": (
         "pairs/models/net.json",
         "runs/toy/models/net --oracle runs/toy/grammar/grammar.npz --lengths 2..9 -n 5 --phenomena word-order",

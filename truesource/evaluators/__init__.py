@@ -6,6 +6,7 @@ from truesource.evaluators.context import CONTEXT
 from truesource.evaluators.divergence import DIVERGENCE
 from truesource.evaluators.dynamics import DYNAMICS
 from truesource.evaluators.explain import EXPLAIN
+from truesource.evaluators.memory import MEMORY
 from truesource.evaluators.naturalness import NATURALNESS
 from truesource.evaluators.pairs import PAIRS
 from truesource.evaluators.pplu import PPLU
@@ -22,6 +23,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     TREEBANK_BASELINE,
     DIVERGENCE,
     CONTEXT,
+    MEMORY,
     TOKENISATION,
     PPLU,
     TENDENCIES,

@@ -124,6 +124,7 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
     from truesource.cli.output import json_of, show
     from truesource.evaluators.explain.results import explained, ladder_table, lever_table, records_of, sentence
     from truesource.evaluators.explain.section import write_page
+    from truesource.evaluators.explain.where import memory_sentence, places_table
     from truesource.grammar.support.files import write_json
     from truesource.grammar.support.locks import exclusive
 
@@ -135,7 +136,11 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
         return
     show(lever_table(record), 150)
     show(ladder_table(record), 110)
-    echo(sentence(record))
+    where = places_table(record)
+    if where is not None:
+        show(where, 110)
+    for said in filter(None, (memory_sentence(record), sentence(record))):
+        echo(said)
     with exclusive(job.folder, wait=True):
         write_json(job.folder / "explain.json", record)
         page = write_page(record, job.folder)

@@ -14,6 +14,7 @@ from truesource.evaluation.explain import Rung, changes, first_of, floor_rung, w
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
 from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
+from truesource.evaluators.explain.where import memory_of, places_of
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.lmtrain.levers import LEVERS, Lever, LeverName
@@ -82,7 +83,8 @@ def explained(job: ExplainJob) -> dict[str, Any]:
         if error.code not in NO_TRAINING:
             raise
         left_out |= dict.fromkeys(job.settings.levers, str(error.code))
-    rungs = rungs_of(job, trained=not set(NO_TRAINING) & set(left_out.values()))
+    untrained = bool(set(NO_TRAINING) & set(left_out.values()))
+    rungs = rungs_of(job, trained=not untrained)
     kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
     return {
         "model": job.model.name,
@@ -93,6 +95,8 @@ def explained(job: ExplainJob) -> dict[str, Any]:
         "missing": missing,
         **_levers(job, levers, tables, kept),
         "ladder": [_rung(job, rung, kept) for rung in rungs],
+        "where": places_of(job.model, job.setting),
+        "memory": [] if untrained else memory_of(job.model, job.setting, job.train),
     }
 
 
@@ -202,7 +206,7 @@ def records_of(record: Record) -> list[dict[str, Any]]:
     for row in record["levers"]:
         own = {key: row[key] for key in ("lever", "parameters", "steps", "flops", "p", "p_adjusted")}
         rows += [{**head, **own, **row[name]} for name in ("kl", "change")]
-    return [*rows, *({**head, **row} for row in record["ladder"])]
+    return [*rows, *({**head, **row} for name in ("ladder", "where", "memory") for row in record[name])]
 
 
 def sentence(record: Record) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.explain.results import ladder_figure, ladder_table, lever_figure, lever_table, sentence
+from truesource.evaluators.explain.where import memory_sentence, places_table
 from truesource.grammar.support.files import write_text
 from truesource.report.environment import render
 from truesource.report.records import Record
@@ -37,6 +38,8 @@ def content(records: dict[str, Record]) -> dict[str, Any]:
                 "lever_figure": lever_figure(record, f"levers-{name}"),
                 "ladder": ladder_table(record),
                 "ladder_figure": ladder_figure(record, f"ladder-{name}"),
+                "where": places_table(record),
+                "memory": memory_sentence(record),
                 "signature": record["kl"]["signature"],
             }
             for name, record in records.items()
