@@ -85,7 +85,7 @@ def places_table(record: Record) -> ReportTable | None:
         columns=("by", "group", "% of tokens", "KL", "% of the KL"),
         rows=rows,
         text=(0, 1),
-        note=f"Exact attributions of KL(P‖Q) in the first {SENTENCES} sentences, the largest {SHOWN} groups of each kind;"
+        note=f"Exact attributions of KL(P‖Q) in the first {SENTENCES} sentences, the {SHOWN} largest of each kind;"
         " `evaluate divergence --by` has all",
     )
 
