@@ -14,6 +14,7 @@ from command_line import Command
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluators.explain.results import lever_table, sentence
 from truesource.evaluators.explain.targets import read_expected, seconds_needed, write_expected
+from truesource.evaluators.explain.where import PLACES
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -75,7 +76,13 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     page = Path("why/report.html").read_text("utf-8")
     assert sentence(record) in page and "<svg" in page and "p is adjusted for all levers (Holm)" in page
     numbers = json.loads(Path("why.json").read_text("utf-8"))
-    assert len(numbers) == 1 + 2 * 5 + 6 and all("signature" in each for each in numbers)
+    of_parts = record["ladder"] + record["where"] + record["memory"]
+    assert len(numbers) == 1 + 2 * 5 + len(of_parts) and all("signature" in each for each in numbers)
+    for by in PLACES:
+        groups = [each for each in record["where"] if each["by"] == by]
+        assert sum(each["share"] for each in groups) == pytest.approx(1.0, abs=1e-9)
+    assert "Where model is off" in page and "is told from a fresh one" in page
+    assert {each["name"] for each in record["memory"]} >= {"auroc", "gap"}
     assert any("lever:steps" in each["signature"] and "adjusted:holm/5" in each["signature"] for each in numbers)
     weights = {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")}
     assert len(weights) == 5
