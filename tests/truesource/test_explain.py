@@ -132,6 +132,18 @@ def test_the_soft_targets_are_the_true_distributions(tmp_path: Path) -> None:
     assert not (tmp_path / "y.npy").exists()
 
 
+def test_an_untrained_model_stands_below_all_references(place: Path, command: Command) -> None:
+    """Without a budget nothing is trained, and the ladder is there all the same."""
+    assert command("sample", "dyck:k=1", "-n", 400, "--lengths", "2..12", "-o", "pairs").code == 0
+    step = ("--set", "training.max_steps=1", "--set", "training.learning_rate=1e-9", "--set", "model.dim=8")
+    assert command("train", "pairs", "-o", "raw", "--model", "gpt2", *step, "--set", "model.heads=2").code == 0
+    done = command("explain", "raw", "pairs", "--oracle", "dyck:k=1", "-o", "w", "--budget", 0)
+    assert done.code == 0, done.err
+    record = json.loads(Path("w/explain.json").read_text("utf-8"))
+    assert record["levers"] == [] and "over-budget" in record["left_out"].values()
+    assert record["kl"]["value"] > max(row["value"] for row in record["ladder"]) > 0.0
+
+
 def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
     Path("why").mkdir()
     Path("why/mine.txt").write_text("x", "utf-8")
