@@ -2,10 +2,10 @@
 
 The ratio of a sentence x is r(x) = log2 q(x) - log2 p(x), in bits, of the model q and the truth p. A learner that knows
 only the language gives training sentences the same ratios as fresh ones. What a training sentence has above the mean of
-the fresh ones is memorised (Morris et al. 2025, with the exact truth for their reference model), and how well the ratio
-tells training sentences from fresh ones is the strongest attack on membership (Carlini et al. 2022): a number of .5 is
-chance. Both count each different sentence once, and compare samples of one language, so that what the model knows of
-the language, and the length and frequency of sentences, are the same on both sides.
+the fresh ones is memorised (Morris et al. 2025, with the exact truth in place of their reference model). How well the
+ratio tells training sentences from fresh ones is an attack on membership (Carlini et al. 2022) whose reference is
+exact, too; .5 is chance. Both count each different sentence once, and compare samples of one language, so that what the
+model knows of the language, and the length and frequency of sentences, are the same on both sides.
 """
 
 from __future__ import annotations
