@@ -128,7 +128,7 @@ def memory(
         **{key: value for key, value in fresh.parts.items() if key not in ("tokens", "unit")},
         "sentences": len(fresh.values),
         "excluded": fresh.excluded,
-        "members": f"{len(members.values)}/{digest_sentences(members.sentences)}",
+        "members": _members(members.sentences),
         **({"fresh": "unseen"} if unseen else {}),
     }
     scores = _scores(members.values, fresh.values, parts, setting.seed)
@@ -136,7 +136,8 @@ def memory(
     groups = {}
     for number in np.unique(where).tolist():
         name = group_name(number)
-        of_group = {**parts, "by": "repetitions", "group": name}
+        own = [sentence for sentence, at in zip(members.sentences, where, strict=True) if at == number]
+        of_group = {**parts, "members": _members(own), "by": "repetitions", "group": name}
         groups[name] = _scores(members.values[where == number], fresh.values, of_group, setting.seed)
     return Memorised(
         model=model.name,
@@ -148,6 +149,11 @@ def memory(
         shared=shared,
         repetitions={group_name(number): int((where == number).sum()) for number in np.unique(where).tolist()},
     )
+
+
+def _members(sentences: Sequence[Words]) -> str:
+    """Part of a signature."""
+    return f"{len(sentences)}/{digest_sentences(sentences)}"
 
 
 def group_name(number: int) -> str:

@@ -184,7 +184,7 @@ def test_bits_added_to_training_sentences_are_found(objective: str) -> None:
     assert found.repetitions == {"1": 30, "4-15": 30}
     records = found.records()
     assert {r["group"] for r in records if "by" in r} == {"1", "4-15"}
-    assert all("members:60/" in r["signature"] for r in records if "by" not in r)
+    assert all(f"members:{30 if 'by' in r else 60}/" in r["signature"] for r in records)
 
 
 def test_a_model_worse_than_the_truth_everywhere_has_memorised_nothing() -> None:
