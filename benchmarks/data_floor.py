@@ -12,8 +12,8 @@ is lost where the optimum is the right one), and from random probabilities of th
 is most probable, and the median and the worst of all starts, whose number stands beside them. These are of one text,
 so that they scatter from row to row; only those of a row compare.
 
-In the first three languages nearly every string has one tree, so whoever knows the rules needs no trees. In the last,
-a hidden Markov model, every string has many.
+What is unknown of the tree where the string is known stands above each table, H(tree | string): nothing in the first
+two languages, where whoever knows the rules needs no trees; little in the third; much in the hidden Markov model.
 """
 
 from __future__ import annotations
@@ -165,9 +165,11 @@ def table(name: str, sizes: Sequence[int], iterations: int) -> list[Row]:
     pcfg = language_of(chosen, **settings.model_dump(mode="json", exclude_none=True))
     assert isinstance(pcfg, PCFG)
     rules, sampler = Rules.of(pcfg), Sampler(pcfg)
-    fresh = Strings.of(pcfg, sampler.sentences(sampler.draw(HELD_OUT, random_state(SEED + 2))))
+    drawn = sampler.draw(HELD_OUT, random_state(SEED + 2))
+    fresh = Strings.of(pcfg, sampler.sentences(drawn))
     print(f"\n{name}: {len(rules.parent):,} rules, {free_parameters(pcfg):,} free probabilities;")
-    print(f"{HELD_OUT:,} fresh strings; EM of at most {iterations} iterations")
+    hidden = float((pcfg.exact.string_log_probs(sampler.sentences(drawn)) - drawn.log_prob).mean())
+    print(f"H(tree | string) {abs(hidden):.2f} nats; {HELD_OUT:,} fresh strings; EM of at most {iterations} iterations")
     left = ("N", "closed form", "simulated", "+-", "ratio", "slope", "slope sim.")
     right = ("trees", "+-", "EM, truth", "EM, best", "median", "worst", "starts", "s")
     print(f"{'':70}{'strings:':>9}")

@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py [--part membership|capacity|both] [--out runs/memory]
 
-Two tables and two figures, some 15 minutes on one core.
+Two tables and two figures, some 20 minutes on one core.
 
 **Membership.** A GPT-2 is trained on a text in which equal parts of different sentences stand 1, 4, 16 and 64 times
 (`truesource.evaluation.memory.repeated`), and measured on them beside as many fresh sentences of the same language:
@@ -180,6 +180,8 @@ def capacity_figure(numbers: Sequence[int], curves: dict[int, list[float]], para
             each.plot(x, np.array(values) / parameters[width], color=SERIES[number], marker="o", markersize=4)
         bits.set_yscale("log")
         bits.set_ylim(0.8 * min(min(values) for values in curves.values()), top)
+        ticks = [tick for tick in (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000) if tick < top]
+        bits.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         bits.set_ylabel("memorised, bits")
         bits.legend(loc="lower right")
         each.axhline(MORRIS, color=TRUTH, linestyle=(0, (4, 3)), linewidth=1.3, label="Morris et al. (2025)")

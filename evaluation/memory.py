@@ -2,10 +2,10 @@
 
 The ratio of a sentence x is r(x) = log2 q(x) - log2 p(x), in bits, of the model q and the truth p. A learner that knows
 only the language gives training sentences the same ratios as fresh ones. What a training sentence has above the mean of
-the fresh ones is memorised (Morris et al. 2025, with the exact truth for their reference model), and how well the ratio
-tells training sentences from fresh ones is the strongest attack on membership (Carlini et al. 2022): a number of .5 is
-chance. Both count each different sentence once, and compare samples of one language, so that what the model knows of
-the language, and the length and frequency of sentences, are the same on both sides.
+the fresh ones is memorised (Morris et al. 2025, with the exact truth in place of their reference model). How well the
+ratio tells training sentences from fresh ones is an attack on membership (Carlini et al. 2022) whose reference is
+exact, too; .5 is chance. Both count each different sentence once, and compare samples of one language, so that what the
+model knows of the language, and the length and frequency of sentences, are the same on both sides.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def memory(
         **{key: value for key, value in fresh.parts.items() if key not in ("tokens", "unit")},
         "sentences": len(fresh.values),
         "excluded": fresh.excluded,
-        "members": f"{len(members.values)}/{digest_sentences(members.sentences)}",
+        "members": _members(members.sentences),
         **({"fresh": "unseen"} if unseen else {}),
     }
     scores = _scores(members.values, fresh.values, parts, setting.seed)
@@ -136,7 +136,8 @@ def memory(
     groups = {}
     for number in np.unique(where).tolist():
         name = group_name(number)
-        of_group = {**parts, "by": "repetitions", "group": name}
+        own = [sentence for sentence, at in zip(members.sentences, where, strict=True) if at == number]
+        of_group = {**parts, "members": _members(own), "by": "repetitions", "group": name}
         groups[name] = _scores(members.values[where == number], fresh.values, of_group, setting.seed)
     return Memorised(
         model=model.name,
@@ -148,6 +149,11 @@ def memory(
         shared=shared,
         repetitions={group_name(number): int((where == number).sum()) for number in np.unique(where).tolist()},
     )
+
+
+def _members(sentences: Sequence[Words]) -> str:
+    """Part of a signature."""
+    return f"{len(sentences)}/{digest_sentences(sentences)}"
 
 
 def group_name(number: int) -> str:

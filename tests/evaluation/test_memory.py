@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from random_grammars import length_ranges, small_pcfgs
+from reference_inference import all_strings, rules_of
 from scipy.stats import mannwhitneyu
 
 from truesource.evaluation.core.oracle import Oracle
@@ -54,6 +56,44 @@ class Remembers:
 
 def setting(sentences: list[tuple[str, ...]] = FRESH) -> Setting:
     return Setting(TOY, sentences, LENGTHS)
+
+
+def strings_of(pcfg: PCFG, lengths: LengthRange) -> dict[tuple[str, ...], float]:
+    """Every string of the range with its probability given the range, by enumeration."""
+    tables = all_strings(rules_of(pcfg), lengths.high)[pcfg.symbols[pcfg.start]]
+    found = {s: p for m in range(lengths.low, lengths.high + 1) for s, p in tables[m].items() if p > 0.0}
+    return {s: p / math.fsum(found.values()) for s, p in found.items()}
+
+
+@settings(max_examples=25, deadline=None)
+@given(small_pcfgs(), small_pcfgs(), length_ranges(4), st.integers(0, 99))
+def test_all_numbers_are_those_of_enumerated_probabilities(
+    pcfg: PCFG, other: PCFG, lengths: LengthRange, seed: int
+) -> None:
+    """The model is another random grammar, which cannot make some of the sentences."""
+    for each in (pcfg, other):
+        assume(each.exact.length_pmf(lengths.high)[lengths.low :].sum() > 1e-6)
+    p, q = strings_of(pcfg, lengths), strings_of(other, lengths)
+    fresh, own = (Oracle(pcfg, lengths=lengths).sample(12, seed + i) for i in range(2))
+    sides = [[s for s in dict.fromkeys(map(tuple, text)) if s in q] for text in (own, fresh)]
+    assume(all(sides))
+    x, y = (np.array([math.log2(q[s] / p[s]) for s in side]) for side in sides)
+    model = Oracle(other, lengths=lengths)
+    found = memory(model, Setting(pcfg, fresh, lengths), own)
+    assert found.members.excluded == len({tuple(s) for s in own} - q.keys())
+    assert found.fresh.excluded == len({tuple(s) for s in fresh} - q.keys())
+    wanted = {
+        "memorised": np.maximum(x - y.mean(), 0.0).mean(),
+        "memorised_fresh": np.maximum(y - y.mean(), 0.0).mean(),
+        "gap": x.mean() - y.mean(),
+        "ratio_members": x.mean(),
+        "ratio_fresh": y.mean(),
+        "memorised_total": np.maximum(x - y.mean(), 0.0).sum(),
+    }
+    for name, value in wanted.items():
+        assert found.scores[name].value == pytest.approx(value, abs=1e-10), name
+    pairs = [(a > b + 1e-9) + 0.5 * (abs(a - b) <= 1e-9) for a in x for b in y]
+    assert found.scores["auroc"].value == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
 
 
 @given(st.lists(ratio, min_size=1, max_size=12), st.lists(ratio, min_size=1, max_size=12))
@@ -144,7 +184,7 @@ def test_bits_added_to_training_sentences_are_found(objective: str) -> None:
     assert found.repetitions == {"1": 30, "4-15": 30}
     records = found.records()
     assert {r["group"] for r in records if "by" in r} == {"1", "4-15"}
-    assert all("members:60/" in r["signature"] for r in records if "by" not in r)
+    assert all(f"members:{30 if 'by' in r else 60}/" in r["signature"] for r in records)
 
 
 def test_a_model_worse_than_the_truth_everywhere_has_memorised_nothing() -> None:

@@ -28,6 +28,7 @@ TOPICS = {
     "decoding": "decoding: nucleus, typical, eta",
     "pairs": "minimal pairs",
     "probing": "probes",
+    "memory": "what models memorise of their training sentences",
 }
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^  (\w+) = \{+(.*?)\}+,$", re.MULTILINE)
