@@ -28,7 +28,7 @@ import numpy as np
 
 from truesource.generator.sampler import Sampler
 from truesource.grammar.estimate.data_floor import SMOOTHING, data_floor, free_parameters
-from truesource.grammar.estimate.inside_outside import inside_outside
+from truesource.grammar.estimate.inside_outside import inside_outside, random_start
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.languages import parse
 from truesource.grammar.pcfg import PCFG
@@ -78,11 +78,6 @@ class Rules:
         """The grammar with other probabilities."""
         a, b = len(self.pcfg.binary_logp), len(self.pcfg.binary_logp) + len(self.pcfg.unary_logp)
         return replace(self.pcfg, binary_logp=log_q[:a], unary_logp=log_q[a:b], lexical_logp=log_q[b:])
-
-    def random(self, rng: np.random.Generator) -> PCFG:
-        """The grammar with probabilities that are drawn evenly, symbol by symbol."""
-        weight = rng.exponential(size=len(self.parent))
-        return self.with_log_probs(np.log(weight / np.bincount(self.parent, weight)[self.parent]))
 
 
 @dataclass(frozen=True)
@@ -146,7 +141,7 @@ def measured(rules: Rules, sampler: Sampler, fresh: Strings, n: int, iterations:
     rng, results = np.random.default_rng([SEED, n]), []
     starts = FEW if large or n > MANY else STARTS
     for _ in range(starts):
-        learned = inside_outside(rules.random(rng), sentences, **em)  # type: ignore[arg-type]
+        learned = inside_outside(random_start(rules.pcfg, rng), sentences, **em)  # type: ignore[arg-type]
         results.append((learned.trace[-1]["objective"], fresh.divergence(learned.pcfg)[0]))
     values = [value for _, value in results]
     return replace(

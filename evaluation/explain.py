@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from truesource.evaluation.core.comparison import score_both
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, mean_over_seeds
@@ -16,12 +17,15 @@ from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.diagnostics import has_endings
-from truesource.grammar.estimate.data_floor import data_floor
+from truesource.grammar.estimate.data_floor import SMOOTHING, data_floor
+from truesource.grammar.estimate.inside_outside import inside_outside, random_start
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-Kind = Literal["window", "ngram", "floor"]
+Kind = Literal["window", "ngram", "floor", "em"]
+ITERATIONS = 40  #: of EM, at most
+GAIN = 1e-6  #: nats a token that an iteration of EM gains at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +67,31 @@ def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
     if not isinstance(pcfg, PCFG) or (setting.lengths is None and not has_endings(pcfg)):
         return None
     return Rung("floor", None, None, data_floor(pcfg, sentences, lengths=setting.lengths) / tokens)
+
+
+def em_rung(model: LanguageModel, setting: Setting, sentences: Sequence[Sequence[str]], starts: int) -> Rung | None:
+    """The floor of the data without trees: one who knows the rules fits their probabilities to the sentences by EM.
+
+    Of several random starts the one with the largest posterior probability counts, as a learner would choose it. None
+    of a masked model, of a transformed text, and of a truth without rules.
+
+    Args:
+        model: whose words are told apart.
+        setting: text and truth to compare on.
+        sentences: to fit to.
+        starts: number of random starts, 1 or more.
+    """
+    pcfg = setting.known
+    if model.objective != "causal" or setting.transform is not None or not isinstance(pcfg, PCFG):
+        return None
+    rng = np.random.default_rng(setting.seed)
+    learned = [
+        inside_outside(random_start(pcfg, rng), sentences, iterations=ITERATIONS, tolerance=GAIN, prior=SMOOTHING)
+        for _ in range(starts)
+    ]
+    best = max(learned, key=lambda each: float(each.trace[-1]["objective"]))
+    guess = Oracle(best.pcfg, "causal", lengths=setting.lengths, vocabulary=model.vocabulary)
+    return Rung("em", None, score_both(guess, setting).paired.table())
 
 
 @dataclass(frozen=True)

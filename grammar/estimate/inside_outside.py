@@ -363,6 +363,18 @@ def reestimate(pcfg: PCFG, counts: RuleCounts, prior: float = 0.0) -> PCFG:
     return _with_rules(pcfg, kept)
 
 
+def random_start(pcfg: PCFG, rng: np.random.Generator) -> PCFG:
+    """The same rules with random probabilities, evenly distributed over those that each symbol may have."""
+    arrays: list[NDArray[Any]] = []
+    weights = [rng.exponential(size=len(logp)) for _, logp in pcfg.tables()]
+    totals = np.zeros(len(pcfg.symbols))
+    for (rules, _), weight in zip(pcfg.tables(), weights, strict=True):
+        np.add.at(totals, rules[:, 0], weight)
+    for (rules, _), weight in zip(pcfg.tables(), weights, strict=True):
+        arrays += [rules, np.log(weight / totals[rules[:, 0]])]
+    return _with_rules(pcfg, arrays)
+
+
 def _with_rules(pcfg: PCFG, arrays: Sequence[NDArray[Any]]) -> PCFG:
     binary, binary_logp, unary, unary_logp, lexical, lexical_logp = arrays
     return replace(

@@ -8,11 +8,12 @@ import pytest
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.explain import LeverChange, changes, first_of, floor_rung, window_rungs
+from truesource.evaluation.explain import LeverChange, changes, em_rung, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.data_floor import data_floor
+from truesource.grammar.estimate.inside_outside import random_start
 from truesource.grammar.pcfg import PCFG
 
 TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"
@@ -88,12 +89,36 @@ def test_rungs_fall_to_the_truth_with_the_words_seen() -> None:
     assert list(window_rungs(Oracle(pcfg, "masked"), Setting(pcfg, text), 3)) == []
 
 
-def pcfg_sample(pcfg: PCFG, n: int) -> list[list[str]]:
+def test_em_without_trees_finds_the_rules_probabilities() -> None:
+    """Of a grammar that strings determine; near the truth with many sentences, further with few."""
+    pcfg = PCFG.from_text(TOY)
+    setting = Setting(pcfg, pcfg_sample(pcfg, 300), LengthRange(1, 8))
+    model = Oracle(pcfg, "causal", lengths=LengthRange(1, 8))
+    far, near = (em_rung(model, setting, pcfg_sample(pcfg, n, seed=5), 2) for n in (5, 2000))
+    assert far is not None and near is not None and far.table is not None and near.table is not None
+    values = [float(rung.table[0].sum() / rung.table[2].sum()) for rung in (far, near) if rung.table is not None]
+    assert values[0] > 0.002 > abs(values[1])
+    assert em_rung(Oracle(pcfg, "masked"), setting, [["a"]], 1) is None
+
+
+def test_a_random_start_has_the_rules_and_proper_probabilities() -> None:
+    pcfg = PCFG.from_text(TOY)
+    start = random_start(pcfg, np.random.default_rng(1))
+    totals: dict[int, float] = {}
+    for (rules, logp), (own, _) in zip(start.tables(), pcfg.tables(), strict=True):
+        np.testing.assert_array_equal(rules, own)
+        for parent, value in zip(rules[:, 0].tolist(), np.exp(logp).tolist(), strict=True):
+            totals[parent] = totals.get(parent, 0.0) + value
+    assert list(totals.values()) == pytest.approx([1.0] * len(totals), abs=1e-12)
+    assert start == random_start(pcfg, np.random.default_rng(1)) != pcfg
+
+
+def pcfg_sample(pcfg: PCFG, n: int, seed: int = 3) -> list[list[str]]:
     from truesource.generator.sampler import Sampler
     from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(pcfg, LengthRange(1, 8))
-    return [list(each) for each in sampler.sentences(sampler.draw(n, random_state(3)))]
+    return [list(each) for each in sampler.sentences(sampler.draw(n, random_state(seed)))]
 
 
 def test_the_floor_is_that_of_the_derivations_a_token() -> None:

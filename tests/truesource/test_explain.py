@@ -54,7 +54,7 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     place: Path, command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "truesource")
-    done = command(*call("--json", "why.json", "--lines", 2))
+    done = command(*call("--json", "why.json", "--lines", 2, "--starts", 1))
     assert done.code == 0, done.err
     record = json.loads(Path("why/explain.json").read_text("utf-8"))
     assert {row["lever"] for row in record["levers"]} == {"data", "targets", "steps", "width", "layers"}
@@ -71,6 +71,7 @@ def test_levers_are_pulled_once_and_said_in_one_page(
         ("ngram", 1),
         ("ngram", 2),
         ("ngram", 4),
+        ("em", None),
         ("floor", None),
     ]
     page = Path("why/report.html").read_text("utf-8")
@@ -88,7 +89,7 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     assert len(weights) == 5
     removed = next(Path("why/scores").glob("steps*.json"))
     removed.unlink()
-    again = command(*call("--lines", 2))
+    again = command(*call("--lines", 2, "--starts", 1))
     assert again.code == 0 and "4 of 5 cells are finished already" in caplog.text
     assert json.loads(Path("why/explain.json").read_text("utf-8")) == record
     assert {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")} == weights

@@ -14,7 +14,7 @@ from truesource.run.evaluator import Evaluator
 class ExplainSettings(Settings):
     """Why models are off, and what would help most; see docs/howto/explain.md."""
 
-    advanced: ClassVar = frozenset({"lines"})
+    advanced: ClassVar = frozenset({"lines", "starts"})
     sentences: int | None = Field(1000, ge=2, description="Number of sentences to use, from the first.")
     levers: tuple[LeverName, ...] = Field(
         LEVERS, description="What to try: data, targets, steps, width, layers, context, tokenizer; one training each."
@@ -25,6 +25,9 @@ class ExplainSettings(Settings):
     trainings: int = Field(1, ge=1, description="Number of trainings of each, with different seeds.")
     lines: int = Field(
         4, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
+    )
+    starts: int = Field(
+        0, ge=0, description="Random starts of EM on the train split without trees; slow for large grammars."
     )
 
     @model_validator(mode="after")

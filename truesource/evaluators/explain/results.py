@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.windows import window_name
-from truesource.evaluation.explain import Rung, changes, first_of, floor_rung, window_rungs
+from truesource.evaluation.explain import Rung, changes, em_rung, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
 from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
@@ -120,8 +120,10 @@ def rungs_of(job: ExplainJob, *, trained: bool) -> list[Rung]:
         found += job.ngram_rungs()
     rows = job.setting.sentences
     tokens = sum(len(row) for row in rows) / len(rows) + (job.model.objective == "causal")
-    floor = floor_rung(job.setting, len(job.train), tokens) if trained and job.model.objective == "causal" else None
-    return [*found, *([] if floor is None else [floor])]
+    if not trained or job.model.objective != "causal":
+        return found
+    em = em_rung(job.model, job.setting, list(job.train), job.settings.starts) if job.settings.starts else None
+    return [*found, *filter(None, (em, floor_rung(job.setting, len(job.train), tokens)))]
 
 
 def _common(tables: Sequence[FloatArray]) -> BoolArray:
@@ -234,7 +236,7 @@ def rung_title(row: Record) -> str:
         return "word frequencies" if seen == 0 else f"best of {window_name(cast(int, seen))}"
     if row["rung"] == "ngram":
         return f"counted {cast(int, seen) + 1}-grams"
-    return "floor of the data, with trees"
+    return "floor of the data, by EM without trees" if row["rung"] == "em" else "floor of the data, with trees"
 
 
 def lever_table(record: Record) -> ReportTable:
@@ -281,6 +283,7 @@ def ladder_table(record: Record) -> ReportTable:
     kinds = {
         "window": "exact: no model that sees no more is nearer",
         "ngram": "counted in the same train split",
+        "em": "knows the rules, and fits them to the train split",
         "floor": "closed form: what its trees teach one who knows the rules",
         BASE: "the model",
     }
@@ -334,7 +337,7 @@ def ladder_figure(record: Record, salt: str) -> str:
     rows = [(rung_title(row), row, row["rung"]) for row in record["ladder"]]
     rows.append((record["model"], record["kl"], BASE))
     rows.sort(key=lambda row: -cast(float, row[1]["value"]))
-    colours = {"window": QUIET, "ngram": SECOND, "floor": TRUTH, BASE: MODEL}
+    colours = {"window": QUIET, "ngram": SECOND, "em": TRUTH, "floor": TRUTH, BASE: MODEL}
     with new_figure(7.6, 1.2 + 0.32 * len(rows), salt) as drawn:
         axes = drawn.subplots()
         for place, (_, row, kind) in enumerate(rows):
