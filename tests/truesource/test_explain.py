@@ -45,7 +45,7 @@ def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
     assert done.code == 0, done.err
     assert not Path("why").exists()
     rows = Path("plan.csv").read_text("utf-8")
-    assert "more steps,6 steps → 24 steps" in rows and "the model sees all words before a token" in rows
+    assert "more steps,6 steps → 24 steps" in rows and "nothing limits the words that the model sees" in rows
     done = command(*call("--plan", "--budget", 0, "--levers", "steps,width", "--table", "none.csv"))
     assert done.code == 0 and Path("none.csv").read_text("utf-8").count("left out") == 2
 

@@ -22,7 +22,7 @@ from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
-from truesource.report.words import brief, count, duration, p_value
+from truesource.report.words import brief, count, duration, listed, p_value
 
 #: what is pulled, for readers
 TITLES: dict[LeverName, str] = {
@@ -47,7 +47,7 @@ LACKS: dict[LeverName, str] = {
 REASONS = {
     "counts": "a model that counts has no such setting",
     "fresh-already": "the model saw no sentence twice, so fresh ones are what it had",
-    "whole-sentence": "the model sees all words before a token",
+    "whole-sentence": "nothing limits the words that the model sees",
     "no-size": "the architecture has no such setting",
     "masked": "only a causal model can be trained like that",
     "single-tokens": "the architecture is trained on single tokens only",
@@ -212,20 +212,22 @@ def records_of(record: Record) -> list[dict[str, Any]]:
 
 
 def sentence(record: Record) -> str:
-    """What would help a model most, in words."""
-    name, kl = record["model"], record["kl"]["value"]
-    tried = record["levers"]
+    """What would help a model most, in words, and what was too expensive to try."""
+    name, kl, tried = record["model"], record["kl"]["value"], record["levers"]
+    untried = [TITLES[lever] for lever, reason in record["left_out"].items() if reason == "over-budget"]
+    rest = f" Not tried, as it takes longer than was granted: {listed(untried)}." if untried else ""
     if not tried:
-        return f"Why {name} is {kl:.3f} nats a token from the truth was not tested."
+        return f"Why {name} is {kl:.3f} nats a token from the truth was not tested.{rest}"
     first = next((row for row in tried if row["lever"] == record["first"]), None)
     if first is None:
         what = f"none of {count(len(tried), 'lever')} that {'was' if len(tried) == 1 else 'were'} tried surely helps"
-        return f"{name} is {kl:.3f} nats a token from the truth, and {what}."
+        return f"{name} is {kl:.3f} nats a token from the truth, and {what}.{rest}"
     change, to = first["change"], first["kl"]["value"]
     ends = "" if change["low"] is None else f" [{-change['high']:.3f}, {-change['low']:.3f}]"
     return (
         f"{name} is {kl:.3f} nats a token from the truth. What would help most is {TITLES[first['lever']]}"
-        f" ({first['before']} → {first['after']}): {-change['value']:.3f}{ends} nats nearer, which leaves {to:.3f}."
+        f" ({first['before']} → {first['after']}): {-change['value']:.3f}{ends} nats nearer, which leaves"
+        f" {to:.3f}.{rest}"
     )
 
 

@@ -36,7 +36,7 @@ def content(records: dict[str, Record]) -> dict[str, Any]:
                 "levers": lever_table(record) if record["levers"] else None,
                 "reasons": lever_table(record).note,
                 "lever_figure": lever_figure(record, f"levers-{name}"),
-                "ladder": ladder_table(record),
+                "ladder": ladder_table(record) if record["ladder"] else None,
                 "ladder_figure": ladder_figure(record, f"ladder-{name}"),
                 "where": places_table(record),
                 "memory": memory_sentence(record),

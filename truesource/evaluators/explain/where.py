@@ -86,7 +86,7 @@ def places_table(record: Record) -> ReportTable | None:
         rows=rows,
         text=(0, 1),
         note=f"Exact attributions of KL(P‖Q) in the first {SENTENCES} sentences, the {SHOWN} largest of each kind;"
-        " `evaluate divergence --by` has all",
+        " evaluate divergence --by has all",
     )
 
 
