@@ -25,6 +25,7 @@ LeftOut = Literal[
     "single-tokens",  # the architecture is trained on single tokens only
     "pieces",  # what is expected is known for words, not for pieces of words
     "few-words",  # there are too few words to cut
+    "unknown-words",  # the model reads rare words as one, which pieces spell: the two predict different things
     "no-order",  # the text is transformed, and its next word has no known distribution
     "over-budget",  # it takes longer than was granted
     "too-large",  # the expected distributions do not fit
@@ -56,6 +57,7 @@ class KnownTraining:
     longest: int  #: words of the longest of them
     words: int  #: of the vocabulary
     ordered: bool = True  #: the next word of its text has a known distribution
+    all_known: bool = True  #: it tells all words of its train split apart
 
     @property
     def window(self) -> int | None:
@@ -193,6 +195,8 @@ def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
         return Lever("tokenizer", words, base_training(trained), before=before, after="whole words")
     if trained.words < FEWEST_WORDS:
         return "few-words"
+    if not trained.all_known:
+        return "unknown-words"
     size = trained.words // 2
     positions = {} if model.longest is None else {"max_positions": 4 * model.longest}
     pieces = _changed(model, tokenizer="bpe", vocab_size=size, min_count=1, **positions)

@@ -65,6 +65,7 @@ def test_a_limited_context_is_widened() -> None:
         ({"model": model_settings("gpt2", dim=16, tokenizer="bpe", vocab_size=50)}, "targets", "pieces"),
         ({"ordered": False}, "targets", "no-order"),
         ({"words": 20}, "tokenizer", "few-words"),
+        ({"all_known": False}, "tokenizer", "unknown-words"),
     ],
 )
 def test_levers_that_a_model_lacks(changed: dict[str, object], name: str, reason: str) -> None:

@@ -154,6 +154,7 @@ class ExplainJob:
             longest=int(self.train.lengths.max()),
             words=len(self.model.vocabulary or ()),
             ordered=self.setting.transform is None,
+            all_known=self.model.vocabulary is None or set(self.train.words) <= set(self.model.vocabulary),
         )
 
     @cached_property

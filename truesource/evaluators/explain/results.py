@@ -53,6 +53,7 @@ REASONS = {
     "single-tokens": "the architecture is trained on single tokens only",
     "pieces": "what is expected next is known for words, not for pieces of words",
     "few-words": "there are too few words to cut into pieces",
+    "unknown-words": "the model reads rare words as <unk>, which pieces spell, so the two predict different things",
     "no-order": "the next word of transformed text has no known distribution",
     "over-budget": "it takes longer than was granted; raise the budget",
     "too-large": "the exact targets of the train split take more than 2 GiB",
