@@ -101,6 +101,7 @@ evaluate naturalness corpus=runs/toy/corpus --reference held=runs/toy/treebank/h
 generate runs/toy/models/counts -n 40 --seed 5 -o samples --json samples.json
 cite runs/toy --bibtex
 evaluate memory {MODEL} --sentences 30 --json memory.json --table memory.md
+explain {MODEL} -o why --sentences 30 --levers data,context --json explain.json --table explain.md
 """,
     ),
     "grammars": (
