@@ -278,11 +278,16 @@ def _seeds(record: Record) -> str:
     return f"Means over {record['seeds']} seeds, with intervals over sentences and seeds"
 
 
-def ladder_table(record: Record) -> ReportTable:
-    """A row for each reference, the model among them."""
+def _ladder(record: Record) -> list[tuple[str, Record, str]]:
+    """Title, number and kind of each reference, the model among them; the farthest from the truth first."""
     rows = [(rung_title(row), row, row["rung"]) for row in record["ladder"]]
     rows.append((record["model"], record["kl"], BASE))
-    rows.sort(key=lambda row: -cast(float, row[1]["value"]))
+    return sorted(rows, key=lambda row: -cast(float, row[1]["value"]))
+
+
+def ladder_table(record: Record) -> ReportTable:
+    """A row for each reference, the model among them."""
+    rows = _ladder(record)
     kinds = {
         "window": "exact: no model that sees no more is nearer",
         "ngram": "counted in the same train split",
@@ -337,9 +342,7 @@ def plan_table(job: ExplainJob) -> ReportTable:
 
 def ladder_figure(record: Record, salt: str) -> str:
     """References as dots by their distance from the truth, the model among them."""
-    rows = [(rung_title(row), row, row["rung"]) for row in record["ladder"]]
-    rows.append((record["model"], record["kl"], BASE))
-    rows.sort(key=lambda row: -cast(float, row[1]["value"]))
+    rows = _ladder(record)
     colours = {"window": QUIET, "ngram": SECOND, "em": TRUTH, "floor": TRUTH, BASE: MODEL}
     with new_figure(7.6, 1.2 + 0.32 * len(rows), salt) as drawn:
         axes = drawn.subplots()
