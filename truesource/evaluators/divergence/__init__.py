@@ -23,8 +23,7 @@ class DivergenceSettings(Settings):
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
     by: tuple[By, ...] = Field(
         USUAL,
-        description="Break the divergence down by position, length, class, frequency; or by phrase, ambiguity,"
-        " distance, probability too.",
+        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
     )
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(
