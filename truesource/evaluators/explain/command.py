@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -64,7 +64,9 @@ def command(
         show(plan_table(job), 150)
         files.finish(f"the same without --plan, for {output}", json=json_of([job.plan()]))
         return
-    failures = _train(job, share)
+    if job.unknown is not None:
+        echo(f"No lever is pulled: {job.unknown.reason}.", err=True)
+    failures = job.make_all(share)
     _finish(job, files, failures, shared=shard is not None)
 
 
@@ -103,20 +105,6 @@ def _job(
         corpus=opened(corpus),
         settings=settings,
     )
-
-
-def _train(job: ExplainJob, share: Any) -> list[Failure[LeverCell]]:
-    """Make this job's trainings; none where nothing is known about that of the model."""
-    from truesource.evaluators.explain.results import NO_TRAINING
-    from truesource.grammar.support.errors import InputError
-
-    try:
-        return job.make_all(share)
-    except InputError as error:
-        if error.code not in NO_TRAINING:
-            raise
-        echo(f"No lever is pulled: {error.reason}.", err=True)
-        return []
 
 
 def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCell]], *, shared: bool) -> None:

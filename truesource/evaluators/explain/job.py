@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
 
 PLAN = "plan.json"  #: in the folder of an explanation, written first
+NO_TRAINING = ("not-trained-here", "other-text")  #: codes of errors that leave a model without levers
 BASE = "model"  #: the training of the model itself, with another seed
 ORDERS = (2, 3, 5)  #: of the n-gram models that count the same text
 _WHAT = "the scores of this training"
@@ -118,6 +119,21 @@ class ExplainJob:
                 code="other-text",
             )
         return record
+
+    @cached_property
+    def unknown(self) -> InputError | None:
+        """Why nothing is known about the training of the model, which then has no levers; None: it is known.
+
+        Raises:
+            InputError: the record of the training is damaged.
+        """
+        try:
+            _ = self.record
+        except InputError as error:
+            if error.code not in NO_TRAINING:
+                raise
+            return error
+        return None
 
     @cached_property
     def shape(self) -> ModelConfig:
@@ -303,7 +319,12 @@ class ExplainJob:
             yield Rung("ngram", order - 1, both.paired.table())
 
     def make_all(self, share: Share) -> list[Failure[LeverCell]]:
-        """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on."""
+        """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on.
+
+        There are none where the training of the model is `unknown`.
+        """
+        if self.unknown is not None:
+            return []
         with exclusive(self.folder, wait=True):  # several jobs write the same
             write_json(self.folder / PLAN, self.plan())
 
@@ -348,7 +369,8 @@ class ExplainJob:
             return None
         remedy = "delete it, and it is made again"
         record = read_record(path, dict[str, Any], what=_WHAT, remedy=remedy)
-        if record.get("evaluation") != self.evaluation:
+        trained = digest_file(self.folder / "cells" / cell.id / FILE)
+        if (record.get("evaluation"), record.get("record")) != (self.evaluation, trained):
             return None
         arrays = read_arrays(path.with_suffix(".npz"), {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)
         return np.asarray(arrays["sums"], dtype=np.float64)
@@ -367,11 +389,13 @@ class ExplainJob:
         return Corpus.load(path)
 
     def _expected(self) -> Any:
-        path = self.folder / "expected.npy"
+        """The true distributions of the train split, written once for all seeds of this text and vocabulary."""
+        request: dict[str, object] = {"truth": self.setting.known.digest, "text": self.corpus.digest}
+        which = digest_json({**request, "tokenizer": digest_tokenizer(self.tokenizer)})
+        path = self.folder / f"expected-{which[:8]}.npy"
         with exclusive(path, wait=True):
             if not path.is_file():
                 write_expected(self._train_oracle, list(self.train), self.tokenizer, path)
-        request: dict[str, object] = {"truth": self.setting.known.digest, "text": self.corpus.digest}
         return read_expected(path, request)
 
 

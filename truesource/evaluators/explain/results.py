@@ -16,7 +16,7 @@ from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_ove
 from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
 from truesource.evaluators.explain.where import memory_of, places_of
 from truesource.grammar.support.arrays import BoolArray, FloatArray
-from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.lmtrain.levers import LEVERS, Lever, LeverName
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
@@ -33,16 +33,6 @@ TITLES: dict[LeverName, str] = {
     "layers": "a deeper model",
     "context": "a longer context",
     "tokenizer": "another tokeniser",
-}
-#: what the model has too little of, for readers
-LACKS: dict[LeverName, str] = {
-    "data": "too little data",
-    "targets": "the noise of single words as targets",
-    "steps": "too few steps",
-    "width": "too narrow a model",
-    "layers": "too shallow a model",
-    "context": "too short a context",
-    "tokenizer": "its tokeniser",
 }
 REASONS = {
     "counts": "a model that counts has no such setting",
@@ -61,9 +51,6 @@ REASONS = {
     "other-text": "the model was trained on another text",
 }
 
-#: errors that say why nothing is known about the training of a model; its ladder is known all the same
-NO_TRAINING = ("not-trained-here", "other-text")
-
 
 def explained(job: ExplainJob) -> dict[str, Any]:
     """The record of a model, once all its trainings are scored; what is missing is left out.
@@ -76,16 +63,13 @@ def explained(job: ExplainJob) -> dict[str, Any]:
     left_out: dict[str, str] = {}
     levers: list[Lever] = []
     missing = 0
-    try:
+    if job.unknown is None:
         levers, reasons = job.levers
         left_out = {str(name): str(reason) for name, reason in reasons.items()}
         tables, missing = _scored(job, own)
-    except InputError as error:
-        if error.code not in NO_TRAINING:
-            raise
-        left_out |= dict.fromkeys(job.settings.levers, str(error.code))
-    untrained = bool(set(NO_TRAINING) & set(left_out.values()))
-    rungs = rungs_of(job, trained=not untrained)
+    else:
+        left_out = {str(name): str(job.unknown.code) for name in job.settings.levers}
+    rungs = rungs_of(job)
     kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
     return {
         "model": job.model.name,
@@ -97,7 +81,7 @@ def explained(job: ExplainJob) -> dict[str, Any]:
         **_levers(job, levers, tables, kept),
         "ladder": [_rung(job, rung, kept) for rung in rungs],
         "where": places_of(job.model, job.setting),
-        "memory": [] if untrained else memory_of(job.model, job.setting, job.train),
+        "memory": [] if job.unknown else memory_of(job.model, job.setting, job.train),
     }
 
 
@@ -114,17 +98,17 @@ def _scored(job: ExplainJob, own: FloatArray) -> tuple[dict[str, list[FloatArray
     return tables, 1 + len(cells) - sum(map(len, found.values()))
 
 
-def rungs_of(job: ExplainJob, *, trained: bool) -> list[Rung]:
+def rungs_of(job: ExplainJob) -> list[Rung]:
     """References from word frequencies up to the truth; those that need the train split only where it is known."""
     found = list(window_rungs(job.model, job.setting, job.settings.lines))
-    if trained and job.model.objective == "causal" and job.shape.tokenizer == "word":
-        found += job.ngram_rungs()
-    rows = job.setting.sentences
-    tokens = sum(len(row) for row in rows) / len(rows) + (job.model.objective == "causal")
-    if not trained or job.model.objective != "causal":
+    if job.unknown is not None or job.model.objective != "causal":
         return found
+    if job.shape.tokenizer == "word":
+        found += job.ngram_rungs()
     em = em_rung(job.model, job.setting, list(job.train), job.settings.starts) if job.settings.starts else None
-    return [*found, *filter(None, (em, floor_rung(job.setting, len(job.train), tokens)))]
+    rows = job.setting.sentences
+    floor = floor_rung(job.setting, len(job.train), sum(len(row) for row in rows) / len(rows) + 1)
+    return [*found, *filter(None, (em, floor))]
 
 
 def _common(tables: Sequence[FloatArray]) -> BoolArray:

@@ -31,7 +31,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``explain/<model>.json``."""
     from truesource.evaluators.explain.job import ExplainJob
-    from truesource.evaluators.explain.results import NO_TRAINING, explained
+    from truesource.evaluators.explain.results import explained
 
     settings, reference = run.settings(ExplainSettings), run.reference(model)
     trained = run.model(model)
@@ -44,12 +44,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         settings=settings,
         base=run.base,
     )
-    try:
-        failures = job.make_all(Share())
-    except InputError as error:
-        if error.code not in NO_TRAINING:
-            raise
-        failures = []
+    failures = job.make_all(Share())
     if failures:
         raise InputError(f"{failures[0].task} cannot be trained: {failures[0].reason}")
     record = under_name(explained(job), trained.name, model.name)
