@@ -20,8 +20,7 @@ from truesource.evaluation.divergence import By
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.generator.abilities import OfTruth, require
 from truesource.generator.language_model import DistributionModel
-from truesource.grammar.inference.ambiguity import derivation_entropy
-from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.inference.posterior import derivation_entropy, posterior
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import meter

@@ -10,8 +10,7 @@ from random_grammars import cases
 from reference_inference import all_strings, derivations, rules_of
 
 from truesource.grammar.estimate.inside_outside import expected_rule_counts
-from truesource.grammar.inference.ambiguity import derivation_entropy
-from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.inference.posterior import derivation_entropy, posterior
 from truesource.grammar.pcfg import PCFG, language
 
 Case = tuple[PCFG, list[list[str]]]
