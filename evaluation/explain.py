@@ -23,7 +23,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-Kind = Literal["window", "ngram", "floor", "em"]
+Kind = Literal["window", "ngram", "marginal", "floor", "em"]
 ITERATIONS = 40  #: of EM, at most
 GAIN = 1e-6  #: nats a token that an iteration of EM gains at least
 

@@ -179,7 +179,8 @@ def _context(trained: KnownTraining) -> Lever | LeftOut:
         wider, seen = _changed(model, kernel_size=kernel), model.layers * (kernel - 1) + 1
     else:
         wider, seen = _changed(model, order=wanted + 1), wanted
-    before, after = f"{window} word{'s' * (window != 1)} seen", f"{seen} words seen"
+    unit = "word" if model.tokenizer == "word" else "piece"
+    before, after = f"{window} {unit}{'s' * (window != 1)} seen", f"{seen} {unit}s seen"
     return Lever("context", wider, base_training(trained), before=before, after=after)
 
 

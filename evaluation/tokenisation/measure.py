@@ -8,22 +8,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.abilities import require
+from truesource.generator.abilities import offers, require
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.score import Score
+    from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.tokenisation import EstimatorSettings, Proposal
     from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.evaluation.tokenisation.summaries import MarginalGaps
-    from truesource.generator.language_model import PieceTokenizer, TokenisedModel
+    from truesource.generator.language_model import LanguageModel, PieceTokenizer, TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.support.arrays import FloatArray
     from truesource.grammar.truth import Truth
 
 
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 #: and last what falls short as a rule
 MARGINAL: tuple[str, ...] = ("exact", "auto", "bracket", "dpf", "block", "wor1", "wr1")
 MARGINAL += ("beam", "nbest", "distinct", "wor", "wr", "guided")
+
+
+SUMMED = 100  #: sentences that `table_of_sums` sums over
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -339,3 +344,51 @@ def rounding_of(model: TokenisedModel) -> float:
     from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
 
     return SINGLE if remembers_all(model) else DOUBLE
+
+
+def table_of_sums(model: LanguageModel, setting: Setting, number: int = SUMMED) -> FloatArray | None:
+    """Scores against the truth by the sum over all segmentations; `score_both` scores the canonical ones alone.
+
+    Exact where segmentations can be enumerated, else by the particle filter, which is unbiased of P, so that its
+    logarithms fall short a little. Summed are the first sentences only; what a token gains by it there is taken off
+    all (two-phase sampling), so that means, and intervals over sentences, are those of the sum.
+
+    Args:
+        model: any.
+        setting: text and truth to compare on.
+        number: of sentences to sum.
+
+    Returns:
+        (3, N) as `truesource.evaluation.measures.paired.Paired.table`. None of a model that is masked, or of whole
+        words, or whose texts are no joinings of pieces, and where not all positions count.
+
+    Raises:
+        NothingToMeasureError: none of the first sentences has a sum.
+    """
+    from truesource.evaluation.core.comparison import score_both
+    from truesource.evaluation.tokenisation import EstimatorSettings
+    from truesource.evaluation.tokenisation.documents import documents
+    from truesource.evaluation.tokenisation.results import evaluate_documents
+    from truesource.generator.language_model import ScoringFrame
+
+    if not offers(model, "pieces") or setting.frame_of(model.objective) != ScoringFrame():
+        return None
+    try:
+        pieces = require_pieces(model, model.name)
+    except InputError:
+        return None
+    table = score_both(model, setting).paired.table()
+    texts = [" ".join(sentence) for sentence in setting.sentences]
+    builder, _ = builder_for(pieces.pieces, texts, None)
+    read = fitting_documents(pieces, documents(pieces, texts[:number], builder), leave_out=True)
+    cheap = EstimatorSettings(seed=setting.seed, candidates=32, particles=16, replicates=2, most_prefixes=2000)
+    found = evaluate_documents(pieces, read, ["auto"], cheap)
+    scored = table[2, found.numbers] > 0.0
+    if not scored.any():
+        raise NothingToMeasureError("no sentence has a sum over its segmentations", "no-document")
+    summed = found.numbers[scored]
+    gain, tokens = (found.log_p("auto") - found.one_best)[scored], table[2, summed]
+    rate = gain.sum() / tokens.sum()
+    table[0] -= rate * table[2]
+    table[0, summed] -= table[2].sum() / tokens.sum() * (gain - rate * tokens)
+    return table

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 import yaml
 from command_line import Command
 
+from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.tokenisation.measure import table_of_sums
 from truesource.evaluators.explain.results import lever_table, sentence
 from truesource.evaluators.explain.targets import read_expected, seconds_needed, write_expected
 from truesource.evaluators.explain.where import PLACES
+from truesource.generator.corpus import Corpus
+from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+
+if TYPE_CHECKING:
+    from truesource.generator.language_model import TokenisedModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"
@@ -143,6 +153,44 @@ def test_an_untrained_model_stands_below_all_references(place: Path, command: Co
     record = json.loads(Path("w/explain.json").read_text("utf-8"))
     assert record["levers"] == [] and "over-budget" in record["left_out"].values()
     assert record["kl"]["value"] > max(row["value"] for row in record["ladder"]) > 0.0
+
+
+def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path, command: Command) -> None:
+    """Enumerated: every way to divide the spelling of a sentence into pieces, each with its own probability."""
+    Path("spelt.txt").write_text("S -> A S 0.4 | A 0.6\nA -> abab 0.5 | ba 0.3 | aab 0.2\n", "utf-8")
+    assert command("sample", "spelt.txt", "-n", 60, "--shares", "train=.5,eval=.5", "-o", "spelt").code == 0
+    shape = ("--model", "ngram", "--set", "model.tokenizer=bpe", "--set", "model.vocab_size=12")
+    assert command("train", "spelt", "-o", "pieces", *shape).code == 0
+    done = command(
+        "explain", "pieces", "spelt", "--oracle", "spelt.txt", "-o", "w", "--levers", "context", "--lines", 0
+    )
+    assert done.code == 0, done.err
+    record = json.loads(Path("w/explain.json").read_text("utf-8"))
+    assert record["levers"][0]["before"] == "2 pieces seen"
+    model, text = cast("TokenisedModel", load_model("pieces")), Corpus.load("spelt").sentences("eval")
+    read = model.pieces
+    ids = dict(zip(read.inventory.pieces, read.inventory.ids.tolist(), strict=True))
+
+    def divided(spelling: str) -> Iterator[list[int]]:
+        if not spelling:
+            yield []
+        for end in range(1, len(spelling) + 1):
+            if spelling[:end] in ids:
+                yield from ([ids[spelling[:end]], *rest] for rest in divided(spelling[end:]))
+
+    true = Oracle(PCFG.from_text(Path("spelt.txt").read_text("utf-8"))).score(text, ScoringFrame()).log_prob.sum()
+    ways = [[np.array(way) for way in divided(read.read(" ".join(words)).spelling)] for words in text]
+    assert max(map(len, ways)) > 20
+    summed = np.array([np.logaddexp.reduce(model.log_probs(each)) for each in ways])
+    rung = next(row for row in record["ladder"] if row["rung"] == "marginal")
+    assert rung["value"] == pytest.approx((true - summed.sum()) / sum(len(words) + 1 for words in text), abs=1e-10)
+    assert rung["value"] < record["kl"]["value"]
+    setting = Setting(PCFG.from_text(Path("spelt.txt").read_text("utf-8")), text)
+    own, some = score_both(model, setting).paired.table(), table_of_sums(model, setting, 10)
+    exact = table_of_sums(model, setting)
+    assert some is not None and exact is not None
+    gained = (own[0] - exact[0])[:10].sum() / own[2, :10].sum()
+    assert (own[0] - some[0]).sum() / own[2].sum() == pytest.approx(gained, abs=1e-12)
 
 
 def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:

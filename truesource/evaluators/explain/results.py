@@ -13,6 +13,7 @@ from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.explain import Rung, changes, em_rung, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
+from truesource.evaluation.tokenisation.measure import table_of_sums
 from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
 from truesource.evaluators.explain.where import memory_of, places_of
 from truesource.grammar.support.arrays import BoolArray, FloatArray
@@ -33,6 +34,11 @@ TITLES: dict[LeverName, str] = {
     "layers": "a deeper model",
     "context": "a longer context",
     "tokenizer": "another tokeniser",
+}
+REFERENCES = {
+    "marginal": "the model, all segmentations summed",
+    "em": "floor of the data, by EM without trees",
+    "floor": "floor of the data, with trees",
 }
 REASONS = {
     "counts": "a model that counts has no such setting",
@@ -101,6 +107,8 @@ def _scored(job: ExplainJob, own: FloatArray) -> tuple[dict[str, list[FloatArray
 def rungs_of(job: ExplainJob) -> list[Rung]:
     """References from word frequencies up to the truth; those that need the train split only where it is known."""
     found = list(window_rungs(job.model, job.setting, job.settings.lines))
+    if (summed := table_of_sums(job.model, job.setting)) is not None:
+        found.append(Rung("marginal", None, summed))
     if job.unknown is not None or job.model.objective != "causal":
         return found
     if job.shape.tokenizer == "word":
@@ -223,7 +231,7 @@ def rung_title(row: Record) -> str:
         return "word frequencies" if seen == 0 else f"best of {window_name(cast(int, seen))}"
     if row["rung"] == "ngram":
         return f"counted {cast(int, seen) + 1}-grams"
-    return "floor of the data, by EM without trees" if row["rung"] == "em" else "floor of the data, with trees"
+    return REFERENCES[row["rung"]]
 
 
 def lever_table(record: Record) -> ReportTable:
@@ -275,6 +283,7 @@ def ladder_table(record: Record) -> ReportTable:
     kinds = {
         "window": "exact: no model that sees no more is nearer",
         "ngram": "counted in the same train split",
+        "marginal": "what the model has more is its tokeniser's; from some sentences",
         "em": "knows the rules, and fits them to the train split",
         "floor": "closed form: what its trees teach one who knows the rules",
         BASE: "the model",
@@ -327,7 +336,7 @@ def plan_table(job: ExplainJob) -> ReportTable:
 def ladder_figure(record: Record, salt: str) -> str:
     """References as dots by their distance from the truth, the model among them."""
     rows = _ladder(record)
-    colours = {"window": QUIET, "ngram": SECOND, "em": TRUTH, "floor": TRUTH, BASE: MODEL}
+    colours = {"window": QUIET, "ngram": SECOND, "marginal": MODEL, "em": TRUTH, "floor": TRUTH, BASE: MODEL}
     with new_figure(7.6, 1.2 + 0.32 * len(rows), salt) as drawn:
         axes = drawn.subplots()
         for place, (_, row, kind) in enumerate(rows):
