@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import nltk
 
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.inference.beliefs import Belief, Beliefs
     from truesource.grammar.inference.exact import Exact, NextToken
     from truesource.grammar.tree import Tree
 
@@ -125,6 +126,18 @@ class PCFG(GrammarRules):
             InputError: no sentence (of the range) starts with ``prefix``.
         """
         return self.exact.next_token(prefix, lengths)
+
+    def beliefs(
+        self, sentences: Sequence[Sequence[str]], kind: Belief = "preterminal", lengths: LengthRange | None = None
+    ) -> Beliefs:
+        """What a perfect predictor knows of the hidden structure after each word, see `inference.beliefs`.
+
+        Raises:
+            InputError: as `truesource.grammar.inference.beliefs.beliefs`.
+        """
+        from truesource.grammar.inference.beliefs import beliefs
+
+        return beliefs(self.exact, sentences, kind, lengths)
 
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words, and the length), (V,) probabilities.

@@ -27,6 +27,7 @@ from truesource.grammar._kernels.rules import (
 )
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import causal, linear
+from truesource.grammar.inference._kernels import open as open_kernels
 from truesource.grammar.inference.batch import Batch, encoded_batches
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.single import CAP, CellCharts, Certificate, Weights, WideCharts
@@ -205,6 +206,32 @@ class Charts:
                 + "; choose another range"
             )
         return 1.0 / z
+
+    def open_constituents(
+        self, words: Int32Array, lengths: LengthRange | None, label: IntArray, n_labels: int
+    ) -> tuple[FloatArray, BoolArray]:
+        """Expected open constituents by label after each of ``words`` (n, W), and which sentences are right, (W,).
+
+        Args:
+            words: -1 unknown.
+            lengths: condition on this range.
+            label: (S,) of each symbol, -1 where it is not counted.
+            n_labels: how many there are.
+
+        Returns:
+            (n, n_labels, W), relative to the probability of the words so far; and whether nothing was lost to the range
+            of the type, in float64.
+        """
+        run, rules = self._run(words, lengths), self._rules
+        part = (run.inside, run.present, run.scales, run.begun)
+        if lengths is None:
+            assert self._free is not None
+            counts = open_kernels.free(words, *part, self._free, rules, label, n_labels)
+        else:
+            _, corners = self._conditioned(lengths)
+            low, high = lengths.low, lengths.high
+            counts = open_kernels.conditioned(words, low, high, *part, corners, rules, label, n_labels)
+        return counts, self._certificate.causal(words, run, lengths)
 
     def growth(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> int:
         """The power of the length as which time grows, for sentences such as ``words`` (n, W)."""
