@@ -1,0 +1,196 @@
+"""How much of a belief a linear map reads from vectors, beside what needs no network, and the picture of both.
+
+A belief is a vector of numbers that a perfect predictor has to carry (`truesource.grammar.inference.beliefs`). R2 is
+the share of its variance, all numbers together, that the best affine map explains in sentences that the map was not
+fitted to (Shai et al. 2024). Beside it stand the mean belief after the same last words, and the map of the model's own
+distribution of the next word, which it must know in any case.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
+from truesource.grammar.inference.beliefs import Beliefs
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.settings import DEFAULT_SEED
+
+SHARES = (
+    0.7,
+    0.8,
+)  #: of the sentences that maps are fitted to end here, of those that choose how they are held back there
+DECAYS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)  #: of ridge regression, relative to the mean variance of the inputs
+Vectors = NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Words of the sentences to fit to, to choose with, and to measure on; no sentence is in two parts."""
+
+    train: IntArray
+    dev: IntArray
+    test: IntArray
+
+    @classmethod
+    def of(cls, sentence: IntArray) -> Parts:
+        """Divide words by their sentences (T,), ascending, in order.
+
+        Raises:
+            NothingToMeasureError: there are fewer than ten sentences.
+        """
+        different, number = np.unique(sentence, return_inverse=True)
+        if len(different) < 10:
+            raise NothingToMeasureError(
+                f"{len(different)} sentences are too few to fit a map and to measure it on others; give ten or more",
+                "too-few-sentences",
+            )
+        first, second = (round(share * len(different)) for share in SHARES)
+        return cls(
+            *(
+                np.flatnonzero((number >= low) & (number < high))
+                for low, high in zip((0, first, second), (first, second, len(different)), strict=True)
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """Reads beliefs from vectors: ``x @ weight + bias``."""
+
+    weight: FloatArray  #: (D, d)
+    bias: FloatArray  #: (d,)
+    decay: float  #: of the ridge regression that it is from
+
+    def __call__(self, x: Vectors) -> FloatArray:
+        """The beliefs (N, d) that it reads from vectors (N, D)."""
+        return np.asarray(x @ self.weight + self.bias, dtype=np.float64)
+
+    def moving(self, change: FloatArray) -> FloatArray:
+        """The smallest changes (N, D) of vectors that change what is read by ``change`` (N, d), as far as it can be."""
+        result: FloatArray = change @ np.linalg.pinv(self.weight, rcond=1e-6)
+        return result
+
+
+def fit(x: Vectors, beliefs: FloatArray, parts: Parts) -> AffineMap:
+    """The affine map of least squared error on the train part, held back as the dev part says (ridge regression).
+
+    Args:
+        x: (T, D) vectors.
+        beliefs: (T, d).
+        parts: of the T words.
+    """
+    inputs, wanted = x[parts.train].astype(np.float64), beliefs[parts.train]
+    centre, mean = inputs.mean(axis=0), wanted.mean(axis=0)
+    centred = inputs - centre
+    values, turned = np.linalg.eigh(centred.T @ centred)
+    product = turned.T @ (centred.T @ (wanted - mean))
+    scale = max(float(values.sum()) / len(values), np.finfo(np.float64).tiny)
+    best: tuple[float, AffineMap] | None = None
+    for decay in DECAYS:
+        weight = turned @ (product / (np.maximum(values, 0.0) + decay * scale)[:, None])
+        made = AffineMap(weight, mean - centre @ weight, decay)
+        loss = float(np.square(made(x[parts.dev]) - beliefs[parts.dev]).sum())
+        if best is None or loss < best[0]:
+            best = loss, made
+    assert best is not None
+    return best[1]
+
+
+def r2(read: FloatArray, beliefs: FloatArray, parts: Parts, sentence: IntArray, seed: int = DEFAULT_SEED) -> Interval:
+    """Share of the variance of beliefs that is read, on the test part; below 0: worse than their mean.
+
+    Args:
+        read: (T, d) what is read of each word; only the test part counts.
+        beliefs: (T, d).
+        parts: of the words.
+        sentence: (T,) of each word; sentences are resampled.
+        seed: of the resampling.
+    """
+    test = parts.test
+    _, row = np.unique(sentence[test], return_inverse=True)
+    wrong = np.bincount(row, np.square(read[test] - beliefs[test]).sum(axis=1))
+    spread = np.bincount(row, np.square(beliefs[test] - beliefs[parts.train].mean(axis=0)).sum(axis=1))
+    if not spread.sum() > 0.0:
+        raise NothingToMeasureError("this belief is the same after all words, so there is nothing to read", "one-label")
+    low, high = resampled_ratio(wrong, spread, seed=seed)
+    return Interval(1.0 - float(wrong.sum() / spread.sum()), *ends(1.0 - high, 1.0 - low))
+
+
+def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: Parts) -> FloatArray:
+    """For each word the mean belief of the train part after the same key; (T, d).
+
+    Keys that the train part lacks have that of their next shorter key, and the mean of all where there is none.
+
+    Args:
+        keys: for each length, the longest first, a key of each word, such as its last two words.
+        beliefs: (T, d).
+        parts: of the words.
+    """
+    result = np.tile(beliefs[parts.train].mean(axis=0), (len(beliefs), 1))
+    for of_length in reversed(keys):
+        rows: dict[Hashable, list[int]] = defaultdict(list)
+        for i in parts.train.tolist():
+            rows[of_length[i]].append(i)
+        means = {key: beliefs[found].mean(axis=0) for key, found in rows.items()}
+        for i, key in enumerate(of_length):
+            if key in means:
+                result[i] = means[key]
+    return result
+
+
+def last_words(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
+    """The last words up to each, ``number`` of them or as many as there are, as numbers."""
+    words, position = beliefs.token.tolist(), beliefs.position.tolist()
+    return [tuple(words[i - min(number - 1, at) : i + 1]) for i, at in enumerate(position)]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Beliefs of some words, and what is read of them, in the plane in which beliefs vary most."""
+
+    truth: FloatArray  #: (N, 2)
+    read: FloatArray  #: (N, 2)
+    colour: FloatArray  #: (N, 3) from 0 to 1: equal beliefs have equal colours
+    share: float  #: of the variance of beliefs in the plane
+
+
+def picture(beliefs: FloatArray, read: FloatArray, most: int = 1000) -> Picture:
+    """Project beliefs, and what is read, on the first two principal components of the beliefs.
+
+    Colours are the beliefs themselves where they are three numbers, else the first three components.
+
+    Args:
+        beliefs: (N, d).
+        read: (N, d).
+        most: rows of the picture; the first ones.
+    """
+    mean = beliefs.mean(axis=0)
+    _, spread, axes = np.linalg.svd(beliefs - mean, full_matrices=False)
+    axes = axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
+    shown = beliefs[:most] if beliefs.shape[1] == 3 else (beliefs[:most] - mean) @ axes[:3].T
+    low, high = shown.min(axis=0), shown.max(axis=0)
+    colour = np.full((len(shown), 3), 0.4)
+    colour[:, : shown.shape[1]] = (shown - low) / np.where(high > low, high - low, 1.0)
+    plane = np.zeros((2, beliefs.shape[1]))
+    plane[: len(axes)] = axes[:2]
+    share = float(np.square(spread[:2]).sum() / np.square(spread).sum())
+    return Picture((beliefs[:most] - mean) @ plane.T, (read[:most] - mean) @ plane.T, colour, share)
+
+
+def divergences(log_truth: FloatArray, log_model: FloatArray) -> FloatArray:
+    """KL(P || Q) of rows of log probabilities, (N,) nats.
+
+    Args:
+        log_truth: (N, V), -inf where impossible.
+        log_model: (N, V), finite where the truth is.
+    """
+    truth = np.exp(log_truth)
+    with np.errstate(invalid="ignore"):
+        terms = np.where(truth > 0.0, truth * (log_truth - log_model), 0.0)
+    return np.asarray(terms.sum(axis=1))
