@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,6 +158,31 @@ class Automaton:
         result = np.zeros(n, dtype=np.bool_)
         result[breadth_first_order(steps, 0, return_predecessors=False)] = True
         return result
+
+
+def hidden_process(
+    transitions: Mapping[str, FloatArray], *, states: Sequence[str], initial: Sequence[float], mean_length: float
+) -> GrammarRules:
+    """The grammar of a hidden Markov process that makes a word at each transition from a state to the next.
+
+    After each word the string ends with probability 1 / ``mean_length`` in every state, so that what the words before
+    tell of the state is what they tell in the endless process. Symbols are the states, each with all that follows, and
+    the words in quotes.
+
+    Args:
+        transitions: of each word (n, n) P(word, next state | state, the process goes on), of which rows sum to one over
+            all words; 0 for none.
+        states: (n,) names; none is a word or ``S``.
+        initial: (n,) P(first state).
+        mean_length: of strings, in words.
+    """
+    end = 1.0 / mean_length
+    rules: list[Rule] = [("S", (state,), float(p)) for state, p in zip(states, initial, strict=True)]
+    for i, before in enumerate(states):
+        for word, matrix in transitions.items():
+            rules.append((before, (word,), float(matrix[i].sum()) * end))
+            rules += [(before, (word, after), float(matrix[i, j]) * (1.0 - end)) for j, after in enumerate(states)]
+    return grammar_of(rules, start="S")
 
 
 State = tuple[Any, ...]

@@ -204,16 +204,10 @@ def test_an_ngram_language_is_known_from_order_less_one_words_on(lengths: Length
 
 
 def test_what_k_words_leave_of_mess3() -> None:
-    stay, own = 0.9, 0.85  # three states, each mostly stays and mostly emits its own token (Marzen & Crutchfield 2017)
-    end, n = 0.1, 12
-    lines = [f"S -> Q{i} {1 / 3!r}" for i in range(3)]
-    for i in range(3):
-        steps = ((stay if i == j else (1 - stay) / 2, j) for j in range(3))
-        lines += [f"Q{i} -> E{i} {end}", *(f"Q{i} -> E{i} Q{j} {p * (1 - end)!r}" for p, j in steps)]
-        lines += [f"E{i} -> {'abc'[j]} {own if i == j else (1 - own) / 2!r}" for j in range(3)]
-    windows = Windows(PCFG.from_text("\n".join(lines)), LengthRange(n, n))
+    n = 12
+    windows = Windows(PCFG.load("mess3"), LengthRange(n, n))
     for k, loss in enumerate(MESS3):
-        often = windows.counts([*itertools.product("abc", repeat=k + 1)]).reshape(-1, 3) / (n - k)
+        often = windows.counts([*itertools.product("ABC", repeat=k + 1)]).reshape(-1, 3) / (n - k)
         assert often.sum() == pytest.approx(1.0, abs=1e-12)
         assert -(often * np.log(often / often.sum(axis=1, keepdims=True))).sum() == pytest.approx(loss, abs=5e-6)
 
