@@ -114,8 +114,9 @@ def r2(read: FloatArray, beliefs: FloatArray, parts: Parts, sentence: IntArray, 
     """
     test = parts.test
     _, row = np.unique(sentence[test], return_inverse=True)
-    wrong = np.bincount(row, np.square(read[test] - beliefs[test]).sum(axis=1))
-    spread = np.bincount(row, np.square(beliefs[test] - beliefs[parts.train].mean(axis=0)).sum(axis=1))
+    away, centre = read[test] - beliefs[test], beliefs[parts.train].mean(axis=0)
+    wrong = np.bincount(row, np.square(away).sum(axis=1)).astype(np.float64)
+    spread = np.bincount(row, np.square(beliefs[test] - centre).sum(axis=1)).astype(np.float64)
     if not spread.sum() > 0.0:
         raise NothingToMeasureError("this belief is the same after all words, so there is nothing to read", "one-label")
     low, high = resampled_ratio(wrong, spread, seed=seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from truesource.evaluators.beliefs import BELIEFS
 from truesource.evaluators.context import CONTEXT
 from truesource.evaluators.divergence import DIVERGENCE
 from truesource.evaluators.dynamics import DYNAMICS
@@ -30,4 +31,5 @@ EVALUATORS: tuple[Evaluator, ...] = (
     PAIRS,
     DYNAMICS,
     PROBING,
+    BELIEFS,
 )

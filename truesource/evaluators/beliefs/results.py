@@ -96,17 +96,11 @@ def _read(setting: Setting, model: LanguageModel, reading: Reading, text: Text) 
 
 
 def _written(setting: Setting, model: LanguageModel, target: str, patched: Patched) -> Iterator[Record]:
+    shared = {"unit": "nats/token", "ci": ci_part(patched.pairs, setting.seed, "pair")}
     for name in PATCHED:
         value: Interval = getattr(patched, name)
-        signed = {"target": target, "layer": patched.layer, "vectors": name, "pairs": patched.pairs}
-        made = setting.record(
-            model,
-            "patched_kl",
-            *value,
-            **signed,
-            unit="nats/token",
-            ci=ci_part(patched.pairs, setting.seed, "pair"),
-        )
+        signed: dict[str, Any] = {"target": target, "layer": patched.layer, "vectors": name, "pairs": patched.pairs}
+        made = setting.record(model, "patched_kl", value.value, value.low, value.high, **signed, **shared)
         yield {"target": target, "vectors": name, "layer": patched.layer, **made}
 
 
