@@ -255,9 +255,9 @@ def causal_distributions(
     device = next(model.parameters()).device
     columns = [*vocabulary.word_ids.tolist(), vocabulary.unk, vocabulary.eos]
     layer = getattr(model, head)
-    hidden, rest = _hidden(model, layer, causal_batch(rows, vocabulary)["input_ids"].to(device))
+    hidden, rest = head_inputs(model, layer, causal_batch(rows, vocabulary)["input_ids"].to(device))
     for position in range(n + 1):
-        yield LogDistributions(position, _log_softmax(layer(hidden[:, position], *rest), columns))
+        yield LogDistributions(position, log_softmax_at(layer(hidden[:, position], *rest), columns))
 
 
 @torch.inference_mode()
@@ -277,7 +277,7 @@ def masked_distributions(
         batch = to_device(one_mask_batch(rows, np.full(len(rows), position), vocabulary), device)
         with predictor(model, head) as predict:
             logits = predict(model, batch)
-        yield LogDistributions(position, _log_softmax(logits, columns))
+        yield LogDistributions(position, log_softmax_at(logits, columns))
 
 
 def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tuple[list[IntArray], int]:
@@ -287,7 +287,7 @@ def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tup
     return vocabulary.encode(sentences), lengths.pop()
 
 
-def _hidden(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+def head_inputs(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
     """The input of the output layer at all positions, (W, n+1, dim), and its other arguments.
 
     The layer itself sees the first position only, so that the logits of all never stand in memory.
@@ -308,7 +308,7 @@ def _hidden(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor,
     return hidden, tuple(rest)
 
 
-def _log_softmax(logits: Tensor, columns: Sequence[int]) -> FloatArray:
+def log_softmax_at(logits: Tensor, columns: Sequence[int]) -> FloatArray:
     """Log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
 
     A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
