@@ -61,41 +61,38 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
-    """Reads beliefs from vectors: ``x @ weight + bias``."""
+    """Reads one array from another, row by row: ``x @ weight + bias``."""
 
     weight: FloatArray  #: (D, d)
     bias: FloatArray  #: (d,)
     decay: float  #: of the ridge regression that it is from
 
     def __call__(self, x: Vectors) -> FloatArray:
-        """The beliefs (N, d) that it reads from vectors (N, D)."""
+        """What it reads (N, d) from rows (N, D)."""
         return np.asarray(x @ self.weight + self.bias, dtype=np.float64)
 
-    def moving(self, change: FloatArray) -> FloatArray:
-        """The smallest changes (N, D) of vectors that change what is read by ``change`` (N, d), as far as it can be."""
-        result: FloatArray = change @ np.linalg.pinv(self.weight, rcond=1e-6)
-        return result
 
-
-def fit(x: Vectors, beliefs: FloatArray, parts: Parts) -> AffineMap:
+def fit(x: Vectors, wanted: Vectors, parts: Parts) -> AffineMap:
     """The affine map of least squared error on the train part, held back as the dev part says (ridge regression).
+
+    From vectors to beliefs it reads; from beliefs to vectors it says how vectors change with a belief, on average.
 
     Args:
         x: (T, D) vectors.
-        beliefs: (T, d).
+        wanted: (T, d), such as beliefs.
         parts: of the T words.
     """
-    inputs, wanted = x[parts.train].astype(np.float64), beliefs[parts.train]
-    centre, mean = inputs.mean(axis=0), wanted.mean(axis=0)
+    inputs, outputs = x[parts.train].astype(np.float64), wanted[parts.train].astype(np.float64)
+    centre, mean = inputs.mean(axis=0), outputs.mean(axis=0)
     centred = inputs - centre
     values, turned = np.linalg.eigh(centred.T @ centred)
-    product = turned.T @ (centred.T @ (wanted - mean))
+    product = turned.T @ (centred.T @ (outputs - mean))
     scale = max(float(values.sum()) / len(values), np.finfo(np.float64).tiny)
     best: tuple[float, AffineMap] | None = None
     for decay in DECAYS:
         weight = turned @ (product / (np.maximum(values, 0.0) + decay * scale)[:, None])
         made = AffineMap(weight, mean - centre @ weight, decay)
-        loss = float(np.square(made(x[parts.dev]) - beliefs[parts.dev]).sum())
+        loss = float(np.square(made(x[parts.dev]) - wanted[parts.dev]).sum())
         if best is None or loss < best[0]:
             best = loss, made
     assert best is not None

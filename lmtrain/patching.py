@@ -21,11 +21,11 @@ from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import by_length, causal_batch
 from truesource.lmtrain.decoding.steppers import without_cache
 from truesource.lmtrain.own.network import OwnNetwork
-from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.probing import Network
 from truesource.lmtrain.scoring import batch_budget
-from truesource.lmtrain.word_models import CausalModel, MaskedModel, head_inputs, log_softmax_at
+from truesource.lmtrain.word_models import CausalModel, head_inputs, log_softmax_at
 
-Trained = TypeVar("Trained", CausalModel, MaskedModel, CausalPieceModel, MaskedPieceModel)
+Trained = TypeVar("Trained", bound=Network)
 Calls = dict[nn.Module, tuple[Tensor | None, Tensor | None]]  #: what entered and left a module
 
 

@@ -2,9 +2,9 @@
 
 An ambiguous grammar has no canonical hidden state, so there are several beliefs, each with its definition:
 
-- ``state``: probability that the rest of the sentence comes from a state of the automaton, of linear grammars (hidden
-  Markov models, automata): the forward probabilities (Rabiner 1989; belief states of Shai et al. 2024). With the
-  probability of the end they sum to one.
+- ``state``: of linear grammars (hidden Markov models, automata), probability of each state in which the words so far
+  leave the automaton, if a word follows: normalised forward probabilities (Rabiner 1989), the belief states of Shai et
+  al. (2024). It does not depend on a range of lengths; zeros where no word can follow.
 - ``preterminal``: probability that the next word comes from a preterminal symbol; the rest is the end.
 - ``open``: expected number of constituents of each label that hold words on both sides: they have begun, and are yet to
   end. It is the derivative of the log prefix probability in the log weight of such constituents. Symbols that
@@ -14,7 +14,8 @@ An ambiguous grammar has no canonical hidden state, so there are several beliefs
 - ``outside``: probability of each preterminal at the word given all other words, and ``inside-outside`` given all
   words: what a masked model needs (Zhao et al. 2023).
 
-All are given the words up to and with the one at the row, but for the last two; and given the range of lengths.
+All are given the words up to and with the one at the row, but for the last two; and, but for ``state`` and these, given
+the range of lengths.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def beliefs(
         exact: of the grammar.
         sentences: at least one word each.
         kind: see the module. Columns that are zero throughout are left out.
-        lengths: condition on this range; the last two kinds do not depend on it.
+        lengths: condition on this range, of the kinds that depend on it.
 
     Raises:
         InputError: there is no such kind, ``state`` of a grammar that is not linear, a sentence has no words, the
@@ -148,9 +149,13 @@ def _next(
     def reduce(block: Distributions) -> tuple[Distributions, FloatArray]:
         if kind == "next-word":
             return block, block.probability
-        return block, block.states[:, kept] * (sums[kept] if kind == "preterminal" else 1.0)
+        if kind == "preterminal":
+            return block, block.states[:, kept] * sums[kept]
+        weight = block.states[:, kept]
+        total = weight.sum(axis=1, keepdims=True)
+        return block, np.divide(weight, total, out=np.zeros_like(weight), where=total > 0.0)
 
-    for block, rows in next_token_distributions(exact, sentences, reduce, lengths):
+    for block, rows in next_token_distributions(exact, sentences, reduce, None if kind == "state" else lengths):
         for row, members in enumerate(block.members):
             for i in members:
                 table = tables[i]

@@ -102,16 +102,27 @@ def test_the_open_brackets_of_dyck_are_its_depth() -> None:
 
 
 def test_states_are_forward_probabilities() -> None:
-    pcfg = language("hmm", states=3, vocabulary=4, mean_length=6.0)
-    sentence = ["w1", "w2", "w1", "w4"]
-    own = pcfg.beliefs([sentence], "state")
-    assert own.columns == ("q0", "q1", "q2") and own.excluded == ()
-    for t in range(1, 5):
-        after = pcfg.next_token(sentence[:t])
-        wanted = [after.states[pcfg.symbol_ids[name]] for name in own.columns]
-        np.testing.assert_allclose(own.values[t - 1], wanted, rtol=0.0, atol=1e-12)
-        assert own.values[t - 1].sum() + after.stop == pytest.approx(1.0, abs=1e-12)
-        assert math.fsum(wanted) > 0.1
+    """The recursion over the matrices of Mess3; a range of lengths changes nothing, as ends say nothing of states."""
+    pcfg = language("mess3", x=0.1, alpha=0.7)
+    sentences = [["A", "B", "B", "C"], ["C", "C", "A", "B", "A", "A"]]
+    own = pcfg.beliefs(sentences, "state", LengthRange(4, 6))
+    matrices = mess3_matrices(0.1, 0.7)
+    wanted = []
+    for sentence in sentences:
+        belief = np.full(3, 1.0 / 3.0)
+        for word in sentence:
+            belief = belief @ matrices["ABC".index(word)]
+            belief /= belief.sum()
+            wanted.append(belief)
+    assert len(own.columns) == 3
+    np.testing.assert_allclose(own.values, np.stack(wanted), rtol=0.0, atol=1e-12)
+
+
+def mess3_matrices(x: float, alpha: float) -> list[np.ndarray]:
+    """Probability of each word and next state, by state (Marzen and Crutchfield 2017)."""
+    y, beta = 1.0 - 2.0 * x, (1.0 - alpha) / 2.0
+    step = np.where(np.eye(3, dtype=bool), y, x)
+    return [step * np.where(np.arange(3) == word, alpha, beta) for word in range(3)]
 
 
 @given(cases(max_size=4, max_symbols=4))

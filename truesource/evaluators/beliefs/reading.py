@@ -21,7 +21,7 @@ from truesource.grammar.inference.beliefs import CAUSAL, Beliefs
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.lmtrain.patching import patched_log_probs, untrained
-from truesource.lmtrain.probing import hidden_layers
+from truesource.lmtrain.probing import Network, hidden_layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,8 @@ class Layer:
 
     number: int
     value: Interval
-    map: AffineMap = field(repr=False)
+    map: AffineMap = field(repr=False)  #: reads beliefs from vectors
+    back: AffineMap = field(repr=False)  #: how vectors change with beliefs
     read: FloatArray = field(repr=False)  #: (T, d)
 
 
@@ -66,11 +67,13 @@ class Text:
 
     def __init__(self, model: LanguageModel, setting: Setting, settings: BeliefSettings) -> None:
         self.model, self.seed, self.settings = model, setting.seed, settings
+        self.notes: list[str] = []  #: what is left out, and why
         self.oracle: Oracle = setting.full_oracle(model)
         lengths = self.oracle.lengths
         read = [self.oracle.read(sentence) for sentence in setting.sentences]
         possible = np.isfinite(self.oracle.grammar.exact.string_log_probs(read, lengths))
-        self.excluded = int((~possible).sum())
+        if excluded := int((~possible).sum()):
+            self.notes.append(f"{excluded} of {len(read)} sentences are impossible and left out")
         self.sentences = [list(setting.sentences[i]) for i in np.flatnonzero(possible).tolist()]
         self.seen = [read[i] for i in np.flatnonzero(possible).tolist()]
         self.sentence: IntArray = np.repeat(np.arange(len(self.seen)), [len(words) for words in self.seen])
@@ -101,6 +104,17 @@ class Text:
     def beliefs(self, target: Target) -> Beliefs:
         """The exact beliefs, a row a word."""
         return self.oracle.grammar.beliefs(self.seen, target, self.oracle.lengths)
+
+    @cached_property
+    def fresh(self) -> LanguageModel | None:
+        """The same network with random weights; None: it was not asked for, or code of one's own sets the weights."""
+        if not self.settings.untrained or not isinstance(self.model, Network):
+            return None
+        try:
+            return untrained(self.model, self.seed)
+        except InputError as error:
+            self.notes.append(f"Note: nothing untrained to compare with: {error}")
+            return None
 
     @cached_property
     def own(self) -> FloatArray | None:
@@ -164,20 +178,17 @@ def read_beliefs(text: Text, target: Target) -> Reading:
         for number, vectors in hidden_layers(model, text.sentences, layers=layers):
             made = fit(vectors, values, parts)
             read = made(vectors)
-            yield Layer(number, interval(read), made, read)
+            yield Layer(number, interval(read), made, fit(values, vectors, parts), read)
 
     keys = [last_words(beliefs, k) for k in range(settings.words, 0, -1)]
     after = {k: interval(mean_after(keys[settings.words - k :], values, parts)) for k in range(1, settings.words + 1)}
     own = text.own
-    other = (
-        {layer.number: layer.value for layer in from_layers(untrained(text.model, seed))} if settings.untrained else {}
-    )
     return Reading(
         target=target,
         beliefs=beliefs,
         parts=parts,
         layers=list(from_layers(text.model)),
-        untrained=other,
+        untrained={} if text.fresh is None else {layer.number: layer.value for layer in from_layers(text.fresh)},
         after_words=after,
         own=None if own is None else interval(fit(own, values, parts)(own)),
     )
@@ -208,7 +219,7 @@ def patch(text: Text, reading: Reading) -> Patched | None:
     test, beliefs, layer = reading.parts.test, reading.beliefs, reading.best
     one, other = rng.choice(test, number), rng.choice(test, number)
     prefixes = [text.sentences[text.sentence[i]][: beliefs.position[i] + 1] for i in one.tolist()]
-    change = layer.map.moving(beliefs.values[other] - beliefs.values[one])
+    change = (beliefs.values[other] - beliefs.values[one]) @ layer.back.weight
     direction = rng.standard_normal(change.shape)
     direction *= np.linalg.norm(change, axis=1, keepdims=True) / np.linalg.norm(direction, axis=1, keepdims=True)
     truth = text.true_log_probs[other]

@@ -50,9 +50,6 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
     text = Text(model, setting, settings)
     records: list[Record] = []
     pictures: dict[str, Any] = {}
-    notes = (
-        [f"{text.excluded} of {len(setting.sentences)} sentences are impossible and left out"] if text.excluded else []
-    )
     for target in text.targets:
         reading = read_beliefs(text, target)
         records += _read(setting, model, reading, text)
@@ -60,11 +57,11 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
         try:
             patched = patch(text, reading)
         except InputError as error:
-            notes.append(f"Note: no beliefs are written: {error}")
+            text.notes.append(f"Note: no beliefs are written into layers: {error}")
             continue
         if patched is not None:
             records += _written(setting, model, target, patched)
-    return Result(records=records, entries={"pictures": pictures}, notes=notes)
+    return Result(records=records, entries={"pictures": pictures}, notes=text.notes)
 
 
 def _read(setting: Setting, model: LanguageModel, reading: Reading, text: Text) -> Iterator[Record]:
