@@ -30,7 +30,7 @@ Vectors = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class BeliefParts:
     """Words of the sentences to fit to, to choose with, and to measure on; no sentence is in two parts."""
 
     train: IntArray
@@ -38,7 +38,7 @@ class Parts:
     test: IntArray
 
     @classmethod
-    def of(cls, sentence: IntArray) -> Parts:
+    def of(cls, sentence: IntArray) -> BeliefParts:
         """Divide words by their sentences (T,), ascending, in order.
 
         Raises:
@@ -72,7 +72,7 @@ class AffineMap:
         return np.asarray(x @ self.weight + self.bias, dtype=np.float64)
 
 
-def fit(x: Vectors, wanted: Vectors, parts: Parts) -> AffineMap:
+def fit(x: Vectors, wanted: Vectors, parts: BeliefParts) -> AffineMap:
     """The affine map of least squared error on the train part, held back as the dev part says (ridge regression).
 
     From vectors to beliefs it reads; from beliefs to vectors it says how vectors change with a belief, on average.
@@ -99,7 +99,9 @@ def fit(x: Vectors, wanted: Vectors, parts: Parts) -> AffineMap:
     return best[1]
 
 
-def r2(read: FloatArray, beliefs: FloatArray, parts: Parts, sentence: IntArray, seed: int = DEFAULT_SEED) -> Interval:
+def r2(
+    read: FloatArray, beliefs: FloatArray, parts: BeliefParts, sentence: IntArray, seed: int = DEFAULT_SEED
+) -> Interval:
     """Share of the variance of beliefs that is read, on the test part; below 0: worse than their mean.
 
     Args:
@@ -120,7 +122,7 @@ def r2(read: FloatArray, beliefs: FloatArray, parts: Parts, sentence: IntArray, 
     return Interval(1.0 - float(wrong.sum() / spread.sum()), *ends(1.0 - high, 1.0 - low))
 
 
-def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: Parts) -> FloatArray:
+def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: BeliefParts) -> FloatArray:
     """For each word the mean belief of the train part after the same key; (T, d).
 
     Keys that the train part lacks have that of their next shorter key, and the mean of all where there is none.
@@ -158,7 +160,7 @@ class Picture:
     share: float  #: of the variance of beliefs in the plane
 
 
-def picture(beliefs: FloatArray, read: FloatArray, most: int = 1000) -> Picture:
+def picture(beliefs: FloatArray, read: FloatArray, most: int = 600) -> Picture:
     """Project beliefs, and what is read, on the first two principal components of the beliefs.
 
     Colours are the beliefs themselves where they are three numbers, else the first three components.

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from truesource.evaluation.beliefs import AffineMap, Parts, divergences, fit, last_words, mean_after, picture, r2
+from truesource.evaluation.beliefs import AffineMap, BeliefParts, divergences, fit, last_words, mean_after, picture, r2
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
 
 RNG = np.random.default_rng(3)
 SENTENCE = np.repeat(np.arange(100), 6)
-PARTS = Parts.of(SENTENCE)
+PARTS = BeliefParts.of(SENTENCE)
 
 
 def test_parts_share_no_sentence() -> None:
@@ -20,7 +20,7 @@ def test_parts_share_no_sentence() -> None:
     assert [len(each) for each in found] == [70, 10, 20] and not found[0] & found[1] | found[0] & found[2]
     assert sum(map(len, (PARTS.train, PARTS.dev, PARTS.test))) == len(SENTENCE)
     with pytest.raises(NothingToMeasureError, match="too few"):
-        Parts.of(np.repeat(np.arange(9), 3))
+        BeliefParts.of(np.repeat(np.arange(9), 3))
 
 
 def test_the_map_is_that_of_least_squares_where_nothing_holds_it_back() -> None:
@@ -38,7 +38,7 @@ def test_r2_is_the_share_that_is_signal() -> None:
     """Half of the variance is noise that no input knows: R2 is about a half; of noise alone it is not above 0."""
     n = 40_000
     sentence = np.repeat(np.arange(n // 10), 10)
-    parts, x = Parts.of(sentence), RNG.normal(size=(n, 4))
+    parts, x = BeliefParts.of(sentence), RNG.normal(size=(n, 4))
     signal, noise = x[:, :2], RNG.normal(size=(n, 2))
     found = r2(fit(x, signal + noise, parts)(x), signal + noise, parts, sentence)
     assert found.low is not None and found.high is not None
@@ -70,7 +70,7 @@ def test_means_after_words_fall_back_to_fewer_words() -> None:
     found = pcfg.beliefs(sentences, "next-word")
     assert last_words(found, 2)[:5] == [(0,), (0, 1), (1,), (1, 1), (0,)]
     values = np.arange(len(found), dtype=np.float64)[:, None]
-    parts = Parts(np.arange(5), np.arange(5, 8), np.arange(8, len(found)))
+    parts = BeliefParts(np.arange(5), np.arange(5, 8), np.arange(8, len(found)))
     read = mean_after([last_words(found, 2), last_words(found, 1)], values, parts)
     train = values[:5, 0]
     assert read[5, 0] == pytest.approx(train[[0, 4]].mean() if found.position[5] == 0 and found.token[5] == 0 else 1.0)

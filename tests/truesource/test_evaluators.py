@@ -142,6 +142,7 @@ evaluation:
   tokenisation: {estimators: [wor1, dpf], samples: 4, candidates: 3, sentences: 12, also: {other: other.txt},
     out_of_domain: [respell=0.5], grid: true, curves: true, caching: true, canonical: true, equal_cost: 1}
   probing: {targets: [tag, span], mdl: false, control: none, split_by: position, right: sampled}
+  beliefs: {kinds: [open, depth], last_words: 1, untrained: false, pairs: 10}
   treebank_baseline: true
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
@@ -181,6 +182,10 @@ SAME = {
         "runs/toy/models/pieces eval=runs/toy/corpus --oracle runs/toy/grammar/grammar.npz --estimators wor1,dpf"
         " --samples 4 --candidates 3 --sentences 12 --also other.txt --out-of-domain respell=0.5 --grid --curves"
         " --caching --canonical --equal-cost 1",
+    ),
+    "beliefs": (
+        "beliefs/gpt2.json",
+        f"{GPT2} --kinds open,depth --last-words 1 --no-untrained --pairs 10",
     ),
     "probing": (
         "probing/gpt2.json",

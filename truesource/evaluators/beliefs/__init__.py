@@ -16,22 +16,22 @@ class BeliefSettings(Settings):
     """Exact beliefs read from the layers of networks by linear maps; see docs/howto/beliefs.md."""
 
     advanced: ClassVar = frozenset({"untrained", "pairs"})
-    targets: tuple[Target, ...] | None = Field(
+    kinds: tuple[Target, ...] | None = Field(
         None,
         min_length=1,
-        description="Beliefs: state, preterminal, open, depth, next-word; of masked models outside, inside-outside.",
+        description="Beliefs: state, preterminal, open, depth, next-word; outside, inside-outside.",
     )
     layers: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         None, min_length=1, description="Layers to probe (default: all); 0: the word vectors."
     )
-    words: int = Field(2, ge=1, le=6, description="Compare with the mean belief after the same 1, 2, ... words.")
+    last_words: int = Field(2, ge=1, le=6, description="Compare with the mean belief after the same 1, 2, ... words.")
     untrained: bool = Field(True, description="Compare with the same network with random weights.")
     pairs: int = Field(200, ge=0, description="Pairs of prefixes of which one takes the belief of the other; 0: none.")
     sentences: int | None = Field(1000, ge=10, description="Number of sentences to use, from the first.")
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
-        for name in ("targets", "layers"):
+        for name in ("kinds", "layers"):
             given = getattr(self, name)
             if given is not None and len(set(given)) < len(given):
                 raise ValueError(f"{name}: name each once")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.beliefs import AffineMap, Parts, divergences, fit, last_words, mean_after, r2
+from truesource.evaluation.beliefs import AffineMap, BeliefParts, divergences, fit, last_words, mean_after, r2
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
@@ -36,12 +36,12 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class BeliefReading:
     """One belief, read from all layers of a model and from what it is compared with."""
 
     target: Target
     beliefs: Beliefs
-    parts: Parts
+    parts: BeliefParts
     layers: Sequence[Layer]
     untrained: Mapping[int, Interval]  #: by layer; empty where it was not asked for
     after_words: Mapping[int, Interval]  #: the mean belief after the same last words, by their number
@@ -53,7 +53,7 @@ class Reading:
         return max(self.layers, key=lambda layer: layer.value.value)
 
 
-class Text:
+class BeliefText:
     """The sentences that the truth can make, as model and truth read them.
 
     Args:
@@ -77,7 +77,7 @@ class Text:
         self.sentences = [list(setting.sentences[i]) for i in np.flatnonzero(possible).tolist()]
         self.seen = [read[i] for i in np.flatnonzero(possible).tolist()]
         self.sentence: IntArray = np.repeat(np.arange(len(self.seen)), [len(words) for words in self.seen])
-        self.parts = Parts.of(self.sentence)
+        self.parts = BeliefParts.of(self.sentence)
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -87,7 +87,7 @@ class Text:
             NothingToMeasureError: one is for models of the other objective.
         """
         causal = self.model.objective == "causal"
-        asked = self.settings.targets
+        asked = self.settings.kinds
         if asked is None:
             if not causal:
                 return ("outside", "inside-outside")
@@ -161,7 +161,7 @@ class Text:
         return result
 
 
-def read_beliefs(text: Text, target: Target) -> Reading:
+def read_beliefs(text: BeliefText, target: Target) -> BeliefReading:
     """Fit maps from all layers, and what they are compared with.
 
     Raises:
@@ -180,10 +180,13 @@ def read_beliefs(text: Text, target: Target) -> Reading:
             read = made(vectors)
             yield Layer(number, interval(read), made, fit(values, vectors, parts), read)
 
-    keys = [last_words(beliefs, k) for k in range(settings.words, 0, -1)]
-    after = {k: interval(mean_after(keys[settings.words - k :], values, parts)) for k in range(1, settings.words + 1)}
+    keys = [last_words(beliefs, k) for k in range(settings.last_words, 0, -1)]
+    after = {
+        k: interval(mean_after(keys[settings.last_words - k :], values, parts))
+        for k in range(1, settings.last_words + 1)
+    }
     own = text.own
-    return Reading(
+    return BeliefReading(
         target=target,
         beliefs=beliefs,
         parts=parts,
@@ -206,7 +209,7 @@ class Patched:
     own: Interval  #: Q after that prefix itself
 
 
-def patch(text: Text, reading: Reading) -> Patched | None:
+def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
     """Write the beliefs of other prefixes into the best layer; None of masked models, and of no pairs.
 
     Raises:

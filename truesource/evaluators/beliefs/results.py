@@ -12,7 +12,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluators.beliefs import BeliefSettings
-from truesource.evaluators.beliefs.reading import Patched, Reading, Text, patch, read_beliefs
+from truesource.evaluators.beliefs.reading import BeliefReading, BeliefText, Patched, patch, read_beliefs
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.errors import InputError
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
@@ -20,6 +20,7 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, score_cell
+from truesource.report.words import count
 from truesource.run.evaluator import Result
 
 TITLES = {
@@ -47,7 +48,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
         NothingToMeasureError: there are too few sentences, or a belief never changes.
     """
     require_order(setting.transform, "evaluate beliefs")
-    text = Text(model, setting, settings)
+    text = BeliefText(model, setting, settings)
     records: list[Record] = []
     pictures: dict[str, Any] = {}
     for target in text.targets:
@@ -64,7 +65,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
     return Result(records=records, entries={"pictures": pictures}, notes=text.notes)
 
 
-def _read(setting: Setting, model: LanguageModel, reading: Reading, text: Text) -> Iterator[Record]:
+def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: BeliefText) -> Iterator[Record]:
     """One record a number."""
     parts, words = reading.parts, text.sentence
     shared = {
@@ -101,7 +102,7 @@ def _written(setting: Setting, model: LanguageModel, target: str, patched: Patch
         yield {"target": target, "vectors": name, "layer": patched.layer, **made}
 
 
-def _picture(reading: Reading) -> dict[str, Any]:
+def _picture(reading: BeliefReading) -> dict[str, Any]:
     test, best = reading.parts.test, reading.best
     made = picture(reading.beliefs.values[test], best.read[test])
     rounded = {name: np.round(getattr(made, name), 4).tolist() for name in ("truth", "read", "colour")}
@@ -125,8 +126,9 @@ def r2_table(record: Record, target: str) -> ReportTable:
     rows += [
         TableRow((_beside(each["vectors"]), score_cell(each, ".3f"), None)) for each in records if each["layer"] is None
     ]
+    size = count(records[0]["numbers"], "number")
     return ReportTable(
-        title=f"{record['model']} ({record['objective']}): {TITLES[target]}, {records[0]['numbers']} numbers a word",
+        title=f"{record['model']} ({record['objective']}): {TITLES[target]}, {size} a word",
         columns=("read from", "R2", "R2, untrained"),
         rows=rows,
         note="R2: share of the variance of the exact belief that a linear map explains, in other sentences; 95%"
