@@ -95,7 +95,7 @@ def beliefs(
             grammar (or the range) can make none, or one is beyond the range of float64.
     """
     if kind not in get_args(Belief):
-        raise InputError(f"there is no belief {kind!r}; there are {', '.join(get_args(Belief))}", code="unknown-name")
+        raise InputError(f"there is no belief {kind!r}; there are {', '.join(get_args(Belief))}")
     if kind in ("open", "depth"):
         tables, columns = _open(exact, sentences, lengths)
         if kind == "depth":

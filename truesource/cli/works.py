@@ -28,6 +28,7 @@ TOPICS = {
     "decoding": "decoding: nucleus, typical, eta",
     "pairs": "minimal pairs",
     "probing": "probes",
+    "beliefs": "beliefs of perfect predictors in the layers of networks",
     "memory": "what models memorise of their training sentences",
 }
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)

@@ -184,7 +184,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
 def figure(record: Record, salt: str) -> str:
     """For each belief R2 by layer, and the plane in which it varies most: the truth, and what is read."""
     targets = targets_of(record)
-    with new_figure(11.0, 3.7 * len(targets), salt) as drawn:
+    with new_figure(11.0, 4.2 * len(targets), salt) as drawn:
         rows = drawn.subplots(len(targets), 3, squeeze=False)
         for axes, target in zip(rows, targets, strict=True):
             _curves(axes[0], of_target(record, target))
@@ -220,7 +220,7 @@ def _curves(axes: Any, records: Sequence[Record]) -> None:
     axes.set_xticks(sorted({each["layer"] for each in records if each["layer"] is not None}))
     axes.set_xlabel("layer (0: word vectors)")
     axes.set_ylabel("R2 in other sentences")
-    axes.legend(fontsize=7, loc="lower right")
+    axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
 
 def _planes(panels: Sequence[Any], shown: Mapping[str, Any]) -> None:
@@ -231,6 +231,7 @@ def _planes(panels: Sequence[Any], shown: Mapping[str, Any]) -> None:
         points = np.array(shown[name])
         axes.scatter(points[:, 0], points[:, 1], c=np.array(shown["colour"]), s=5, linewidths=0, rasterized=False)
         axes.set_title(title, fontsize=9)
-        axes.set_xlabel(f"first component ({shown['share']:.0%} of the variance in the plane)", fontsize=8)
+        axes.set_xlabel(f"first component (the plane has {shown['share']:.0%} of the variance)", fontsize=8)
+        axes.set_ylabel("second component", fontsize=8)
     panels[1].set_xlim(panels[0].get_xlim())
     panels[1].set_ylim(panels[0].get_ylim())
