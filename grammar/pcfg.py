@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.inference.beliefs import Belief, Beliefs
     from truesource.grammar.inference.exact import Exact, NextToken
+    from truesource.grammar.inference.next_words import NextWords
     from truesource.grammar.tree import Tree
 
 
@@ -138,6 +139,15 @@ class PCFG(GrammarRules):
         from truesource.grammar.inference.beliefs import beliefs
 
         return beliefs(self.exact, sentences, kind, lengths)
+
+    def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
+        """The distribution of the next word at every position of some sentences, as one array.
+
+        Arguments and errors are those of `truesource.grammar.inference.next_words.next_words`.
+        """
+        from truesource.grammar.inference.next_words import next_words
+
+        return next_words(self, sentences, lengths)
 
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words, and the length), (V,) probabilities.

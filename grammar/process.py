@@ -15,10 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 from pydantic import with_config
 from typing_extensions import TypedDict
 
@@ -31,6 +31,10 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, refuse_existing
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import STRICT, decode_record
+from truesource.grammar.word_numbers import decoded
+
+if TYPE_CHECKING:
+    from truesource.grammar.inference.next_words import NextWords
 
 AT_ONCE = 4096  #: strings that are scored in one step
 
@@ -132,6 +136,14 @@ class Process(ABC):
         """Word numbers, (n,); -1 for a word that it does not have."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
 
+    def decode(self, ids: ArrayLike) -> list[str]:
+        """The words of some numbers, (n,); the way back from `encode`.
+
+        Raises:
+            InputError: there is no such word.
+        """
+        return decoded(self.terminals, ids)
+
     def sizes(self) -> dict[str, int]:
         """Number of words, for reports."""
         return {"words": len(self.terminals)}
@@ -164,6 +176,15 @@ class Process(ABC):
             InputError: no string (of the range) starts so.
         """
         return self.exact.next_token(prefix, lengths)
+
+    def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
+        """The distribution of the next word at every position of some strings, as one array.
+
+        Arguments and errors are those of `truesource.grammar.inference.next_words.next_words`.
+        """
+        from truesource.grammar.inference.next_words import next_words
+
+        return next_words(self, sentences, lengths)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the reference of a language of the gallery, as ``.npz``, see `truesource.grammar.truth.load_truth`.

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.word_numbers import decoded
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
 ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
@@ -233,6 +234,14 @@ class GrammarRules:
     def encode(self, sentence: Sequence[str]) -> Int32Array:
         """Word numbers of a sentence, (n,); -1 for a word the grammar does not have."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
+
+    def decode(self, ids: ArrayLike) -> list[str]:
+        """The words of some numbers, (n,); the way back from `encode`.
+
+        Raises:
+            InputError: there is no such word.
+        """
+        return decoded(self.terminals, ids)
 
     def __repr__(self) -> str:
         return (

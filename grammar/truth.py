@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from numpy.typing import ArrayLike
+
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.expected import expected_counts
@@ -17,6 +19,7 @@ from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.exact import NextToken
+    from truesource.grammar.inference.next_words import NextWords
 
 
 class Truth(Protocol):
@@ -60,6 +63,9 @@ class Truth(Protocol):
     def encode(self, sentence: Sequence[str]) -> Int32Array:
         """Word numbers, (n,); -1 for a word that it does not have."""
 
+    def decode(self, ids: ArrayLike) -> list[str]:
+        """The words of some numbers, (n,)."""
+
     def sizes(self) -> dict[str, int]:
         """Counts for reports."""
 
@@ -68,6 +74,9 @@ class Truth(Protocol):
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """The distribution of what follows a prefix."""
+
+    def next_words(self, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
+        """The distribution of the next word at every position of some sentences."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write it as ``.npz``."""

@@ -1,0 +1,108 @@
+"""The exact distribution of the next word at every position of a batch of sentences, as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.batch import Distributions, memory
+from truesource.grammar.inference.causal import ExactCausal
+from truesource.grammar.inference.distributions import next_token_distributions
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.word_numbers import sentences_of
+
+
+class CausalTruth(Protocol):
+    """The part of a `truesource.grammar.truth.Truth` that the next word needs."""
+
+    @property
+    def terminals(self) -> tuple[str, ...]:
+        """(V,) the words."""
+
+    @property
+    def exact(self) -> ExactCausal:
+        """Everything exact about it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NextWords:
+    """What follows each beginning of some sentences. A row of ``probability`` is a distribution, or zero throughout.
+
+    It is zero beyond the end of a sentence, and from the word on that cannot stand where it stands: after an
+    impossible word there is no next word.
+    """
+
+    words: tuple[str, ...]  #: (V,) of the columns
+    lengths: IntArray  #: (B,) words of each sentence
+    probability: FloatArray  #: (B, L+1, V+1) after j words, of each word; the last column is the end
+    possible: BoolArray  #: (B, L+1) whether the row is a distribution
+
+    def __repr__(self) -> str:
+        longest = self.probability.shape[1] - 1
+        return f"NextWords({len(self.lengths):,} sentences of up to {longest:,} words, {len(self.words):,} words)"
+
+
+def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
+    """The exact distribution of the next word after 0, 1, 2, ... words of each sentence.
+
+    Only what stands before a position counts, so texts may break off anywhere. Sentences that are equal are computed
+    once, and those of one length together.
+
+    Args:
+        truth: a grammar or a process.
+        sentences: B lists of words; or a matrix (B, L) of word numbers, an array or a tensor, in which every negative
+            number is padding at the end of a row.
+        lengths: condition on this range of lengths of whole sentences.
+
+    Raises:
+        InputError: the sentences are neither, no sentence of the truth has such a length, or the table does not fit
+            the memory of this machine.
+
+    >>> from truesource import PCFG
+    >>> grammar = PCFG.from_text("S -> S S 0.3 | a 0.4 | b 0.3")
+    >>> found = next_words(grammar, [["a", "b"], ["b"]])
+    >>> found
+    NextWords(2 sentences of up to 2 words, 2 words)
+    >>> found.probability[0, 1].round(3)
+    array([0.171, 0.129, 0.7  ])
+    """
+    texts = sentences_of(truth.terminals, sentences)
+    sizes = np.array([len(text) for text in texts], dtype=np.int64)
+    shape = (len(texts), int(sizes.max(initial=0)) + 1, len(truth.terminals) + 1)
+    _require_room(shape)
+    table, possible = np.zeros(shape), np.zeros(shape[:2], dtype=np.bool_)
+
+    def keep(block: Distributions) -> None:
+        for row, members in enumerate(block.members):
+            for member in members:
+                table[numbers[member], block.position] = block.probability[row]
+                possible[numbers[member], block.position] = block.possible[row]
+
+    numbers = np.flatnonzero(sizes)
+    for _ in next_token_distributions(truth.exact, [texts[i] for i in numbers], keep, lengths):
+        pass
+    empty = np.flatnonzero(sizes == 0)
+    if empty.size:
+        first = truth.exact.next_token([], lengths)
+        table[empty, 0] = [*first.probability, first.stop]
+        possible[empty, 0] = True
+    return NextWords(tuple(truth.terminals), sizes, table, possible)
+
+
+def _require_room(shape: Sequence[int]) -> None:
+    """Refuse a table before it is allocated.
+
+    Raises:
+        InputError: the machine has less memory.
+    """
+    needed, there = int(np.prod(shape, dtype=np.float64)) * 8, memory()
+    if there is not None and needed > there:
+        raise InputError(
+            f"a table of {shape[0]:,} sentences, {shape[1]:,} positions and {shape[2]:,} columns needs"
+            f" {needed / 1e9:,.1f} GB; give fewer sentences at once"
+        )
