@@ -208,13 +208,14 @@ def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "su
     log_q = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, expected.dtype)), dim=-1)[..., :size]
     # where P is 0 the model may say -inf, and 0 times that is no number
     cross = (expected * log_q.masked_fill(expected == 0, 0.0)).sum(-1)
-    each = torch.special.xlogy(expected, expected).sum(-1) - cross
+    each: Tensor = torch.special.xlogy(expected, expected).sum(-1) - cross
     if reduction == "none":
         return each
     positions = (expected > 0).any(-1).sum()
     if reduction == "mean" and positions == 0:
         raise InputError("all rows of the truth are zero, so there is no position to take a mean of")
-    return each.sum() if reduction == "sum" else each.sum() / positions
+    total = each.sum()
+    return total if reduction == "sum" else total.div(positions)
 
 
 class TruthCallback(TrainerCallback):  # type: ignore[misc]

@@ -160,7 +160,7 @@ def test_a_script_of_transformers_needs_few_more_lines(tmp_path: Any) -> None:
 
 def test_the_callback_measures_what_enumeration_gives() -> None:
     model = gpt2(len(GRAMMAR.terminals) + 1)
-    callback = TruthCallback(None, GRAMMAR, steps=1, sentences=40, seed=2)  # type: ignore[arg-type]
+    callback = TruthCallback(None, GRAMMAR, steps=1, sentences=40, seed=2)
     model.train()
     found = callback.measure(model)
     assert model.training
@@ -179,8 +179,8 @@ def test_the_callback_measures_what_enumeration_gives() -> None:
 
 
 def test_a_short_model_and_no_steps_are_refused() -> None:
-    callback = TruthCallback(None, language("dyck", k=1, depth=3), sentences=64)  # type: ignore[arg-type]
+    callback = TruthCallback(None, language("dyck", k=1, depth=3), sentences=64)
     with pytest.raises(InputError, match="the model reads 3 at most; give lengths such as"):
         callback.measure(gpt2(3, positions=3))
     with pytest.raises(InputError, match="give 1 or more"):
-        TruthCallback(None, GRAMMAR, steps=0)  # type: ignore[arg-type]
+        TruthCallback(None, GRAMMAR, steps=0)
