@@ -81,5 +81,5 @@ def _bound(folder: Path, corpus: Corpus, split: str, grammar: Path) -> float:
         raise InputError(
             f"the grammar in the folder cannot make sentence {wrong[0]} of {split}; use --no-bound", folder
         )
-    total = sum(record["logprob"] for record in records)
+    total = float(sum(record["logprob"] for record in records))
     return -total / (corpus.n_tokens(split) + corpus.n_sentences(split))
