@@ -34,6 +34,7 @@ MEANINGS = {
     "--table": "file of the table",
     "--temperature": "temperature of a distribution: of rules, or of next words",
     "--variant": "a change of the grammar",
+    "--to": "the format to write",
     "--vocabulary": "the words that are known",
     "--workers": "how many processes",
 }
@@ -49,6 +50,7 @@ OTHER_SPLITS = {
     "convert": ("train", "trees are exported to train on them"),
     "evaluate naturalness": ("train", "frequencies need many sentences, and nothing is trained"),
     "evaluate tendencies": ("test", "samples of models are compared with the test text, as published"),
+    "export": (None, "training code reads several"),
     "compare": (None, "runs have their own; else eval"),
 }
 

@@ -22,7 +22,7 @@ log = logging.getLogger("truesource")
 
 #: verbs that show no table
 WITHOUT_TABLES = frozenset(
-    {"new", "report", "schema", "cite", "split", "induce", "train", "generate", "convert", "warm"}
+    {"new", "report", "schema", "cite", "split", "induce", "train", "generate", "convert", "export", "warm"}
 )
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}

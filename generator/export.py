@@ -1,0 +1,137 @@
+"""A corpus in the files that other training code reads: shards of token numbers, lines of JSON, lines of numbers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.generator.columns import CodedSentences
+from truesource.generator.corpus import Corpus
+from truesource.generator.text import line_of
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, write_json
+from truesource.grammar.support.printable import meter
+
+ExportFormat = Literal["bin", "jsonl", "ids"]
+ENDINGS: Mapping[ExportFormat, str] = {"bin": ".bin", "jsonl": ".jsonl.gz", "ids": ".ids"}
+END = "<end>"  #: in the vocabulary; its number is the last
+META = "meta.json"
+AT_ONCE = 10_000  #: sentences that are written in one step
+
+
+def export(
+    corpus: Corpus,
+    folder: str | Path,
+    to: ExportFormat,
+    *,
+    splits: Sequence[str] | None = None,
+    words: Sequence[str] = (),
+    bounds: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Write splits of a corpus into a new folder, with ``meta.json``, whole or not at all; the same bytes each time.
+
+    ``bin``: the numbers of all tokens in one row, each sentence followed by the end, as uint16, or uint32 where there
+    are more tokens, little-endian. ``ids``: the numbers of the words of a sentence a line. ``jsonl``: an object with
+    the key ``text`` a line, compressed.
+
+    Args:
+        corpus: to read.
+        folder: to make; one that exists is replaced.
+        to: the format.
+        splits: to write; None: all.
+        words: that have the first numbers, in this order; the other words of the corpus follow in code point order.
+        bounds: of splits, the exact cross-entropy of their tokens and ends in nats a token, for ``meta.json``.
+
+    Returns:
+        What is in ``meta.json``.
+
+    Raises:
+        InputError: there is no such split, a word is spelled like the end, or contains white space (``jsonl``).
+    """
+    names = list(corpus.splits if splits is None else splits)
+    vocabulary = _vocabulary(corpus, words)
+    dtype = np.dtype("<u2" if len(vocabulary) <= 2**16 else "<u4")
+    parts: dict[str, dict[str, Any]] = {}
+    for name in names:
+        sentences, tokens = corpus.n_sentences(name), corpus.n_tokens(name)
+        parts[name] = {
+            "file": f"{name}{ENDINGS[to]}",
+            "sentences": sentences,
+            "tokens": tokens + sentences,
+            "bound": None if bounds is None else bounds.get(name),
+        }
+    numbers = {word: number for number, word in enumerate(vocabulary)}
+    meta = {
+        "format": to,
+        "dtype": dtype.name if to == "bin" else None,
+        "vocab_size": len(vocabulary),
+        "end": numbers[END],
+        "stoi": numbers,
+        "itos": vocabulary,
+        "splits": parts,
+        "corpus": corpus.digest,
+    }
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        for name in names:
+            _write_split(corpus.coded(name), temporary / parts[name]["file"], to, numbers, dtype)
+        write_json(temporary / META, meta)
+    return meta
+
+
+def _vocabulary(corpus: Corpus, words: Sequence[str]) -> list[str]:
+    """The words of all splits, those given first, and the end.
+
+    Raises:
+        InputError: a word is spelled like the end.
+    """
+    known = set(words)
+    found = {word for name in corpus.splits for word in corpus.coded(name).words}
+    if END in known | found:
+        raise InputError(f"a word of the corpus is spelled {END}, which is the end of a sentence here; rename it")
+    return [*words, *sorted(found - known), END]
+
+
+def _write_split(
+    sentences: CodedSentences, file: Path, to: ExportFormat, numbers: Mapping[str, int], dtype: np.dtype[Any]
+) -> None:
+    with meter(f"writing {file.name}", len(sentences)) as progress, _opened(file) as stream:
+        for at in range(0, len(sentences), AT_ONCE):
+            some = range(at, min(at + AT_ONCE, len(sentences)))
+            if to == "jsonl":
+                for i in some:
+                    text = json.dumps({"text": line_of(sentences[i])}, ensure_ascii=False)
+                    stream.write(f"{text}\n".encode())
+            else:
+                rows = _rows(sentences, some, numbers)
+                if to == "bin":
+                    ends = np.array([numbers[END]], dtype=dtype)
+                    stream.write(np.concatenate([part.astype(dtype) for row in rows for part in (row, ends)]).tobytes())
+                else:
+                    stream.write("".join(f"{' '.join(map(str, row.tolist()))}\n" for row in rows).encode())
+            progress.advance(len(some))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    """A file to write, compressed by its name, with the same bytes at any time and place."""
+    with file.open("wb") as plain:
+        if file.suffix != ".gz":
+            yield plain
+            return
+        with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as packed:
+            yield packed
+
+
+def _rows(sentences: CodedSentences, some: range, numbers: Mapping[str, int]) -> Iterator[NDArray[np.int64]]:
+    """The numbers of the words of some sentences."""
+    renumbered = np.array([numbers[word] for word in sentences.words], dtype=np.int64)
+    for i in some:
+        yield renumbered[sentences.rows[i]]

@@ -1,0 +1,296 @@
+"""The truth inside a training loop of one's own: fresh sentences, exact targets, and the divergence from the truth.
+
+A text begins with the token of a new text and each position predicts what comes next, as in GPT-2: the input of
+``w1 .. wn`` is ``<bos> w1 .. wn``, and its targets are the n+1 exact distributions, of which the last is that of the
+end. In the order of the truth the words have their numbers there, 0 to V-1, and V is both the token before a text and
+the end. In that of a tokeniser all tokens are its own, and the words that it does not know are ``<unk>`` to the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+from transformers import TrainerCallback
+
+from truesource.generator.process_sampler import sampler_of
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.arrays import IntArray, random_state
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth
+from truesource.lmtrain.data import Batch, pack
+from truesource.lmtrain.tokenizer import NO_TOKEN, UNK, WordVocabulary
+
+if TYPE_CHECKING:
+    from transformers import Trainer
+
+_STREAM = 7  #: of random numbers; held-out sentences have another
+_HELD_OUT = 8
+AT_ONCE = 32  #: held-out sentences in one batch
+
+
+def endless(
+    truth: Truth, *, batch: int, seed: int, lengths: LengthRange | None = None, start: int = 0
+) -> Iterator[list[list[str]]]:
+    """Fresh batches of sentences, without end.
+
+    Batch i depends on the seed and i alone, so a training that is resumed at step i goes on with ``start=i``.
+
+    Args:
+        truth: to draw from.
+        batch: sentences in each.
+        seed: whole number from 0 on.
+        lengths: condition on the number of words.
+        start: number of the first batch.
+
+    Raises:
+        InputError: a number is out of range, or no sentence has such a length.
+    """
+    return _drawn(truth, batch, seed, lengths, start, _STREAM)
+
+
+def _drawn(
+    truth: Truth, batch: int, seed: int, lengths: LengthRange | None, start: int, stream: int
+) -> Iterator[list[list[str]]]:
+    if batch < 1 or start < 0:
+        raise InputError(f"a batch has 1 sentence or more and a number from 0 on, got {batch} and {start}")
+    random_state(seed)  # raises where it is none
+    sampler = sampler_of(truth, lengths)
+
+    def batches() -> Iterator[list[list[str]]]:
+        number = start
+        while True:
+            yield sampler.sentences(sampler.draw(batch, random_state(seed, stream, number)))
+            number += 1
+
+    return batches()
+
+
+@dataclass(frozen=True, eq=False)
+class TokenOrder:
+    """The tokens of a model, and how the words of the truth become them."""
+
+    truth: Truth  #: in which the words that have no token are ``<unk>``
+    tokens: IntArray  #: (V+1,) token of each word of that truth, then of the end
+    before: int  #: token before a text
+    size: int  #: tokens of the model
+
+    @classmethod
+    def of(cls, truth: Truth, vocabulary: WordVocabulary | None = None) -> TokenOrder:
+        """The order of a tokeniser; None: of the truth.
+
+        Raises:
+            InputError: the tokeniser lacks a word and has no token for unknown ones, or the truth is a process, whose
+                words cannot be merged into one.
+        """
+        end = len(truth.terminals)
+        if vocabulary is None:
+            return cls(truth, np.arange(end + 1), end, end + 1)
+        missing = [word for word in truth.terminals if word not in vocabulary.ids]
+        if missing and vocabulary.unk == NO_TOKEN:
+            raise InputError(f"the tokeniser has no token for {missing[0]!r}, and none for unknown words; use another")
+        seen = truth.collapse(vocabulary.words, UNK) if missing else truth
+        tokens = [*(vocabulary.ids.get(word, vocabulary.unk) for word in seen.terminals), vocabulary.eos]
+        return cls(seen, np.array(tokens, dtype=np.int64), vocabulary.bos, len(vocabulary))
+
+    def read(self, sentence: Sequence[str]) -> list[str]:
+        """The sentence as the truth has it here."""
+        known = self.truth.word_ids
+        return [word if word in known or UNK not in known else UNK for word in sentence]
+
+
+class ExactTargets(Dataset[Batch]):
+    """Sentences with the exact distribution of the next token at each of their positions.
+
+    An element is ``input_ids`` (n+1,) and ``labels`` (n+1, E): the true probability of each of the E tokens. `collate`
+    pads elements to a batch; rows of padding are zero, and `kl_to_truth` leaves them out. A `DataLoader` asks for whole
+    batches at once, which are computed together.
+
+    Args:
+        truth: the grammar or process.
+        sentences: that it can make, or beginnings of such.
+        vocabulary: of a tokeniser of words; None: tokens are the numbers of the words of the truth, V is the end.
+        lengths: the condition that the sentences were drawn under.
+        dtype: of the probabilities.
+
+    Raises:
+        InputError: as `TokenOrder.of`.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        sentences: Sequence[Sequence[str]] = (),
+        vocabulary: WordVocabulary | None = None,
+        *,
+        lengths: LengthRange | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self._order = TokenOrder.of(truth, vocabulary)
+        self._sentences = sentences
+        self._lengths = lengths
+        self._dtype = dtype
+
+    @property
+    def size(self) -> int:
+        """Number of tokens, the last dimension of ``labels``."""
+        return self._order.size
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    def __getitem__(self, number: int) -> Batch:
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Batch]:
+        """Several elements; a `DataLoader` asks so for a batch."""
+        sentences = [self._sentences[i] for i in numbers]
+        whole = self.batch(sentences)
+        ends = [len(sentence) + 1 for sentence in sentences]
+        return [{name: table[i, :end] for name, table in whole.items()} for i, end in enumerate(ends)]
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
+        """Any sentences as padded tensors, such as those of `endless`.
+
+        Raises:
+            InputError: the truth cannot make a sentence.
+        """
+        order = self._order
+        read = [order.read(sentence) for sentence in sentences]
+        found = order.truth.next_words(read, self._lengths)
+        inside = np.arange(found.possible.shape[1]) <= found.lengths[:, None]
+        if not found.possible[inside].all():
+            wrong = int(np.argmax((inside & ~found.possible).any(axis=1)))
+            raise InputError(f"the truth cannot make {' '.join(sentences[wrong])!r}; train on sentences of the truth")
+        labels = torch.zeros((*found.possible.shape, order.size), dtype=self._dtype)
+        exact = torch.from_numpy(found.probability).to(self._dtype)
+        labels.index_add_(2, torch.from_numpy(order.tokens), exact)
+        rows = [order.tokens[order.truth.encode(sentence)] for sentence in read]
+        inputs, _ = pack(rows, int(order.tokens[-1]), before=order.before)
+        return {"input_ids": torch.from_numpy(inputs), "labels": labels}
+
+    def collate(self, elements: Sequence[Batch]) -> Batch:
+        """Elements as padded tensors, ``input_ids`` (B, L) and ``labels`` (B, L, E)."""
+        longest = max(len(element["input_ids"]) for element in elements)
+        inputs = torch.full((len(elements), longest), int(self._order.tokens[-1]))
+        labels = torch.zeros((len(elements), longest, self.size), dtype=self._dtype)
+        for row, element in enumerate(elements):
+            inputs[row, : len(element["input_ids"])] = element["input_ids"]
+            labels[row, : len(element["labels"])] = element["labels"]
+        return {"input_ids": inputs, "labels": labels}
+
+
+def kl_to_truth(logits: Tensor, expected: Tensor, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """KL(P || Q) of a token, nats: of the truth P from the model Q, 0 only where both are the same.
+
+    Its gradient is that of the cross-entropy with exact soft targets, so it is also a loss to train on.
+
+    Args:
+        logits: (..., E) of the model, or log probabilities; it may have more tokens than the truth, after these.
+        expected: (..., E) exact probabilities; rows that are zero throughout are padding.
+        reduction: mean over all positions that are no padding, their sum, or each of them (0 at padding).
+
+    Raises:
+        InputError: the shapes do not agree, or there is nothing but padding to take a mean of.
+    """
+    size = expected.shape[-1]
+    if logits.shape[:-1] != expected.shape[:-1] or logits.shape[-1] < size:
+        raise InputError(
+            f"the logits have the shape {tuple(logits.shape)}, but the truth has {tuple(expected.shape)}; both need the"
+            " same positions, and the model at least the tokens of the truth"
+        )
+    log_q = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, expected.dtype)), dim=-1)[..., :size]
+    # where P is 0 the model may say -inf, and 0 times that is no number
+    cross = (expected * log_q.masked_fill(expected == 0, 0.0)).sum(-1)
+    each: Tensor = torch.special.xlogy(expected, expected).sum(-1) - cross
+    if reduction == "none":
+        return each
+    positions = (expected > 0).any(-1).sum()
+    if reduction == "mean" and positions == 0:
+        raise InputError("all rows of the truth are zero, so there is no position to take a mean of")
+    total = each.sum()
+    return total if reduction == "sum" else total.div(positions)
+
+
+class TruthCallback(TrainerCallback):  # type: ignore[misc]
+    """Logs how far the model is from the truth, through the log of the `Trainer`, so that trackers get it too.
+
+    Every ``steps`` steps it logs ``kl_to_truth``: the mean KL(P || Q) of a token in nats on held-out sentences of the
+    truth, which are the same throughout. Weights, modes and random numbers stay as they are.
+
+    Args:
+        trainer: that it is added to.
+        truth: the grammar or process.
+        vocabulary: of the tokeniser of the model; None: the order of the truth, see `ExactTargets`.
+        steps: between two measurements.
+        sentences: that are held out.
+        seed: of these sentences.
+        lengths: the condition that the training text was drawn under.
+
+    Raises:
+        InputError: a number is out of range, or as `ExactTargets`.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        truth: Truth,
+        vocabulary: WordVocabulary | None = None,
+        *,
+        steps: int = 100,
+        sentences: int = 128,
+        seed: int = 0,
+        lengths: LengthRange | None = None,
+    ) -> None:
+        if steps < 1:
+            raise InputError(f"a measurement every {steps} steps is none; give 1 or more")
+        self._trainer = trainer
+        self._steps = steps
+        drawn = next(_drawn(truth, sentences, seed, lengths, 0, _HELD_OUT))
+        drawn.sort(key=len)
+        targets = ExactTargets(truth, (), vocabulary, lengths=lengths)
+        self._batches = [targets.batch(drawn[at : at + AT_ONCE]) for at in range(0, len(drawn), AT_ONCE)]
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
+        """Measure and log, where it is time."""
+        if state.global_step % self._steps:
+            return
+        asked = control.should_log  # logging takes it back, and the loss of this step would be lost
+        self._trainer.log({"kl_to_truth": self.measure(model)})
+        control.should_log = asked
+
+    def measure(self, model: Any) -> float:
+        """KL(P || Q) of a token on the held-out sentences, nats.
+
+        Raises:
+            InputError: the model reads shorter texts only, has other tokens than the truth, or its logits are no
+                numbers.
+        """
+        longest = max(batch["input_ids"].shape[1] for batch in self._batches)
+        most = getattr(getattr(model, "config", None), "max_position_embeddings", None)
+        if most is not None and longest > most:
+            raise InputError(
+                f"a held-out sentence has {longest} tokens, but the model reads {most} at most; give lengths such as"
+                f" 1..{most - 1}, or a longer model"
+            )
+        training = model.training
+        model.eval()
+        try:
+            with torch.no_grad():
+                total, positions = 0.0, 0
+                for batch in self._batches:
+                    device = next(model.parameters()).device
+                    logits = model(input_ids=batch["input_ids"].to(device)).logits
+                    total += float(kl_to_truth(logits.double(), batch["labels"].to(device).double(), "sum"))
+                    positions += int((batch["labels"] > 0).any(-1).sum())
+        finally:
+            model.train(training)
+        if math.isnan(total):
+            raise InputError("the model gives logits that are no numbers; lower the learning rate")
+        return total / positions
