@@ -97,7 +97,8 @@ class BeliefText:
         if wrong:
             what = "the words before" if wrong[0] in CAUSAL else "all words"
             raise NothingToMeasureError(
-                f"the belief {wrong[0]} is given {what}, and {self.model.name} is {self.model.objective}", "wrong-objective"
+                f"the belief {wrong[0]} is given {what}, and {self.model.name} is {self.model.objective}",
+                "wrong-objective",
             )
         return asked
 
