@@ -23,6 +23,7 @@ from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import IntArray, random_state
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 from truesource.lmtrain.data import Batch, pack
 from truesource.lmtrain.tokenizer import NO_TOKEN, UNK, WordVocabulary
@@ -245,7 +246,7 @@ class TruthCallback(TrainerCallback):  # type: ignore[misc]
         *,
         steps: int = 100,
         sentences: int = 128,
-        seed: int = 0,
+        seed: int = DEFAULT_SEED,
         lengths: LengthRange | None = None,
     ) -> None:
         if steps < 1:

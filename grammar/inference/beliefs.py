@@ -34,7 +34,7 @@ from truesource.grammar.inference.charts import Charts
 from truesource.grammar.inference.distributions import class_posteriors, masked_blocks, next_token_distributions
 from truesource.grammar.inference.exact import Exact
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.files import atomic_path, refuse_existing
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 
@@ -69,8 +69,8 @@ class Beliefs:
         Raises:
             InputError: the file exists and ``force`` is false, or cannot be written.
         """
-        from safetensors.numpy import save
-
+        with extras_for("Beliefs.save"):
+            from safetensors.numpy import save
         refuse_existing(path, force)
         arrays = {"beliefs": self.values, "sentence": self.sentence, "position": self.position, "token": self.token}
         names = {"kind": self.kind, "columns": json.dumps(self.columns, ensure_ascii=False)}
