@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -58,6 +59,7 @@ WORK = [
     "sample toy.npz -n 200 -o corpus --shares train=.8,eval=.2",
     "export corpus -o exported --to ids",
     "bound toy.npz corpus --no-masked",
+    "infill toy.npz 'the ___ sleeps'",
     "parse toy.npz text -o trees.mrg",
     "vary toy.npz -o variants --variant temperature=0.8",
     "score models.py:uniform corpus --oracle toy.npz --json scores.json",
@@ -131,7 +133,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "run" / "report.html").write_text(page, encoding="utf-8")
     asked = {
         "without": [module for modules in EXTRAS.values() for module in modules],
-        "calls": [each.split() for each in (*WORK, *REFUSE)],
+        "calls": [shlex.split(each) for each in (*WORK, *REFUSE)],
         "imports": truesource.__all__,
     }
     done = subprocess.run(

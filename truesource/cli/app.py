@@ -36,6 +36,7 @@ VERBS = {
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "export": ("truesource.cli.export", "Write a corpus in the files that other training code reads."),
+    "infill": ("truesource.cli.infill", "Fill the gaps of a sentence, with exact probabilities."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "warm": ("truesource.cli.warm", "Compile the numerical kernels now, as for a container image."),
@@ -49,7 +50,7 @@ GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
-    "Grammars and languages": ("language", "inspect", "parse", "convert", "export", "vary"),
+    "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "export", "vary"),
     "Reference": ("schema", "warm", "cite"),
 }
 

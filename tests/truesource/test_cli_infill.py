@@ -1,0 +1,42 @@
+"""`truesource infill`: exact fillings of gaps."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from command_line import Command
+
+TOY = "S -> A B 0.5 | B A 0.5\nA -> 'a' 0.75 | 'x' 0.25\nB -> 'b' 1.0\n"
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("toy.txt").write_text(TOY, "utf-8")
+
+
+def test_fillings_gaps_and_samples_have_their_exact_probabilities(command: Command) -> None:
+    done = command("infill", "toy.txt", "___ ___", "-n", 3, "--json", "f.json")
+    assert done.code == 0, done.err
+    found = json.loads(Path("f.json").read_text("utf-8"))
+    probabilities = {each["sentence"]: math.exp(each["log_prob"]) for each in found["fillings"]}
+    assert probabilities == pytest.approx({"a b": 0.375, "b a": 0.375, "x b": 0.125, "b x": 0.125})
+    assert found["log_prob"] == pytest.approx(0.0, abs=1e-12)
+    first = {each["word"]: each["probability"] for each in found["gaps"][0]["words"]}
+    assert first == pytest.approx({"b": 0.5, "a": 0.375, "x": 0.125}) and found["gaps"][0]["possible"] == 3
+    assert len(found["samples"]) == 3 and set(found["samples"]) <= set(probabilities)
+    assert "0.3750" in done.out and "word 2" in done.out
+    again = command("infill", "toy.txt", "x ___", "--top", 1)
+    assert again.code == 0 and "1.0000" in again.out and "x b" in again.out
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [("a b", "there is no gap"), ("a ___ ___", "no sentence of the grammar fits"), ("moo ___", "lacks the word 'moo'")],
+)
+def test_bad_calls_get_one_sentence(command: Command, sentence: str, said: str) -> None:
+    done = command("infill", "toy.txt", sentence)
+    assert done.code == 2 and said in done.err and "Traceback" not in done.err
