@@ -56,6 +56,7 @@ WORK = [
     "induce bank.mrg -o induced.npz --cycles 0",
     "split bank.mrg -o parts",
     "sample toy.npz -n 200 -o corpus --shares train=.8,eval=.2",
+    "export corpus -o shards",
     "bound toy.npz corpus --no-masked",
     "parse toy.npz text -o trees.mrg",
     "vary toy.npz -o variants --variant temperature=0.8",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force
-from truesource.generator.export import ExportFormat
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +19,8 @@ def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder to make.")],
     to: Annotated[
-        ExportFormat, typer.Option("--to", help="Format to write: bin (as nanoGPT reads it), jsonl, or ids.")
+        Literal["bin", "jsonl", "ids"],
+        typer.Option("--to", help="Format to write: bin (as nanoGPT reads it), jsonl, or ids."),
     ] = "bin",
     split: Annotated[str | None, typer.Option("--split", help="Split of a corpus folder (default: all).")] = None,
     bound: Annotated[
