@@ -20,7 +20,7 @@ from truesource.report.figures import figure, to_svg, write_figure
 
 FRONT_DOOR = ("truesource.cli.", "truesource.chain.", "truesource.evaluators.", "truesource.sweep.")
 FRONT_DOOR += ("truesource.benchmark.", "truesource.comparing.")
-WITHOUT_NUMBERS = {"new", "report", "cite", "schema", "warm"}
+WITHOUT_NUMBERS = {"new", "report", "cite", "schema", "warm", "export"}
 OUTPUT = "truesource.cli.output"
 
 
