@@ -16,6 +16,8 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.word_numbers import sentences_of
 
+SLACK = 1.25  #: most that a text is lengthened
+
 
 class CausalTruth(Protocol):
     """The part of a `truesource.grammar.truth.Truth` that the next word needs."""
@@ -79,12 +81,14 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
 
     def keep(block: Distributions) -> None:
         for row, members in enumerate(block.members):
-            for member in members:
-                table[numbers[member], block.position] = block.probability[row]
-                possible[numbers[member], block.position] = block.possible[row]
+            for number in numbers[list(members)].tolist():
+                if block.position <= sizes[number]:
+                    table[number, block.position] = block.probability[row]
+                    possible[number, block.position] = block.possible[row]
 
     numbers = np.flatnonzero(sizes)
-    for _ in next_token_distributions(truth.exact, [texts[i] for i in numbers], keep, lengths):
+    lengthened = _lengthened([texts[i] for i in numbers.tolist()], _none_of(truth.terminals))
+    for _ in next_token_distributions(truth.exact, lengthened, keep, lengths):
         pass
     empty = np.flatnonzero(sizes == 0)
     if empty.size:
@@ -92,6 +96,26 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
         table[empty, 0] = [*first.probability, first.stop]
         possible[empty, 0] = True
     return NextWords(tuple(truth.terminals), sizes, table, possible)
+
+
+def _none_of(words: Sequence[str]) -> str:
+    """A word that is none of some words."""
+    return "_" * (1 + max(map(len, words), default=0))
+
+
+def _lengthened(texts: Sequence[Sequence[str]], padding: str) -> list[list[str]]:
+    """Texts with padding behind them, so that there are few different lengths: those of one length are one batch.
+
+    What stands behind a position says nothing about it. No text gets longer by more than `SLACK`, since time grows as
+    the cube of the length.
+    """
+    goals: dict[int, int] = {}
+    longest = 0
+    for size in sorted({len(text) for text in texts}, reverse=True):
+        if not goals or longest > SLACK * size:
+            longest = size
+        goals[size] = longest
+    return [[*text, *[padding] * (goals[len(text)] - len(text))] for text in texts]
 
 
 def _require_room(shape: Sequence[int]) -> None:

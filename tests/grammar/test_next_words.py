@@ -122,3 +122,12 @@ def test_a_table_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("truesource.grammar.inference.next_words.memory", lambda: 100)
     with pytest.raises(InputError, match="give fewer sentences at once"):
         TWO.next_words([["a", "b"]] * 10)
+
+
+@pytest.mark.parametrize("lengths", [None, LengthRange(6, 14)])
+def test_texts_that_are_lengthened_to_one_batch_keep_their_values(lengths: LengthRange | None) -> None:
+    """Of 8 to 10 words they are computed together, those broken off and those with an unknown word too."""
+    pcfg = PCFG.from_text("S -> S S 0.3 | A S 0.1 | 'a' 0.4 | 'b' 0.2\nA -> 'a' 0.5 | 'c' 0.5")
+    words = ["a", "b", "c", "a", "a", "b", "c", "b", "a", "a"]
+    check(pcfg, [words, words[:9], words[:8], ["a"] * 8, [*words[:4], "moo", *words[4:8]], words[:6]], lengths)
+    check(process("shuffle-dyck", k=2, depth=3), [["(1", "(2", "1)", "2)", "(1"], ["(1", "(2", "1)", "2)"]], None)
