@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +14,7 @@ from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.generator.text import line_of
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, write_json
+from truesource.grammar.support.files import atomic_path, opened_to_write, write_json
 from truesource.grammar.support.printable import meter
 
 ExportFormat = Literal["bin", "jsonl", "ids"]
@@ -102,7 +100,10 @@ def _vocabulary(corpus: Corpus, words: Sequence[str]) -> list[str]:
 def _write_split(
     sentences: CodedSentences, file: Path, to: ExportFormat, numbers: Mapping[str, int], dtype: np.dtype[Any]
 ) -> None:
-    with meter(f"writing {file.name}", len(sentences)) as progress, _opened(file) as stream:
+    with (
+        meter(f"writing {file.name}", len(sentences)) as progress,
+        opened_to_write(file, packed=to == "jsonl") as stream,
+    ):
         for at in range(0, len(sentences), AT_ONCE):
             some = range(at, min(at + AT_ONCE, len(sentences)))
             if to == "jsonl":
@@ -117,17 +118,6 @@ def _write_split(
                 else:
                     stream.write("".join(f"{' '.join(map(str, row.tolist()))}\n" for row in rows).encode())
             progress.advance(len(some))
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    """A file to write, compressed by its name, with the same bytes at any time and place."""
-    with file.open("wb") as plain:
-        if file.suffix != ".gz":
-            yield plain
-            return
-        with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as packed:
-            yield packed
 
 
 def _rows(sentences: CodedSentences, some: range, numbers: Mapping[str, int]) -> Iterator[NDArray[np.int64]]:

@@ -12,7 +12,6 @@ divides each symbol's rules by their sum, once, and says by how much.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ from truesource.grammar.formats import GrammarFormat, GrammarSource
 from truesource.grammar.rules import GrammarRules, Rules, assemble, log
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, read_lines
+from truesource.grammar.support.files import atomic_path, opened_to_write, read_lines
 
 EXACT = 1e-9  #: relative difference between a rule and the chain that made it
 PROPER = 1e-6  #: how far from one a row may sum and count as right
@@ -178,12 +177,8 @@ def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
 
 
 def _write(temporary: Path, target: Path, lines: Iterator[str]) -> None:
-    with temporary.open("wb") as raw:
-        if target.suffix == ".gz":
-            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
-                stream.writelines(line.encode() for line in lines)
-        else:
-            raw.writelines(line.encode() for line in lines)
+    with opened_to_write(temporary, packed=target.suffix == ".gz") as stream:
+        stream.writelines(line.encode() for line in lines)
 
 
 def _grammar_lines(pcfg: GrammarRules, names: list[str]) -> Iterator[str]:

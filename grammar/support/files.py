@@ -18,12 +18,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from truesource.grammar.support.errors import InputError
 
 #: targets whose new content waits beside them until all of a set is there, and where each waits
 _waiting: ContextVar[dict[Path, Path | None] | None] = ContextVar("waiting", default=None)
+
+
+@contextmanager
+def opened_to_write(path: Path, *, packed: bool, level: int = 9) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """A file to write, packed by gzip or not; equal content gives equal bytes, whatever the time and the name.
+
+    Args:
+        path: of the file, such as the temporary one of `atomic_path`.
+        packed: by gzip.
+        level: of the packing, 1 (fast) to 9 (small).
+    """
+    with path.open("wb") as raw:
+        if not packed:
+            yield raw
+            return
+        with gzip.GzipFile("", "wb", compresslevel=level, fileobj=raw, mtime=0) as stream:
+            yield stream
 
 
 @contextmanager

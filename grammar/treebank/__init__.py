@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, signs_of_others
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, refuse_existing
+from truesource.grammar.support.files import atomic_path, opened_to_write, refuse_existing
 from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank.binarise import Binarisation, splice
@@ -365,12 +364,9 @@ class Treebank:
         """
         refuse_existing(path, force)
         lines = (f"{tree}\n".encode() for tree in self.trees)
-        with atomic_path(path) as temporary, temporary.open("wb") as raw:
-            if Path(path).suffix == ".gz":
-                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
-                    stream.writelines(lines)
-            else:
-                raw.writelines(lines)
+        packed = Path(path).suffix == ".gz"
+        with atomic_path(path) as temporary, opened_to_write(temporary, packed=packed, level=6) as stream:
+            stream.writelines(lines)
 
 
 def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -142,7 +141,7 @@ def write_corpus(
     from truesource.cli.output import OutputFiles, json_of
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
-    from truesource.grammar.support.files import atomic_path
+    from truesource.grammar.support.files import atomic_path, opened_to_write
     from truesource.grammar.support.printable import meter
 
     files = OutputFiles(text=target, json=json, force=force)
@@ -156,12 +155,15 @@ def write_corpus(
         lines = (line_of(sentence) for sentence in corpus.sentences(split))
     else:
         lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
-    with atomic_path(target) as temporary, meter("writing lines", total=n) as progress:
-        packed = gzip.GzipFile(temporary, "wb", mtime=0) if target.suffix == ".gz" else temporary.open("wb")
-        with packed as stream:
-            for line in lines:
-                stream.write(line.encode() + b"\n")
-                progress.advance(1)
+    packed = target.suffix == ".gz"
+    with (
+        atomic_path(target) as temporary,
+        meter("writing lines", total=n) as progress,
+        opened_to_write(temporary, packed=packed) as stream,
+    ):
+        for line in lines:
+            stream.write(line.encode() + b"\n")
+            progress.advance(1)
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
     what = "sentences" if plain else "trees"
     also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from gzip import GzipFile
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Literal
@@ -21,7 +21,7 @@ from truesource.grammar.parsing.parser import Parse, Parser
 from truesource.grammar.parsing.samples import ScoredTree
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_file, round_floats, write_json
+from truesource.grammar.support.files import atomic_path, digest_file, opened_to_write, round_floats, write_json
 from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
 from truesource.parsing.record import TreeShardEntry, files_of
@@ -197,14 +197,10 @@ def lists_file(shard: Shard, kind: str) -> str:
 
 
 @contextmanager
-def text_file(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def text_file(path: Path, packed: bool) -> Iterator[IO[bytes] | GzipFile]:
     """A file that appears when it is complete; equal lines give equal bytes, packed or not."""
-    with atomic_path(path) as temporary, temporary.open("wb") as raw:
-        if packed:
-            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
-                yield stream
-        else:
-            yield raw
+    with atomic_path(path) as temporary, opened_to_write(temporary, packed=packed, level=6) as stream:
+        yield stream
 
 
 def _line(row: ParsedSentence) -> bytes:
