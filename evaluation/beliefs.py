@@ -21,10 +21,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-SHARES = (
-    0.7,
-    0.8,
-)  #: of the sentences that maps are fitted to end here, of those that choose how they are held back there
+SHARES = (0.7, 0.8)  #: of the sentences, where those that maps are fitted to end, and those that choose the decay
 DECAYS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)  #: of ridge regression, relative to the mean variance of the inputs
 Vectors = NDArray[np.floating]
 

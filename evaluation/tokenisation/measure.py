@@ -346,7 +346,7 @@ def rounding_of(model: TokenisedModel) -> float:
     return SINGLE if remembers_all(model) else DOUBLE
 
 
-def table_of_sums(model: LanguageModel, setting: Setting, number: int = SUMMED) -> FloatArray | None:
+def table_of_sums(model: LanguageModel, setting: Setting, own: FloatArray, number: int = SUMMED) -> FloatArray | None:
     """Scores against the truth by the sum over all segmentations; `score_both` scores the canonical ones alone.
 
     Exact where segmentations can be enumerated, else by the particle filter, which is unbiased of P, so that its
@@ -356,16 +356,16 @@ def table_of_sums(model: LanguageModel, setting: Setting, number: int = SUMMED) 
     Args:
         model: any.
         setting: text and truth to compare on.
+        own: (3, N) the scores of the canonical segmentations, `truesource.evaluation.measures.paired.Paired.table`.
         number: of sentences to sum.
 
     Returns:
-        (3, N) as `truesource.evaluation.measures.paired.Paired.table`. None of a model that is masked, or of whole
-        words, or whose texts are no joinings of pieces, and where not all positions count.
+        (3, N) like ``own``. None of a model that is masked, or of whole words, or whose texts are no joinings of
+        pieces, and where not all positions count.
 
     Raises:
         NothingToMeasureError: none of the first sentences has a sum.
     """
-    from truesource.evaluation.core.comparison import score_both
     from truesource.evaluation.tokenisation import EstimatorSettings
     from truesource.evaluation.tokenisation.documents import documents
     from truesource.evaluation.tokenisation.results import evaluate_documents
@@ -377,7 +377,7 @@ def table_of_sums(model: LanguageModel, setting: Setting, number: int = SUMMED) 
         pieces = require_pieces(model, model.name)
     except InputError:
         return None
-    table = score_both(model, setting).paired.table()
+    table = own.copy()
     texts = [" ".join(sentence) for sentence in setting.sentences]
     builder, _ = builder_for(pieces.pieces, texts, None)
     read = fitting_documents(pieces, documents(pieces, texts[:number], builder), leave_out=True)

@@ -88,17 +88,19 @@ def test_the_exact_distribution_is_that_after_each_word(place: Path, monkeypatch
     monkeypatch.chdir(place)
     model, grammar, lengths = load_model("models/gpt2"), language("mess3"), LengthRange(4, 12)
     sentences = list(Corpus.load("corpus").sentences("eval"))[:30]
-    text = BeliefText(model, Setting(grammar, sentences, lengths), BeliefSettings(pairs=5, untrained=False))
+    asked = BeliefSettings(kinds=("next-word",), pairs=5, untrained=False)
+    text = BeliefText(model, Setting(grammar, sentences, lengths), asked)
     oracle = Oracle(grammar, lengths=lengths)
+    exact = text.true_log_probs(np.arange(len(text.sentence)))
     row = 0
     for words in text.sentences:
         for t in range(1, len(words) + 1):
             after = oracle.next_token(words[:t])
             known = dict(zip(after.words, after.probability, strict=True))
             wanted = [*(known.get(word, 0.0) for word in model.vocabulary or ()), 0.0, after.stop]
-            np.testing.assert_allclose(np.exp(text.true_log_probs[row]), wanted, rtol=0.0, atol=1e-12)
+            np.testing.assert_allclose(np.exp(exact[row]), wanted, rtol=0.0, atol=1e-12)
             row += 1
-    reading = read_beliefs(text, "next-word")
+    (reading,) = read_beliefs(text)
     assert reading.own is not None and reading.own.value > 0.3
     found = patch(text, reading)
     assert found is not None and found.pairs == 5 and found.own.value < found.before.value

@@ -186,8 +186,8 @@ def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path,
     assert rung["value"] == pytest.approx((true - summed.sum()) / sum(len(words) + 1 for words in text), abs=1e-10)
     assert rung["value"] < record["kl"]["value"]
     setting = Setting(PCFG.from_text(Path("spelt.txt").read_text("utf-8")), text)
-    own, some = score_both(model, setting).paired.table(), table_of_sums(model, setting, 10)
-    exact = table_of_sums(model, setting)
+    own = score_both(model, setting).paired.table()
+    some, exact = table_of_sums(model, setting, own, 10), table_of_sums(model, setting, own)
     assert some is not None and exact is not None
     gained = (own[0] - exact[0])[:10].sum() / own[2, :10].sum()
     assert (own[0] - some[0]).sum() / own[2].sum() == pytest.approx(gained, abs=1e-12)

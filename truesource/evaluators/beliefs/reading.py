@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.beliefs import AffineMap, BeliefParts, divergences, fit, last_words, mean_after, r2
+from truesource.evaluation.beliefs import BeliefParts, divergences, fit, last_words, mean_after, r2
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
@@ -26,12 +25,11 @@ from truesource.lmtrain.probing import Network, hidden_layers
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """The map from one layer."""
+    """What is read from one layer."""
 
     number: int
     value: Interval
-    map: AffineMap = field(repr=False)  #: reads beliefs from vectors
-    back: AffineMap = field(repr=False)  #: how vectors change with beliefs
+    decay: float  #: of the map
     read: FloatArray = field(repr=False)  #: (T, d)
 
 
@@ -123,79 +121,84 @@ class BeliefText:
         if not offers(self.model, "distributions"):
             return None
         model = require(self.model, "distributions", "evaluate beliefs")
-        return self._after_words(model.distributions, self.sentences, np.exp)
-
-    @cached_property
-    def true_log_probs(self) -> FloatArray:
-        """(T, V+2) exact log probabilities after each word, in the columns of the model."""
-        own = {word: i for i, word in enumerate(self.oracle.words)}
-        place = np.array([own.get(word, -1) for word in self.model.vocabulary or ()] + [len(own), len(own) + 1])
-
-        def arranged(table: FloatArray) -> FloatArray:
-            made = table[:, place]
-            made[:, place < 0] = -np.inf
-            return made
-
-        return self._after_words(self.oracle.distributions, self.sentences, arranged)
-
-    def _after_words(
-        self,
-        distributions: Callable[[Sequence[Sequence[str]]], Iterator[Any]],
-        sentences: Sequence[Sequence[str]],
-        change: Callable[[FloatArray], FloatArray],
-    ) -> FloatArray:
-        """The distributions at all places of sentences but the first, as a row a word; masked ones at the word."""
         by_length: dict[int, list[int]] = defaultdict(list)
-        for i, words in enumerate(sentences):
+        for i, words in enumerate(self.sentences):
             by_length[len(words)].append(i)
-        starts = np.cumsum([0, *map(len, sentences)])
-        shift = int(self.model.objective == "causal")
-        result: FloatArray | None = None
+        starts = np.cumsum([0, *map(len, self.sentences)])
+        causal = model.objective == "causal"
+        result = np.empty((len(self.sentence), len(model.vocabulary or ()) + 1 + causal))
         for members in by_length.values():
-            for at in distributions([sentences[i] for i in members]):
-                if at.position >= shift:
-                    rows = change(at.log_prob)
-                    if result is None:
-                        result = np.empty((int(starts[-1]), rows.shape[1]))
-                    result[starts[members] + at.position - shift] = rows
-        assert result is not None
+            for at in model.distributions([self.sentences[i] for i in members]):
+                if at.position >= causal:  # the first one of a causal model is before any word
+                    result[starts[members] + at.position - causal] = np.exp(at.log_prob)
         return result
 
+    def beginnings(self, rows: IntArray, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The words of sentences up to some places, given by their rows (N,) among all T."""
+        first = np.searchsorted(self.sentence, self.sentence[rows])
+        ends = (rows - first + 1).tolist()
+        return [list(sentences[i][:end]) for i, end in zip(self.sentence[rows].tolist(), ends, strict=True)]
 
-def read_beliefs(text: BeliefText, target: Target) -> BeliefReading:
-    """Fit maps from all layers, and what they are compared with.
+    def true_log_probs(self, rows: IntArray) -> FloatArray:
+        """(N, V+2) exact log probabilities after some words, by their rows (N,), in the columns of the model."""
+        beginnings = self.beginnings(rows, self.seen)
+        found = self.oracle.language.next_words(beginnings, self.oracle.lengths)
+        columns = self.oracle.columns(self.model.vocabulary or ())
+        table = found.probability[np.arange(len(rows)), found.lengths][:, columns]
+        table[:, columns < 0] = 0.0
+        with np.errstate(divide="ignore"):
+            return np.log(table)
+
+
+def read_beliefs(text: BeliefText) -> list[BeliefReading]:
+    """Fit maps from all layers to each belief, and from what they are compared with; networks read the text once.
 
     Raises:
-        NothingToMeasureError: the belief is the same after all words.
+        NothingToMeasureError: a belief is the same after all words.
     """
-    beliefs, parts, settings = text.beliefs(target), text.parts, text.settings
-    values, seed = beliefs.values, text.seed
+    beliefs = {target: text.beliefs(target) for target in text.targets}
+    layers = _from_layers(text, text.model, beliefs)
+    untrained_layers = {} if text.fresh is None else _from_layers(text, text.fresh, beliefs)
+    return [
+        BeliefReading(
+            target=target,
+            beliefs=found,
+            parts=text.parts,
+            layers=layers[target],
+            untrained={layer.number: layer.value for layer in untrained_layers.get(target, ())},
+            after_words=_after_words(text, found),
+            own=None if text.own is None else _interval(text, found, fit(text.own, found.values, text.parts)(text.own)),
+        )
+        for target, found in beliefs.items()
+    ]
 
-    def interval(read: FloatArray) -> Interval:
-        return r2(read, values, parts, text.sentence, seed)
 
-    def from_layers(model: LanguageModel) -> Iterator[Layer]:
-        layers = None if settings.layers is None else sorted(settings.layers)
-        for number, vectors in hidden_layers(model, text.sentences, layers=layers):
-            made = fit(vectors, values, parts)
+def _interval(text: BeliefText, beliefs: Beliefs, read: FloatArray) -> Interval:
+    return r2(read, beliefs.values, text.parts, text.sentence, text.seed)
+
+
+def _from_layers(
+    text: BeliefText, model: LanguageModel, beliefs: Mapping[Target, Beliefs]
+) -> dict[Target, list[Layer]]:
+    """What is read of each belief from the layers of a model."""
+    result: dict[Target, list[Layer]] = {target: [] for target in beliefs}
+    layers = None if text.settings.layers is None else sorted(text.settings.layers)
+    for number, vectors in hidden_layers(model, text.sentences, layers=layers):
+        for target, found in beliefs.items():
+            made = fit(vectors, found.values, text.parts)
             read = made(vectors)
-            yield Layer(number, interval(read), made, fit(values, vectors, parts), read)
+            result[target].append(Layer(number, _interval(text, found, read), made.decay, read))
+    return result
 
-    keys = [last_words(beliefs, k) for k in range(settings.last_words, 0, -1)]
-    after = {
-        k: interval(mean_after(keys[settings.last_words - k :], values, parts))
-        for k in range(1, settings.last_words + 1)
+
+def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
+    """What the mean beliefs after the same last words explain, by their number."""
+    most = text.settings.last_words
+    keys = [last_words(beliefs, k) for k in range(most, 0, -1)]
+    return {
+        k: _interval(text, beliefs, mean_after(keys[most - k :], beliefs.values, text.parts))
+        for k in range(1, most + 1)
     }
-    own = text.own
-    return BeliefReading(
-        target=target,
-        beliefs=beliefs,
-        parts=parts,
-        layers=list(from_layers(text.model)),
-        untrained={} if text.fresh is None else {layer.number: layer.value for layer in from_layers(text.fresh)},
-        after_words=after,
-        own=None if own is None else interval(fit(own, values, parts)(own)),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,18 +225,20 @@ def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
     rng = np.random.default_rng([text.seed, 5])
     test, beliefs, layer = reading.parts.test, reading.beliefs, reading.best
     one, other = rng.choice(test, number), rng.choice(test, number)
-    prefixes = [text.sentences[text.sentence[i]][: beliefs.position[i] + 1] for i in one.tolist()]
-    change = (beliefs.values[other] - beliefs.values[one]) @ layer.back.weight
+    prefixes = text.beginnings(one, text.sentences)
+    ((_, vectors),) = hidden_layers(text.model, text.sentences, layers=[layer.number])
+    back = fit(beliefs.values, vectors, reading.parts)  # how vectors change with beliefs
+    change = (beliefs.values[other] - beliefs.values[one]) @ back.weight
     direction = rng.standard_normal(change.shape)
     direction *= np.linalg.norm(change, axis=1, keepdims=True) / np.linalg.norm(direction, axis=1, keepdims=True)
-    truth = text.true_log_probs[other]
+    truth = text.true_log_probs(other)
     with np.errstate(divide="ignore"):
-        log_own = np.log(text.own)
+        before, own = np.log(text.own[one]), np.log(text.own[other])
     found = {
-        "before": log_own[one],
+        "before": before,
         "after": patched_log_probs(text.model, prefixes, layer.number, change.astype(np.float32)),
         "random": patched_log_probs(text.model, prefixes, layer.number, direction.astype(np.float32)),
-        "own": log_own[other],
+        "own": own,
     }
     intervals = {}
     for name, logs in found.items():

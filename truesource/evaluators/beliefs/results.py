@@ -51,8 +51,8 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
     text = BeliefText(model, setting, settings)
     records: list[Record] = []
     pictures: dict[str, Any] = {}
-    for target in text.targets:
-        reading = read_beliefs(text, target)
+    for reading in read_beliefs(text):
+        target = reading.target
         records += _read(setting, model, reading, text)
         pictures[target] = _picture(reading)
         try:
@@ -84,7 +84,7 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
         return {**own, **setting.record(model, "r2", value.value, value.low, value.high, **signed)}
 
     for layer in reading.layers:
-        yield of(layer.value, "word", layer.number, decay=f"{layer.map.decay:g}")
+        yield of(layer.value, "word", layer.number, decay=f"{layer.decay:g}")
     for number, value in reading.untrained.items():
         yield of(value, "untrained", number)
     for k, value in reading.after_words.items():

@@ -75,7 +75,7 @@ def explained(job: ExplainJob) -> dict[str, Any]:
         tables, missing = _scored(job, own)
     else:
         left_out = {str(name): str(job.unknown.code) for name in job.settings.levers}
-    rungs = rungs_of(job)
+    rungs = rungs_of(job, own)
     kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
     return {
         "model": job.model.name,
@@ -104,10 +104,15 @@ def _scored(job: ExplainJob, own: FloatArray) -> tuple[dict[str, list[FloatArray
     return tables, 1 + len(cells) - sum(map(len, found.values()))
 
 
-def rungs_of(job: ExplainJob) -> list[Rung]:
-    """References from word frequencies up to the truth; those that need the train split only where it is known."""
+def rungs_of(job: ExplainJob, own: FloatArray) -> list[Rung]:
+    """References from word frequencies up to the truth; those that need the train split only where it is known.
+
+    Args:
+        job: of the model.
+        own: (3, N) the scores of the model itself.
+    """
     found = list(window_rungs(job.model, job.setting, job.settings.lines))
-    if (summed := table_of_sums(job.model, job.setting)) is not None:
+    if (summed := table_of_sums(job.model, job.setting, own)) is not None:
         found.append(Rung("marginal", None, summed))
     if job.unknown is not None or job.model.objective != "causal":
         return found
