@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import DistributionModel, TokenisedModel
     from truesource.grammar.pcfg import PCFG
 
-Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots"]
+Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]
 OfTruth = Literal["causal", "lengths", "masked", "windows", "parses"]
 
 
@@ -83,6 +83,12 @@ ABILITIES: dict[str, Ability] = {
             "what the model was at earlier steps of its training",
             "name a model folder with snapshots",
         ),
+        Ability(
+            "denoising",
+            ("denoise",),
+            "the probabilities of words at any gaps",
+            "use a model of the architecture diffusion",
+        ),
     )
 }
 
@@ -115,7 +121,9 @@ def require(model: Any, ability: Literal["pieces"], needed_by: str) -> Tokenised
 def require(model: Any, ability: OfTruth, needed_by: str) -> PCFG: ...
 @overload
 def require(
-    model: Any, ability: Literal["words", "stepping", "hidden-states", "marks", "snapshots"], needed_by: str
+    model: Any,
+    ability: Literal["words", "stepping", "hidden-states", "marks", "snapshots", "denoising"],
+    needed_by: str,
 ) -> Any: ...
 def require(model: Any, ability: Name | OfTruth, needed_by: str) -> Any:
     """The model, or the truth, if it has an ability.

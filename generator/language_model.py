@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ScoringFrame:
     """Which positions are scored. Positions 0..n-1 are the words, position n is the end of the sentence.
 
-    A masked model has no end-of-sentence position, whatever ``eos`` says. Without ``first`` position 0 never counts,
-    since nothing stands before it: of an empty sentence that is the end.
+    Only a causal model has an end-of-sentence position, whatever ``eos`` says. Without ``first`` position 0 never
+    counts, since nothing stands before it: of an empty sentence that is the end.
     """
 
     eos: bool = True  #: the end of the sentence is predicted and counted
@@ -53,9 +53,11 @@ class ScoringFrame:
 
 PRESETS = ("default", "paper")
 END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
+Objective = Literal["causal", "masked", "any-order"]  #: what a word is predicted from: those before, all, or any others
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
-def preset_frame(name: str, objective: Literal["causal", "masked"]) -> ScoringFrame:
+def preset_frame(name: str, objective: Objective) -> ScoringFrame:
     """A frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
 
     Their masked score leaves out unknown words only; their causal one the first word and the end as well.
@@ -67,10 +69,7 @@ def preset_frame(name: str, objective: Literal["causal", "masked"]) -> ScoringFr
         raise InputError(f"unknown frame {name!r}; there are {', '.join(PRESETS)}")
     if name == "default":
         return ScoringFrame()
-    return ScoringFrame(eos=False, first=objective == "masked", unk="skip")
-
-
-Objective = Literal["causal", "masked"]
+    return ScoringFrame(eos=False, first=objective != "causal", unk="skip")
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +117,7 @@ class LanguageModel(Protocol):
 
     @property
     def objective(self) -> Objective:
-        """Say whether tokens are predicted from the left context or from all others."""
+        """Say whether tokens are predicted from the left context, from all others, or from any others."""
 
     @property
     def vocabulary(self) -> tuple[str, ...] | None:

@@ -25,8 +25,8 @@ from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder
 
 #: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into
-#: the flattened B * L, ``targets`` (T,) token numbers to predict there, and ``expected`` (T, V), the probability of
-#: each token there, where a model is trained on distributions
+#: the flattened B * L, ``targets`` (T,) token numbers to predict there, ``expected`` (T, V), the probability of each
+#: token there, where a model is trained on distributions, and ``weights`` (T,) where some count more than others
 Batch = dict[str, Tensor]
 
 POOL = 16  #: batches of about equal tokens whose sentences are sorted by length together
@@ -95,6 +95,32 @@ def one_mask_batch(rows: Sequence[IntArray], places: IntArray, vocabulary: Encod
     """Like `masked_batch`, with exactly the word ``places[i]`` of row i hidden."""
     width = max(len(row) for row in rows)
     return masked_batch(rows, np.arange(width) == places[:, None], vocabulary)
+
+
+def any_order_batch(rows: Sequence[IntArray], rng: np.random.Generator, vocabulary: Encoder) -> Batch:
+    """Rows in which a random number of words, from one to all, are ``<mask>`` and are to be predicted.
+
+    Each number m is as likely, and so is each set of m words. A word counts n/m of a row of n words: the mean over
+    words is the loss of masked diffusion (Sahoo et al. 2024, equation 10; absorbing states, linear schedule) with its
+    time integrated out, and that of a model whose words become known in a random order. A batch takes its shares m/n
+    evenly from 0 to 1, which makes the loss less noisy.
+    """
+    lengths = np.array([len(row) for row in rows])
+    share = (rng.permutation(len(rows)) + rng.random()) / len(rows)
+    number = 1 + (share * lengths).astype(np.int64)
+    place = rng.random((len(rows), int(lengths.max())))
+    place[np.arange(place.shape[1]) >= lengths[:, None]] = 2.0
+    hidden = place.argsort(axis=1).argsort(axis=1) < number[:, None]
+    batch = masked_batch(rows, hidden, vocabulary)
+    batch["weights"] = torch.from_numpy(np.repeat(lengths / number, number).astype(np.float32))
+    return batch
+
+
+def step_batch(rows: Sequence[IntArray], hidden: BoolArray, places: IntArray, vocabulary: Encoder) -> Batch:
+    """Like `masked_batch`, but only the word ``places[i]`` of row i, a hidden one, is to be predicted."""
+    batch = masked_batch(rows, hidden, vocabulary)
+    wanted = np.flatnonzero((np.arange(hidden.shape[1]) == places[:, None])[hidden])
+    return {**batch, "positions": batch["positions"][wanted], "targets": batch["targets"][wanted]}
 
 
 def random_masks(rows: Sequence[IntArray], probability: float, rng: np.random.Generator) -> BoolArray:
@@ -235,6 +261,8 @@ class TrainingBatches(Dataset[Batch]):
                 batch["expected"] = torch.from_numpy(np.asarray(self._expected.table[np.concatenate(places)]))
             return batch
         rng = np.random.default_rng([self._seed, 1, number])
+        if self._objective == "any-order":
+            return any_order_batch(rows, rng, self._vocabulary)
         return masked_batch(rows, random_masks(rows, self._mask_probability(number), rng), self._vocabulary)
 
     def _mask_probability(self, number: int) -> float:
@@ -261,7 +289,8 @@ def dev_batches(
     """The batches of the dev loss: the same at every evaluation of every model.
 
     Causal: the first ``limit`` sentences. Masked: ``limit`` words drawn from the whole split, each masked
-    alone, which estimates without bias the pseudo-log-likelihood per word that scoring measures.
+    alone, which estimates without bias the pseudo-log-likelihood per word that scoring measures. Any order: the same
+    words, each at its turn in a random order.
     """
     if objective == "causal":
         rows = rows[:limit]
@@ -274,12 +303,20 @@ def dev_batches(
         places = words - kept.offsets[sentence]
         rows = [kept[i] for i in sentence]
     lengths = np.array([len(row) + 2 for row in rows], dtype=np.int64)
-    return [
-        causal_batch([rows[i] for i in some], vocabulary)
-        if objective == "causal"
-        else one_mask_batch([rows[i] for i in some], places[some], vocabulary)
-        for some in by_length(lengths, budget)
-    ]
+    rng = np.random.default_rng(1)
+
+    def made(some: IntArray) -> Batch:
+        chosen = [rows[i] for i in some]
+        if objective == "causal":
+            return causal_batch(chosen, vocabulary)
+        if objective == "masked":
+            return one_mask_batch(chosen, places[some], vocabulary)
+        turns = rng.random((len(some), int(lengths[some].max()) - 2))  # words from that of the place on are hidden
+        own = np.arange(turns.shape[1]) < (lengths[some] - 2)[:, None]
+        hidden = own & (turns >= turns[np.arange(len(some)), places[some]][:, None])
+        return step_batch(chosen, hidden, places[some], vocabulary)
+
+    return [made(some) for some in by_length(lengths, budget)]
 
 
 def to_device(batch: Batch, device: Any) -> Batch:

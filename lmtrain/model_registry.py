@@ -39,8 +39,9 @@ _TRAINING: dict[str, dict[Objective, TrainConfig]] = {
         "masked": TrainConfig(
             epochs=1.0, learning_rate=2e-3, weight_decay=0.05, mask_probability=0.5, mask_probability_end=0.2
         ),
+        "any-order": TrainConfig(epochs=1.0, learning_rate=2e-3, weight_decay=0.05),
     },
-    "paper": {"causal": _PAPER, "masked": _PAPER},
+    "paper": {"causal": _PAPER, "masked": _PAPER, "any-order": _PAPER},
 }
 PRESETS = tuple(_SHAPES)
 
@@ -107,10 +108,14 @@ def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
     return network_architecture(config.architecture)
 
 
-def network_of_type(model_type: object) -> NetworkArchitecture[Any] | None:
-    """The architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here."""
-    name = next((name for name in network_names() if (settings_class(name).model_type or name) == model_type), None)
-    return None if name is None else network_architecture(name)
+def _network_of_type(model_type: object, objective: object) -> NetworkArchitecture[Any] | None:
+    """The architecture of a network whose ``config.json`` has this ``model_type``; None: it is not known here.
+
+    Of two of one type, such as BERT and diffusion, ``objective`` of the configuration tells which, or else the first.
+    """
+    named = [name for name in network_names() if (settings_class(name).model_type or name) == model_type]
+    of_objective = [name for name in named if settings_class(name).objective == objective]
+    return network_architecture((of_objective or named)[0]) if named else None
 
 
 def network_of(config: Any) -> NetworkArchitecture[Any] | None:
@@ -119,7 +124,7 @@ def network_of(config: Any) -> NetworkArchitecture[Any] | None:
         from truesource.lmtrain.own.architecture import own_architecture
 
         return own_architecture(config.objective)
-    return network_of_type(config.model_type)
+    return _network_of_type(config.model_type, getattr(config, "objective", None))
 
 
 def network_names() -> list[str]:
@@ -128,8 +133,8 @@ def network_names() -> list[str]:
 
 
 def masked_names() -> list[str]:
-    """The architectures of masked models."""
-    return [name for name in names() if settings_class(name).objective == "masked"]
+    """The architectures of masked models, those in any order among them."""
+    return [name for name in names() if settings_class(name).objective != "causal"]
 
 
 class Preset(NamedTuple):

@@ -15,11 +15,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from truesource.generator.language_model import ScoringFrame, TokenScores, framed_scores
+from truesource.generator.orders import ORDERS, ranks
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.target_head import TargetHead
-from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, to_device
+from truesource.lmtrain.data import (
+    Batch,
+    by_length,
+    causal_batch,
+    one_mask_batch,
+    pack,
+    step_batch,
+    to_device,
+)
 from truesource.lmtrain.tokenizer import WordVocabulary
 
 LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
@@ -93,6 +102,35 @@ def score_masked(
     return framed_scores(values, unknown, lengths, lengths, frame)
 
 
+def score_any_order(
+    model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
+) -> TokenScores:
+    """Each word given those known before it in random orders, means over orders; the model runs once a word and order.
+
+    The sum over a sentence estimates the lower bound (ELBO) of its log probability given its length.
+    """
+    rows = vocabulary.encode(sentences)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    sentence = np.repeat(np.arange(len(rows)), lengths)
+    position = np.arange(len(sentence)) - (np.cumsum(lengths) - lengths)[sentence]
+    words = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    unknown = words == vocabulary.unk
+    wanted = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
+    orders = [ranks(each) for each in sentences]
+    values = np.zeros(len(sentence))
+    with predictor(model, head) as predict, meter("the model's probabilities in any order", len(wanted)) as bar:
+        for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
+            targets = wanted[some]
+            chosen, places = [rows[i] for i in sentence[targets]], position[targets]
+            for number in range(ORDERS):
+                turns, _ = pack([orders[i][number] for i in sentence[targets]], -1)
+                hidden = turns >= turns[np.arange(len(turns)), places][:, None]
+                batch = step_batch(chosen, hidden, places, vocabulary)
+                values[targets] += _run(predict, model, batch) / ORDERS
+            bar.advance(len(some))
+    return framed_scores(values, unknown, lengths, lengths, frame)
+
+
 def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatArray:
     model.eval()
     device = next(model.parameters()).device
@@ -135,7 +173,7 @@ class Predictor:
 
     def __call__(self, model: nn.Module, batch: Batch, **options: Any) -> Tensor:
         """Logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
-        inputs = {key: value for key, value in batch.items() if key not in ("positions", "targets", "expected")}
+        inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
         self._positions = batch["positions"]
         try:
             logits: Tensor = model(**inputs, **options).logits
@@ -146,8 +184,11 @@ class Predictor:
     def loss(self, model: nn.Module, batch: Batch, *, reduction: str = "mean", **options: Any) -> Tensor:
         """Cross-entropy with what is expected, or else ``batch["targets"]``, nats.
 
-        The mean, or with ``reduction="none"`` of each (T,).
+        The mean, weighted where the batch has weights, or with ``reduction="none"`` of each (T,).
         """
+        if "weights" in batch and reduction == "mean":
+            weights = batch["weights"]
+            return (self.loss(model, batch, reduction="none", **options) * weights).sum() / weights.sum()
         if not self._scores_targets:
             aim = batch.get("expected", batch["targets"])
             return functional.cross_entropy(self(model, batch, **options).float(), aim, reduction=reduction)

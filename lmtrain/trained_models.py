@@ -12,7 +12,7 @@ from truesource.lmtrain.architectures.ngram.models import NGRAM, NgramModel, Ngr
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.device import set_precision
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
-from truesource.lmtrain.model_registry import network_of, network_of_type
+from truesource.lmtrain.model_registry import network_of
 from truesource.lmtrain.own.architecture import code_of, load_own
 from truesource.lmtrain.own.settings import OwnSettings, code_for
 from truesource.lmtrain.own.shared import MODEL_TYPE
@@ -27,9 +27,11 @@ from truesource.lmtrain.references import Code
 from truesource.lmtrain.subwords import is_ours, is_subword
 from truesource.lmtrain.tokenizer import WordVocabulary, whole_words, with_specials
 from truesource.lmtrain.training_record import model_name
-from truesource.lmtrain.word_models import CausalModel, MaskedModel
+from truesource.lmtrain.word_models import KINDS, AnyOrderModel, CausalModel, MaskedModel
 
-TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
+TrainedModel = (
+    CausalModel | MaskedModel | AnyOrderModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
+)
 
 
 def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
@@ -42,8 +44,7 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     if is_subword(tokenizer):
         return subword_model(model, tokenizer, name)
     architecture = network_of(model.config)
-    masked = architecture is not None and architecture.objective == "masked"
-    return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
+    return KINDS["causal" if architecture is None else architecture.objective](model, tokenizer, name)
 
 
 def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedModel:
@@ -69,21 +70,21 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
         )
     if model_type == NGRAM:
         return load_ngram(folder)
-    architecture = network_of_type(model_type)
     config = load_config(folder)
+    architecture = network_of(config)
     tokenizer = load_tokenizer(folder)
     encoder: WordVocabulary | None = None
     if architecture is not None and not is_subword(tokenizer):
         if is_ours(tokenizer):
             encoder = WordVocabulary(tokenizer)
-        elif objective_of(config, folder) == architecture.objective:
+        elif architecture.objective in (objective_of(config, folder), "any-order"):
             encoder = whole_words(tokenizer, architecture.objective)
     if architecture is None or encoder is None:
         pieces = load_checkpoint(folder, config, tokenizer, model_name(folder), device=device)
         set_precision(pieces.model)
         return pieces
     network = load_network(folder, config, tokenizer, architecture.objective, device)
-    kind = CausalModel if architecture.objective == "causal" else MaskedModel
+    kind = KINDS[architecture.objective]
     set_precision(network)  # after all checks, which are of the weights as they are
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
 

@@ -60,7 +60,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
     def get_batch_samples(self, epoch_iterator: Iterator[Batch], num_batches: int, device: Any) -> tuple[Any, Any]:
         """The micro-batches of a step; what is to predict in them is counted."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self._predicted = total(sum(len(batch["targets"]) for batch in batches))
+        self._predicted = total(sum(_size(batch) for batch in batches))
         return batches, items
 
     def compute_loss(
@@ -79,9 +79,9 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         if any_process(not finite)[0]:
             value = "not finite in another process" if finite else str(loss.item())
             raise FloatingPointError(f"the training loss is {value} at step {self.state.global_step + 1}")
-        self.losses.total += loss.item() * len(inputs["targets"]) / self._predicted
+        self.losses.total += loss.item() * _size(inputs) / self._predicted
         group = self.args.gradient_accumulation_steps * world_size()
-        return loss if group == 1 else loss * (len(inputs["targets"]) * group / self._predicted)
+        return loss if group == 1 else loss * (_size(inputs) * group / self._predicted)
 
     def floating_point_ops(self, inputs: Batch) -> int:
         """Not counted: the Trainer would go through all parameters at every micro-batch, and nothing here reads it."""
@@ -129,6 +129,11 @@ class LossTrainer(Trainer):  # type: ignore[misc]
             super()._save_rng_state(output_dir)
         save_losses(output_dir, self.losses, rank())
         wait_for_all()  # the file that makes a checkpoint whole is written after this, by the main process
+
+
+def _size(batch: Batch) -> int:
+    """How many tokens a micro-batch is about: those it predicts, or the sum of their weights, which is whole."""
+    return round(float(batch["weights"].sum())) if "weights" in batch else len(batch["targets"])
 
 
 #: measures a model in training: named numbers for ``metrics.jsonl``

@@ -15,13 +15,13 @@ from truesource.generator.language_model import LogDistributions, Objective, Sco
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
-from truesource.lmtrain.data import causal_batch, one_mask_batch, to_device
+from truesource.lmtrain.data import causal_batch, masked_batch, one_mask_batch, to_device
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.steppers import NetworkStepper
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, token_count
 from truesource.lmtrain.model_registry import network_names, network_of
-from truesource.lmtrain.scoring import check_lengths, predictor, score_causal, score_masked
+from truesource.lmtrain.scoring import check_lengths, predictor, score_any_order, score_causal, score_masked
 from truesource.lmtrain.subwords import is_subword
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
 from truesource.lmtrain.training_record import model_name
@@ -229,6 +229,53 @@ class MaskedModel(_TrainedModel):
         """
         self.check_readable(sentences)
         yield from masked_distributions(self.model, self._head, self.encoder, sentences)
+
+
+class AnyOrderModel(_TrainedModel):
+    """A model of words at gaps given any other words, such as masked diffusion.
+
+    It implements `truesource.generator.language_model.LanguageModel`.
+    """
+
+    objective: Objective = "any-order"
+    _extra = 2
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        """Log probability of every word that ``frame`` counts, given those before it in random orders: means over them.
+
+        Their sum over a sentence estimates the ELBO of its log probability given its length (Sahoo et al. 2024). The
+        network runs once per word; there is no end-of-sentence position. The softmax is over all the model emits,
+        special tokens included.
+
+        Raises:
+            InputError: a sentence is longer than the model's positions.
+        """
+        return self._score(sentences, frame, score_any_order)
+
+    @torch.inference_mode()
+    def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
+        """Log probability of each word of ``vocabulary``, then ``<unk>``, at every place: (B, n, V+1) nats.
+
+        Args:
+            patterns: B sentences of one length n, in which None stands for a word that is not known. At known words a
+                row is what the network says there, which is not trained.
+
+        Raises:
+            InputError: the sentences differ in length, one is empty or longer than the model's positions.
+        """
+        v, gaps = self.encoder, [[word is None for word in pattern] for pattern in patterns]
+        shown = [[self.vocabulary[0] if word is None else word for word in pattern] for pattern in patterns]
+        self.check_readable(shown)
+        rows, n = _rows(v, shown)
+        batch = to_device(masked_batch(rows, np.array(gaps), v), self.model.device)
+        inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
+        logits = self.model(**inputs).logits[:, 1:-1].flatten(0, 1)
+        return log_softmax_at(logits, [*v.word_ids.tolist(), v.unk]).reshape(len(rows), n, -1)
+
+
+KINDS: dict[Objective, type[CausalModel | MaskedModel | AnyOrderModel]] = {
+    kind.objective: kind for kind in (CausalModel, MaskedModel, AnyOrderModel)
+}
 
 
 def _require_architecture(config: Any, objective: Objective, folder: Path | None = None) -> NetworkArchitecture[Any]:

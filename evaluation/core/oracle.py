@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
+from truesource.evaluation.core.any_order import in_orders
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
 from truesource.generator.language_model import (
@@ -22,6 +23,7 @@ from truesource.generator.language_model import (
     TokenScores,
     assemble_scores,
 )
+from truesource.generator.orders import ranks
 from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
@@ -45,8 +47,8 @@ PILOT = {1: 1000, 3: 100}  #: most words of a long sentence that are timed, by t
 
 
 def condition_part(objective: Objective, lengths: LengthRange | None) -> str:
-    """Part of a signature: the length condition of causal scores; masked ones are given the length."""
-    return "length" if objective == "masked" else str(lengths or "none")
+    """Part of a signature: the length condition of causal scores; all others are given the length."""
+    return str(lengths or "none") if objective == "causal" else "length"
 
 
 class Oracle:
@@ -54,7 +56,8 @@ class Oracle:
 
     Args:
         truth: the grammar or process that the corpus was drawn from.
-        objective: ``causal`` (next token given the left context) or ``masked`` (token given all others).
+        objective: ``causal`` (next token given the left context), ``masked`` (token given all others), or ``any-order``
+            (tokens one by one in random orders, each given those before it in the order: see `AnyOrder`).
         lengths: the corpus's length condition; None is the unconditioned grammar. A masked score does not
             depend on it, as the length is given.
         vocabulary: words that the model compared with tells apart. All others read ``<unk>`` for the oracle
@@ -86,8 +89,8 @@ class Oracle:
     ) -> None:
         if objective == "causal" and lengths is None:
             require_endings(truth)
-        if objective == "masked":
-            require(truth, "masked", "a masked oracle")
+        if objective != "causal":
+            require(truth, "masked", f"an oracle of {objective} scores")
         self.truth = truth
         self.objective: Objective = objective
         self.lengths = lengths
@@ -140,13 +143,19 @@ class Oracle:
         if self.vocabulary is not None and not self.collapsed and frame.unk != "skip":
             raise InputError("an oracle with full contexts has no <unk> to score; use a frame that skips unknown words")
         seen = [self.read(sentence) for sentence in sentences]
-        rows = self._in_order(self._rows(self._originals(seen)))
+        rows = self._in_order(self._rows(self._originals(seen), sentences))
         known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
         unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
         return assemble_scores(rows, unknown, frame)
 
-    def _rows(self, seen: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Exact log probabilities of original sentences, (n,) or with the end (n+1,) each."""
+    def _rows(self, seen: Sequence[Sequence[str]], text: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Exact log probabilities of original sentences, (n,) or with the end (n+1,) each; ``text`` is as given."""
+        if self.objective == "any-order":
+            orders = [ranks(sentence) for sentence in text]
+            if self.transform is not None:  # when each original word becomes known
+                places = [np.argsort(order(self.transform, len(sentence))) for sentence in text]
+                orders = [of_text[:, place] for of_text, place in zip(orders, places, strict=True)]
+            return in_orders(self.grammar, seen, orders, self.excluded, self.read)
         if self.objective == "masked":
             rows = self.grammar.exact.masked_log_probs(seen)
         else:
@@ -204,6 +213,7 @@ class Oracle:
                 of sentences.
         """
         require_tokens(self.transform, self.objective, "a distribution over the next word")
+        self._check_contexts()
         if self.vocabulary is not None and not self.collapsed:
             raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
         self._check_nothing_excluded()
@@ -260,6 +270,10 @@ class Oracle:
         sampler = sampler_of(self._language, self.lengths)
         drawn = sampler.sentences(sampler.draw(n, random_state(seed)))
         return drawn if self.transform is None else [self.transform.apply(sentence) for sentence in drawn]
+
+    def _check_contexts(self) -> None:
+        if self.objective == "any-order":
+            raise InputError("an any-order oracle scores sentences; its distributions are those of AnyOrder.marginals")
 
     def _check_nothing_excluded(self) -> None:
         if self.excluded is not None:

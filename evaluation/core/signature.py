@@ -22,7 +22,8 @@ from truesource.generator.language_model import ScoringFrame
 KEY_GROUPS: dict[str, dict[str, str]] = {
     "What is scored, and under which condition": {
         "model": "name of the model",
-        "objective": "causal or masked",
+        "objective": "causal, masked or any-order",
+        "orders": "of any-order scores: random orders of the words of each sentence",
         "given": "length condition of the truth (none: no condition; length: the very length, for masked scores)",
         "transform": "order of the words of the text, where it is not the order of the grammar",
         "truth": "of a transformed text, what the exact probabilities are of: token or sentence",

@@ -69,7 +69,7 @@ class BestWithin(Oracle):
         other.__dict__.update(predictor=self.predictor, seen=seen, name=window_name(seen))
         return other
 
-    def _rows(self, seen: Sequence[Sequence[str]]) -> list[FloatArray]:
+    def _rows(self, seen: Sequence[Sequence[str]], text: Sequence[Sequence[str]]) -> list[FloatArray]:
         return self.predictor.log_probs(seen, self.seen)
 
     def blocks(self, batch: Batch) -> Iterator[Distributions]:

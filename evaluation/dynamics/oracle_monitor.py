@@ -12,7 +12,8 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
-from truesource.generator.language_model import DistributionModel, LanguageModel, ScoringFrame
+from truesource.generator.abilities import offers, require
+from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
@@ -25,7 +26,7 @@ SPLIT = "dev"  #: they are the first of this split
 
 
 class OracleMonitor:
-    """Called with a model, it gives ``relative_ppl`` and, of models of whole words, ``kl``, ``js`` and ``tv``.
+    """Called with a model, it gives ``relative_ppl`` and, of models with distributions, ``kl``, ``js`` and ``tv``.
 
     Of transformed text only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`.
 
@@ -64,14 +65,16 @@ class OracleMonitor:
         some = corpus.coded(split)[:sentences]
         return cls(Setting(truth, some, corpus.lengths, excluded=excluded, transform=transform))
 
-    def __call__(self, model: DistributionModel) -> dict[str, float]:
+    def __call__(self, model: LanguageModel) -> dict[str, float]:
         """Measure where the model stands now; always a model of one kind with one vocabulary.
 
         Raises:
             InputError: the grammar can make none of the sentences, or they are too long for the model.
         """
-        if model.vocabulary is None or of_sentences(self.setting.transform, model.objective):  # no distributions
+        tokens = offers(model, "distributions") and not of_sentences(self.setting.transform, model.objective)
+        if model.vocabulary is None or not tokens:
             return self._score(model)
+        model = require(model, "distributions", "the divergence from the truth")
         if self._truth is None:
             sentences = self._corrected(model)
             contexts = sum(len(sentence) + 1 for sentence in sentences)

@@ -25,6 +25,7 @@ from truesource.lmtrain.architectures.settings import (
     AdaptiveSettings,
     BERTSettings,
     DeBERTaSettings,
+    DiffusionSettings,
     GatedCNNSettings,
     GPT2Settings,
     LlamaSettings,
@@ -166,7 +167,7 @@ def _opt(settings: OPTSettings, vocabulary: Encoder) -> PreTrainedModel:
     return transformers.OPTForCausalLM(made)
 
 
-def _bert(settings: BERTSettings, vocabulary: Encoder) -> PreTrainedModel:
+def _bert(settings: BERTSettings | DiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
     """BERT: a masked transformer, layer norm last, tied word vectors (Devlin et al. 2019).
 
     It lacks the sentence-pair parts, which nothing here trains.
@@ -175,6 +176,17 @@ def _bert(settings: BERTSettings, vocabulary: Encoder) -> PreTrainedModel:
     model = transformers.BertForMaskedLM(made)
     if settings.local_start:
         start_local(model.bert, vocabulary.mask)
+    return model
+
+
+def _diffusion(settings: DiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
+    """Masked diffusion with absorbing states, on the transformer of BERT (Sahoo et al. 2024; Nie et al. 2025).
+
+    Its configuration says so by ``objective``; without it the same network would be scored one masked word at a time.
+    The network does not see the time, which the number of masked words tells.
+    """
+    model = _bert(settings, vocabulary)
+    model.config.objective = settings.objective
     return model
 
 
@@ -351,6 +363,7 @@ NETWORKS: dict[str, NetworkArchitecture[Any]] = {
     "llama": NetworkArchitecture(LlamaSettings, "lm_head", _llama),
     "opt": NetworkArchitecture(OPTSettings, "lm_head", _opt),
     "bert": NetworkArchitecture(BERTSettings, "cls", _bert),
+    "diffusion": NetworkArchitecture(DiffusionSettings, "cls", _diffusion),
     "roberta": NetworkArchitecture(RoBERTaSettings, "lm_head", _roberta, _roberta_positions),
     "deberta": NetworkArchitecture(DeBERTaSettings, "cls", _deberta),
     "lstm": NetworkArchitecture(LSTMSettings, "lm_head", _lstm, _any_length),

@@ -146,6 +146,24 @@ class BERTSettings(EncoderSettings):
     }
 
 
+class DiffusionSettings(EncoderSettings):
+    """A BERT that fills any number of gaps."""
+
+    architecture: Literal["diffusion"] = Field("diffusion", description=ARCHITECTURE)
+    objective: ClassVar[Objective] = "any-order"
+    model_type = "bert"
+    presets = {
+        "tiny": {"heads": 4, "local_start": True},
+        "paper": {"heads": 8, "ffn_dim": 256, "max_positions": 512},
+    }
+
+    @model_validator(mode="after")
+    def _whole_words(self) -> Self:
+        if self.tokenizer != "word":
+            raise ValueError(f"diffusion fills gaps of whole words; leave tokenizer {self.tokenizer} out")
+        return self
+
+
 class RoBERTaSettings(EncoderSettings):
     """A RoBERTa."""
 
@@ -238,6 +256,7 @@ SETTINGS: dict[str, type[ModelConfig]] = {
     "llama": LlamaSettings,
     "opt": OPTSettings,
     "bert": BERTSettings,
+    "diffusion": DiffusionSettings,
     "roberta": RoBERTaSettings,
     "deberta": DeBERTaSettings,
     "lstm": LSTMSettings,

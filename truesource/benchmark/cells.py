@@ -188,7 +188,7 @@ def planned_cells(
             if candidate.folder is not None:
                 given = candidate.folder_of(name, alone=len(languages) == 1)
                 objective = load_model(given).objective
-                _refuse_masked(candidate, objective, causal_alone)
+                _refuse(candidate, objective, causal_alone)
                 found.append(
                     SuiteCell(name, candidate, seeds[0], objective, None, None, suite.digest_of(name), given=given)
                 )
@@ -197,13 +197,15 @@ def planned_cells(
             objective = candidate.model["objective"] if shape is None else shape.objective
             if shape is None and objective == "masked" and causal_alone:
                 continue
-            _refuse_masked(candidate, objective, causal_alone)
+            _refuse(candidate, objective, causal_alone)
             for seed in seeds if training is not None else list(seeds)[:1]:
                 found.append(SuiteCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
     return found
 
 
-def _refuse_masked(candidate: Candidate, objective: Objective, reference: str | None) -> None:
+def _refuse(candidate: Candidate, objective: Objective, reference: str | None) -> None:
+    if objective == "any-order":
+        raise InputError(f"the benchmark ranks causal and masked models; leave {candidate.name} out", code="any-order")
     if objective == "masked" and reference is not None:
         require(process(reference), "masked", f"the masked model {candidate.name}")
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats, write_text
 from truesource.grammar.support.records import STRICT, Count, Positive, Probability, read_record
@@ -64,7 +65,7 @@ class LanguageRecord(TypedDict):
     words: Positive  #: that are told apart
     train_sentences: Positive
     train_tokens: Positive  #: ends included
-    truth: dict[Literal["causal", "masked"], TruthRecord]
+    truth: dict[Objective, TruthRecord]
 
 
 @with_config(STRICT)
@@ -97,7 +98,7 @@ class BenchmarkModel(TypedDict):
     """A model: one architecture with its settings."""
 
     name: str
-    objective: Literal["causal", "masked"]
+    objective: Objective
     architecture: str  #: name, or reference to code of one's own
     settings: dict[str, Any]  #: what was chosen: keys ``model`` and ``training``
     parameters: dict[str, Count]  #: by language, without word and position vectors

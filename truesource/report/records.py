@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from typing import Any, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from truesource.generator.language_model import Objective
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
 
 Record = Mapping[str, Any]
@@ -19,7 +20,7 @@ class ResultRow(TypedDict):
     """A row of ``results.json``, see `truesource.evaluation.core.comparison.Comparison.as_record`."""
 
     model: FileName
-    objective: Literal["causal", "masked"]
+    objective: Objective
     tokens: Count
     signature: str
     ppl: float | None
@@ -108,7 +109,7 @@ class LoadedRecord(TypedDict):
 
     reference: str
     name: str
-    objective: Literal["causal", "masked"]
+    objective: Objective
     parameters: Count | None
     tokenizer: str | None
 
@@ -118,7 +119,7 @@ class ComparedRow(TypedDict):
     """A record of ``comparison.json``, see `truesource.evaluation.comparing.records`."""
 
     model: str
-    objective: Literal["causal", "masked"]
+    objective: Objective
     name: str
     value: float | None
     signature: str

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from truesource.generator.language_model import OBJECTIVES
 from truesource.grammar.support.printable import FEWEST
 from truesource.grammar.support.printable import too_few as too_few_units
 from truesource.report.records import Record
@@ -161,7 +162,7 @@ def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]
     if not models:
         return ["This run trained no language model, so there is nothing to compare with the truth yet."]
     sentences = []
-    for objective in ("causal", "masked"):
+    for objective in OBJECTIVES:
         rows = ranked(models, objective)
         if not rows:
             continue

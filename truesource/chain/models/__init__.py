@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
-    return None if shape.objective == "masked" else f"{shape.architecture} masks no words"
+    return None if shape.objective != "causal" else f"{shape.architecture} masks no words"
 
 
 def _unless_snapshots(kind: str) -> Callable[[ModelConfig, TrainConfig], str | None]:

@@ -70,7 +70,7 @@ def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record,
         lowest.xaxis.set_major_locator(_few_ticks())
         lowest.xaxis.set_major_formatter(_short)
         lowest.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
-        name = "perplexity" if result["objective"] == "causal" else "pseudo-perplexity"
+        name = "pseudo-perplexity" if result["objective"] == "masked" else "perplexity"
         axes.set_ylabel(f"{name} of a piece" if pieces else name)
         axes.grid(axis="y")
         drawn.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)

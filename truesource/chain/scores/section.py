@@ -17,7 +17,7 @@ from truesource.chain.scores.tables import lines_table
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.divergence.blocks import read_next_words
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
-from truesource.generator.language_model import END
+from truesource.generator.language_model import END, OBJECTIVES
 from truesource.report import words
 from truesource.report.environment import data_of_script
 from truesource.report.finished_run import FinishedRun, differences, shown_split, some_sentences
@@ -221,8 +221,8 @@ def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
 
 def result_table(run: FinishedRun) -> list[tuple[str, list[Record]]]:
     """Rows by objective, the oracle first, then by relative perplexity."""
-    tables = []
-    for objective in ("causal", "masked"):
+    tables: list[tuple[str, list[Record]]] = []
+    for objective in OBJECTIVES:
         rows = [row for row in run.summaries if row["objective"] == objective]
         rows.sort(key=lambda row: (row["model"] != "oracle", words.partial(row), row["relative_ppl"]))
         if rows:

@@ -1,0 +1,101 @@
+"""The truth of a sentence whose words become known in any order, given their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from truesource.evaluation.core.exclusion import ROUNDING, Exclusion
+from truesource.grammar.inference.any_order import AnyOrder
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+
+AT_ONCE = 4096  #: patterns that are summed over together
+
+
+def in_orders(
+    language: PCFG,
+    sentences: Sequence[Sequence[str]],
+    orders: Sequence[IntArray],
+    excluded: Exclusion | None = None,
+    read: Callable[[Sequence[str]], Sequence[str]] = list,
+) -> list[FloatArray]:
+    """Ln P of each word given those known before it and the number of words: means over orders, (n,) nats a sentence.
+
+    A row sums to ln P(sentence | its length), whatever the orders (chain rule); each word costs one inside pass, of
+    the sentence in which only the words known so far stand. Rows are -inf where a sentence is impossible.
+
+    Args:
+        language: the grammar.
+        sentences: N of them, none empty.
+        orders: (R, n) for each, when each word becomes known, see `truesource.generator.orders.ranks`.
+        excluded: sentences that the text leaves out; the truth then leaves them out too, if it can.
+        read: how the truth reads the sentences left out.
+    """
+    truth = AnyOrder(language)
+    left_out = _LeftOut(excluded, language, read) if excluded is not None and excluded.exact else None
+    patterns = _patterns(sentences, orders)
+    log_probs: list[float] = []
+    while some := list(islice(patterns, AT_ONCE)):
+        log_probs += truth.log_probs(some).tolist()
+    whole = language.exact.string_log_probs(sentences)
+    rows, at = [], 0
+    for sentence, ranked, log_prob in zip(sentences, orders, whole.tolist(), strict=True):
+        size = len(sentence)
+        of_orders = np.zeros((len(ranked), size))
+        for number, rank in enumerate(ranked):
+            known = np.append(log_probs[at : at + size], log_prob)  # ln P of the first 0, 1, ..., n words of the order
+            at += size
+            if left_out is not None and np.isfinite(log_prob):
+                known = left_out.without(known, sentence, rank)
+            with np.errstate(invalid="ignore"):
+                of_orders[number] = np.diff(known)[rank]
+        possible = np.isfinite(of_orders).all()
+        rows.append(of_orders.mean(axis=0) if possible else np.full(size, -np.inf))
+    return rows
+
+
+def _patterns(sentences: Sequence[Sequence[str]], orders: Sequence[IntArray]) -> Iterator[list[str | None]]:
+    """The sentences with the first 0, 1, ..., n-1 words of each order known."""
+    for sentence, ranked in zip(sentences, orders, strict=True):
+        for rank in ranked:
+            for step in range(len(sentence)):
+                yield [word if when < step else None for word, when in zip(sentence, rank, strict=True)]
+
+
+class _LeftOut:
+    """The sentences that a text leaves out, by their number of words."""
+
+    def __init__(self, excluded: Exclusion, language: PCFG, read: Callable[[Sequence[str]], Sequence[str]]) -> None:
+        self._language = language
+        by_length: dict[int, tuple[list[IntArray], list[float]]] = {}
+        possible = np.flatnonzero(np.isfinite(excluded.log_prob)).tolist()
+        if possible:  # their probabilities here are without the length condition, as those of patterns
+            first = [read(excluded.sentences[possible[0]])]
+            self._condition = self._condition_of(excluded, first)
+        for i in possible:
+            words, log_probs = by_length.setdefault(len(excluded.sentences[i]), ([], []))
+            words.append(np.asarray(language.encode(read(excluded.sentences[i])), dtype=np.int64))
+            log_probs.append(excluded.log_prob[i])
+        self._of = {n: (np.stack(words), np.array(log_probs)) for n, (words, log_probs) in by_length.items() if n}
+
+    def _condition_of(self, excluded: Exclusion, sentence: list[Sequence[str]]) -> float:
+        """Ln P of the range of lengths."""
+        exact = self._language.exact
+        return float((exact.string_log_probs(sentence) - exact.string_log_probs(sentence, excluded.lengths))[0])
+
+    def without(self, known: FloatArray, sentence: Sequence[str], rank: IntArray) -> FloatArray:
+        """Ln P of the first words of an order, (n+1,), less that of the sentences left out that have these words."""
+        if len(sentence) not in self._of:
+            return known
+        words, log_probs = self._of[len(sentence)]
+        other = words != np.asarray(self._language.encode(sentence))
+        agree = np.where(other, rank, len(sentence)).min(axis=1)  # words of the order that each has
+        mass = np.bincount(agree, np.exp(log_probs + self._condition), minlength=len(known))
+        mass = np.cumsum(mass[::-1])[::-1]
+        with np.errstate(divide="ignore", over="ignore"):
+            share = np.exp(np.log(mass) - known)
+        rest = 1.0 - share
+        return known + np.log(rest, out=np.full_like(rest, -np.inf), where=rest > ROUNDING)
