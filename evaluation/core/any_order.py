@@ -12,7 +12,7 @@ from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
-AT_ONCE = 4096  #: patterns that are summed over together
+AT_ONCE = 50_000  #: patterns that are summed over together
 
 
 def in_orders(

@@ -17,6 +17,7 @@ from pydantic import AfterValidator
 
 from truesource.generator.abilities import precision_parts
 from truesource.generator.language_model import ScoringFrame
+from truesource.generator.orders import ORDERS
 
 #: Keys and their meanings, each with one meaning only, by what they say.
 KEY_GROUPS: dict[str, dict[str, str]] = {
@@ -64,6 +65,9 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "rung": "reference between word frequencies and the truth",
         "step": "training step of the checkpoint",
         "steps": "training steps of all checkpoints",
+        "filling": "order in which a sampler fills gaps: random, confidence or blocks",
+        "fills": "steps that a sampler takes for a sentence, or all: one word a step",
+        "denoiser": "what gives the words at gaps: model or exact",
         "below": "threshold, nats a token",
         "members": "training sentences whose memory is measured: number and digest",
         "fresh": "which fresh sentences they are set against: unseen where those of the training text are left out",
@@ -208,6 +212,7 @@ def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:
         "eos": "in" if frame.eos and objective == "causal" else "out",
         "first": "in" if frame.first else "out",
         "unk": frame.unk,
+        **({"orders": ORDERS} if objective == "any-order" else {}),
     }
 
 

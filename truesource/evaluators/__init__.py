@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from truesource.evaluators.beliefs import BELIEFS
 from truesource.evaluators.context import CONTEXT
+from truesource.evaluators.diffusion import DIFFUSION
 from truesource.evaluators.divergence import DIVERGENCE
 from truesource.evaluators.dynamics import DYNAMICS
 from truesource.evaluators.explain import EXPLAIN
@@ -24,6 +25,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     TREEBANK_BASELINE,
     DIVERGENCE,
     CONTEXT,
+    DIFFUSION,
     MEMORY,
     TOKENISATION,
     PPLU,

@@ -152,7 +152,7 @@ class Evaluator:
             NothingToMeasureError: there is nothing to measure.
         """
         for ability in self.needs:
-            require(model, ability, f"evaluate {self.name}")  # type: ignore[arg-type]
+            require(model, ability, f"evaluate {self.name}")
         for of_truth in self.of_truth:
             require(setting.known, of_truth, f"evaluate {self.name}")
         some = setting.first(getattr(settings, "sentences", None))

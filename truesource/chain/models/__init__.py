@@ -115,6 +115,11 @@ class ModelEntry(Settings):
         return self.loaded or self.resolve()[0].objective == "causal"
 
     @property
+    def fills_gaps(self) -> bool:
+        """True if it gives words at any gaps, as masked diffusion does; of a loaded model: perhaps."""
+        return self.loaded or self.resolve()[0].objective == "any-order"
+
+    @property
     def is_network(self) -> bool:
         """True if it has layers; of a loaded model: perhaps."""
         return self.loaded or not self.resolve()[0].counts

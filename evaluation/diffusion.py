@@ -1,0 +1,366 @@
+"""How far text that is filled in step by step is from the truth: what parallel filling costs, and what the model does.
+
+A sampler begins with gaps alone, as many as the sentence has words, and fills some of them in each step, each from its
+own distribution given the words of earlier steps. Words of one step do not see each other, so that even the exact
+distributions make wrong sentences: in one step KL(truth || sampler) is the total correlation of the words, with a word
+a step it is 0. All divergences are given the number of words, in nats a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.transformed import require_order
+from truesource.evaluation.divergence.compare import Column, mean_scores
+from truesource.evaluation.measures.bootstrap import ci_part, proportion
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.inference.any_order import AnyOrder
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.printable import ResultRecords, meter
+
+Order = Literal["random", "confidence", "blocks"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+ALL = 0  #: as a number of steps: one word a step
+AT_ONCE = 128  #: sentences of one length that are filled together
+STEPS = (1, 2, 4, 8)
+ROUNDING = 1e-9  #: nats; a divergence below this is what rounding leaves of zero
+HIDDEN = -1  #: in rows of words: not known
+
+
+class Denoiser(Protocol):
+    """The words at gaps, each given what is known: a model, or the truth."""
+
+    def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
+        """Log probability of each word of the model's vocabulary, then ``<unk>``, at every place: (B, n, W+1) nats."""
+
+
+class AnyOrderModel(LanguageModel, Denoiser, Protocol):
+    """A language model that fills gaps."""
+
+
+class ExactDenoiser:
+    """The truth as a denoiser: exact at every gap.
+
+    Args:
+        oracle: the truth as the model sees it.
+        words: (W,) the model's.
+    """
+
+    def __init__(self, oracle: Oracle, words: Sequence[str]) -> None:
+        self._truth = AnyOrder(oracle.grammar)
+        self._columns = oracle.columns(words)
+
+    def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
+        """The exact distribution at every gap; see `Denoiser.denoise`. Zeros (-inf throughout) where nothing fits."""
+        table = np.stack(self._truth.marginals(patterns))[:, :, self._columns]
+        table[:, :, self._columns < 0] = 0.0
+        with np.errstate(divide="ignore"):
+            return np.log(table, out=table)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a sampler fills a sentence.
+
+    ``random``: places in random order. ``confidence``: where the most probable word is most probable. ``blocks``: from
+    left to right, neighbours together. The words are spread over the steps as evenly as they can be.
+    """
+
+    order: Order
+    steps: int  #: 1 or more, or `ALL`
+
+    @property
+    def fills(self) -> str:
+        """The number of steps, for records."""
+        return str(self.steps or "all")
+
+    def sizes(self, n: int) -> list[int]:
+        """How many words of n each step fills; with more steps than words there are n of one word."""
+        k = min(self.steps or n, n)
+        return [n * (step + 1) // k - n * step // k for step in range(k)]
+
+    def chosen(self, table: FloatArray, known: BoolArray, size: int, rank: IntArray) -> BoolArray:
+        """The places that the next step fills, (B, n).
+
+        Args:
+            table: (B, n, W+1) log probabilities at gaps.
+            known: (B, n) places that are filled.
+            size: number of places.
+            rank: (B, n) random orders.
+        """
+        place = np.arange(known.shape[1])
+        key = {"random": rank, "blocks": np.broadcast_to(place, known.shape)}.get(self.order)
+        if key is None:
+            key = -table.max(axis=2)
+        key = np.minimum(key, np.finfo(np.float64).max)  # of a gap that no word fits
+        first = np.argsort(np.where(known, np.inf, key), axis=1, kind="stable")[:, :size]
+        found = np.zeros(known.shape, dtype=bool)
+        np.put_along_axis(found, first, True, axis=1)
+        return found
+
+
+class Filler:
+    """A sampler: fills sentences of one length along a schedule.
+
+    Args:
+        denoiser: whose words are filled in, and whose confidence decides.
+        words: (W,) of the denoiser; a row of words has their numbers, W for any other.
+    """
+
+    def __init__(self, denoiser: Denoiser, words: Sequence[str]) -> None:
+        self._denoiser = denoiser
+        self.words = (*words, UNKNOWN)
+
+    def table(self, rows: IntArray, denoiser: Denoiser | None = None) -> FloatArray:
+        """Log probabilities at every place given the words known, (B, n, W+1) nats, each row of them a distribution.
+
+        What a network gives to special tokens goes to the words in proportion: no sampler draws those.
+        """
+        patterns = [[None if i == HIDDEN else self.words[i] for i in row] for row in rows.tolist()]
+        table = (denoiser or self._denoiser).denoise(patterns)
+        total = np.logaddexp.reduce(table, axis=2, keepdims=True)
+        return table - np.where(np.isfinite(total), total, 0.0)
+
+    def log_probs(
+        self, rows: IntArray, schedule: Schedule, rng: np.random.Generator, beside: Denoiser | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ln of the probability that the sampler makes each sentence along its path, (B,), and that of ``beside``.
+
+        The places of a step follow from the words before it (and from chance, in random order, which is drawn here).
+
+        Args:
+            rows: (B, n) words.
+            schedule: of the sampler.
+            rng: of random orders.
+            beside: a denoiser that is asked for the same words on the same path; None: the second array is 0.
+        """
+        known = np.zeros(rows.shape, dtype=bool)
+        rank = rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
+        totals = np.zeros((2, len(rows)))
+        for size in schedule.sizes(rows.shape[1]):
+            seen = np.where(known, rows, HIDDEN)
+            table = self.table(seen)
+            chosen = schedule.chosen(table, known, size, rank)
+            for total, of in zip(
+                totals, [table] if beside is None else [table, self.table(seen, beside)], strict=False
+            ):
+                at = np.take_along_axis(of, rows[:, :, None], axis=2)[:, :, 0]
+                total += np.where(chosen, at, 0.0).sum(axis=1)
+            known |= chosen
+        return totals[0], totals[1]
+
+    def sample(self, number: int, n: int, schedule: Schedule, rng: np.random.Generator) -> list[list[str]]:
+        """Sentences of n words."""
+        rows = np.full((number, n), HIDDEN, dtype=np.int64)
+        rank = rng.permuted(np.tile(np.arange(n), (number, 1)), axis=1)
+        for size in schedule.sizes(n):
+            table = self.table(rows)
+            chosen = schedule.chosen(table, rows != HIDDEN, size, rank)
+            sums = np.cumsum(np.exp(table), axis=2)
+            drawn = (sums <= rng.random(rows.shape)[:, :, None] * sums[:, :, -1:]).sum(axis=2)
+            drawn = np.minimum(
+                drawn, len(self.words) - 1
+            )  # any word where none fits what is there: it is wrong already
+            rows = np.where(chosen, drawn, rows)
+        return [[self.words[i] for i in row] for row in rows.tolist()]
+
+    def any_order_log_prob(self, row: IntArray) -> float:
+        """Ln of the probability that the sampler in random order, a word a step, makes a sentence: over all orders.
+
+        The probability that just the words of a set are filled in is that of each smaller set by one word, times that
+        word's share: 2^n sets in place of n! orders.
+
+        Args:
+            row: (n,) words.
+        """
+        n = len(row)
+        sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
+        tables = [self.table(np.where(some, row, HIDDEN)) for some in np.array_split(sets[:-1], -(-len(sets) // 512))]
+        at = np.concatenate([table[:, np.arange(n), row] for table in tables])
+        log_prob = np.full(2**n, -np.inf)
+        log_prob[0] = 0.0
+        for filled in np.argsort(sets.sum(axis=1), kind="stable")[1:].tolist():
+            last = np.flatnonzero(sets[filled])
+            before = filled - (1 << last)
+            log_prob[filled] = np.logaddexp.reduce(log_prob[before] + at[before, last] - np.log(n - len(last) + 1.0))
+        return float(log_prob[-1])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Filling(ResultRecords):
+    """Result of `filling` for one model."""
+
+    model: str
+    scores: dict[str, Score]  #: ``kl``, and of short sentences ``kl_short`` and ``elbo_gap_short``
+    lines: list[tuple[Schedule, str, dict[str, Score]]]  #: schedule, ``model`` or ``exact``, and its scores
+    sentences: int  #: that were measured
+    impossible: IntArray  #: sentences that the truth cannot make
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON; those of a sampler have ``order``, ``fills`` and ``denoiser`` as well."""
+        head = {"model": self.model, "objective": "any-order"}
+        records = [{**head, **score.as_record()} for score in self.scores.values()]
+        for schedule, denoiser, scores in self.lines:
+            line = {"order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
+            records += [{**head, **line, **score.as_record()} for score in scores.values()]
+        return records
+
+
+def filling(
+    model: AnyOrderModel,
+    setting: Setting,
+    *,
+    steps: Sequence[int] = STEPS,
+    orders: Sequence[Order] = ORDERS,
+    samples: int = 200,
+    short: int = 6,
+) -> Filling:
+    """KL(truth || sampler) of a model and of the exact denoiser, for each order and number of steps.
+
+    Of each sampler, means over sentences, nats a sentence, given the number of words:
+
+    * ``kl``: of ln P - ln Q, where Q is the probability of the sentence along the sampler's path to it. In random
+      order the paths are drawn, and this is the divergence of sentence and path together, at least that of sentences.
+    * ``parallel``: the part of it that the exact denoiser would have on the same path.
+    * ``denoising``: the rest, which is what the model costs.
+    * ``invalid``: share of sampled sentences that the grammar cannot make.
+
+    A line of the exact denoiser has ``kl`` and ``invalid``. ``kl`` of the model itself is that of random order with a
+    word a step: the gap of its ELBO. Sentences of up to ``short`` words have the exact likelihood of that sampler, the
+    sum over all orders: ``kl_short`` is the divergence, and ``elbo_gap_short`` what the ELBO of these lies above it.
+
+    Args:
+        model: fills gaps of whole words.
+        setting: text and truth.
+        steps: numbers of steps; one word a step is always among them.
+        orders: of the samplers.
+        samples: sentences to draw from each sampler, of the lengths of the text; 0: none.
+        short: most words of a sentence whose likelihood is summed over all orders; 0: none.
+
+    Raises:
+        NothingToMeasureError: the truth can make none of the sentences.
+    """
+    text = _Text(model, setting)
+    lines: list[tuple[Schedule, str, dict[str, Score]]] = []
+    schedules = [Schedule(order, number) for order in orders for number in (*sorted(set(steps) - {ALL}), ALL)]
+    with meter(f"filling steps of {model.name}", sum(text.cost(each, samples) for each in schedules)) as bar:
+        for number, schedule in enumerate(schedules):
+            for denoiser, columns in text.divergences(schedule, number).items():
+                scores = mean_scores(columns, np.arange(len(text.rows)), text.parts, setting.seed)
+                if samples:
+                    scores |= text.invalid(schedule, denoiser, samples, number)
+                lines.append((schedule, denoiser, scores))
+            bar.advance(text.cost(schedule, samples))
+    scores = {}
+    if "random" in orders:
+        scores["kl"] = next(
+            s["kl"] for each, who, s in lines if (each.order, each.steps, who) == ("random", ALL, "model")
+        )
+    scores |= text.of_all_orders(short)
+    return Filling(model=model.name, scores=scores, lines=lines, sentences=len(text.rows), impossible=text.impossible)
+
+
+class _Text:
+    """The sentences of a text that the truth can make, and their samplers."""
+
+    def __init__(self, model: AnyOrderModel, setting: Setting) -> None:
+        require_order(setting.transform, "evaluate diffusion")
+        oracle = setting.full_oracle(model)
+        words = tuple(model.vocabulary or ())
+        read = [oracle.read(sentence) for sentence in setting.sentences]
+        self._language, self._seed = oracle.grammar, setting.seed
+        whole = self._language.exact.string_log_probs(read)
+        possible = np.isfinite(whole) & (np.array([len(sentence) for sentence in read]) > 0)
+        self.impossible = np.flatnonzero(~possible)
+        if not possible.any():
+            raise NothingToMeasureError("the grammar can make none of the sentences", "no-common-sentence")
+        kept = [read[i] for i in np.flatnonzero(possible)]
+        sizes = np.array([len(sentence) for sentence in kept])
+        lengths, at = np.unique(sizes, return_inverse=True)
+        exact = ExactDenoiser(oracle, words)
+        self._log_prob = (
+            whole[possible] - AnyOrder(self._language).log_probs([[None] * n for n in lengths.tolist()])[at]
+        )
+        place = {word: number for number, word in enumerate(words)}
+        self.rows = [np.array([place.get(word, len(words)) for word in sentence]) for sentence in kept]
+        self._sizes, self._exact = sizes, exact
+        self._fillers = {"model": Filler(model, words), "exact": Filler(exact, words)}
+        self.parts = {**setting.parts(model), "sentences": len(kept), "impossible": len(self.impossible)}
+        self.parts |= {"unit": "nats/sentence", "ci": ci_part(len(kept), setting.seed)}
+
+    def cost(self, schedule: Schedule, samples: int) -> int:
+        """Patterns that are looked at."""
+        per_sentence = [len(schedule.sizes(n)) for n in self._sizes.tolist()]
+        return sum(per_sentence) + sum(per_sentence[i % len(per_sentence)] for i in range(samples))
+
+    def _groups(self, number: int) -> Iterator[tuple[int, IntArray]]:
+        """Length, and which of the first sentences (repeated where they are fewer) have it, some at once."""
+        sizes = self._sizes[np.arange(number) % len(self._sizes)]
+        for n in np.unique(sizes).tolist():
+            members = np.flatnonzero(sizes == n)
+            for start in range(0, len(members), AT_ONCE):
+                yield n, members[start : start + AT_ONCE]
+
+    def divergences(self, schedule: Schedule, number: int) -> dict[str, dict[str, Column]]:
+        """The measures of each sentence, by denoiser."""
+        own = {"filling": schedule.order, "fills": schedule.fills, "estimator": "paired"}
+        kl, parallel, alone = (np.zeros(len(self.rows)) for _ in range(3))
+        rng = np.random.default_rng([self._seed, 0, number])
+        for _, members in self._groups(len(self.rows)):
+            rows, whole = np.stack([self.rows[i] for i in members]), self._log_prob[members]
+            log_q, log_exact = self._fillers["model"].log_probs(rows, schedule, rng, self._exact)
+            kl[members], parallel[members] = whole - log_q, whole - log_exact
+            if schedule.order == "confidence":  # whose path follows from its own confidence
+                log_exact, _ = self._fillers["exact"].log_probs(rows, schedule, rng)
+            alone[members] = whole - log_exact
+        for values in (kl, parallel, alone):
+            values[np.abs(values) < ROUNDING] = 0.0
+        of_model = {"kl": kl, "parallel": parallel, "denoising": kl - parallel}
+        return {
+            "model": {name: Column(values, {**own, "denoiser": "model"}) for name, values in of_model.items()},
+            "exact": {"kl": Column(alone, {**own, "denoiser": "exact"})},
+        }
+
+    def invalid(self, schedule: Schedule, denoiser: str, samples: int, number: int) -> dict[str, Score]:
+        """Share of sampled sentences that the grammar cannot make."""
+        rng = np.random.default_rng([self._seed, 1, number])
+        wrong = np.zeros(samples)
+        for n, members in self._groups(samples):
+            drawn = self._fillers[denoiser].sample(len(members), n, schedule, rng)
+            wrong[members] = ~np.isfinite(self._language.exact.string_log_probs(drawn))
+        share = proportion(wrong, np.ones(samples))
+        assert share is not None
+        parts = {"filling": schedule.order, "fills": schedule.fills, "denoiser": denoiser, "unit": "share"}
+        signed = signature({**self.parts, **parts, "samples": samples, "ci": ci_part(samples, 0, method="wilson")})
+        return {"invalid": Score("invalid", share.value, signed, share.low, share.high)}
+
+    def of_all_orders(self, short: int) -> dict[str, Score]:
+        """The exact divergence of short sentences in random order, and what their ELBO lies above it."""
+        some = np.flatnonzero(self._sizes <= short)
+        if not len(some):
+            return {}
+        filler, schedule = self._fillers["model"], Schedule("random", ALL)
+        exact = np.array([self._log_prob[i] - filler.any_order_log_prob(self.rows[i]) for i in some])
+        elbo = np.zeros(len(some))
+        rng = np.random.default_rng([self._seed, 2])
+        for n in np.unique(self._sizes[some]).tolist():
+            members = np.flatnonzero(self._sizes[some] == n)
+            rows = np.stack([self.rows[i] for i in some[members]])
+            log_q, _ = filler.log_probs(rows, schedule, rng)
+            elbo[members] = self._log_prob[some[members]] - log_q
+        own = {"filling": "random", "fills": "all", "denoiser": "model", "longest": short}
+        columns = {
+            "kl_short": Column(exact, {**own, "estimator": "paired"}),
+            "elbo_gap_short": Column(elbo - exact, {**own, "estimator": "paired"}),
+        }
+        parts = {**self.parts, "sentences": len(some), "ci": ci_part(len(some), self._seed)}
+        return mean_scores(columns, np.arange(len(some)), parts, self._seed)
