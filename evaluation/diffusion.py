@@ -43,7 +43,7 @@ class Denoiser(Protocol):
         """Log probability of each word of the model's vocabulary, then ``<unk>``, at every place: (B, n, W+1) nats."""
 
 
-class AnyOrderModel(LanguageModel, Denoiser, Protocol):
+class GapModel(LanguageModel, Denoiser, Protocol):
     """A language model that fills gaps."""
 
 
@@ -196,7 +196,7 @@ class Filler:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Filling(ResultRecords):
+class StepwiseFilling(ResultRecords):
     """Result of `filling` for one model."""
 
     model: str
@@ -210,20 +210,20 @@ class Filling(ResultRecords):
         head = {"model": self.model, "objective": "any-order"}
         records = [{**head, **score.as_record()} for score in self.scores.values()]
         for schedule, denoiser, scores in self.lines:
-            line = {"order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
+            line = {"by": "sampler", "order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
             records += [{**head, **line, **score.as_record()} for score in scores.values()]
         return records
 
 
 def filling(
-    model: AnyOrderModel,
+    model: GapModel,
     setting: Setting,
     *,
     steps: Sequence[int] = STEPS,
     orders: Sequence[Order] = ORDERS,
     samples: int = 200,
     short: int = 6,
-) -> Filling:
+) -> StepwiseFilling:
     """KL(truth || sampler) of a model and of the exact denoiser, for each order and number of steps.
 
     Of each sampler, means over sentences, nats a sentence, given the number of words:
@@ -249,7 +249,7 @@ def filling(
     Raises:
         NothingToMeasureError: the truth can make none of the sentences.
     """
-    text = _Text(model, setting)
+    text = _FilledText(model, setting)
     lines: list[tuple[Schedule, str, dict[str, Score]]] = []
     schedules = [Schedule(order, number) for order in orders for number in (*sorted(set(steps) - {ALL}), ALL)]
     with meter(f"filling steps of {model.name}", sum(text.cost(each, samples) for each in schedules)) as bar:
@@ -266,13 +266,15 @@ def filling(
             s["kl"] for each, who, s in lines if (each.order, each.steps, who) == ("random", ALL, "model")
         )
     scores |= text.of_all_orders(short)
-    return Filling(model=model.name, scores=scores, lines=lines, sentences=len(text.rows), impossible=text.impossible)
+    return StepwiseFilling(
+        model=model.name, scores=scores, lines=lines, sentences=len(text.rows), impossible=text.impossible
+    )
 
 
-class _Text:
+class _FilledText:
     """The sentences of a text that the truth can make, and their samplers."""
 
-    def __init__(self, model: AnyOrderModel, setting: Setting) -> None:
+    def __init__(self, model: GapModel, setting: Setting) -> None:
         require_order(setting.transform, "evaluate diffusion")
         oracle = setting.full_oracle(model)
         words = tuple(model.vocabulary or ())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]
-OfTruth = Literal["causal", "lengths", "masked", "windows", "parses"]
+OfTruth = Literal["causal", "lengths", "masked", "any-order", "windows", "parses"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ TRUTHS: dict[str, Ability] = {
         Ability("causal", ("next_token",), "the probability of a word given those before it", _RULES),
         Ability("lengths", ("exact",), "sentences of a range of lengths, exactly", _RULES),
         Ability("masked", ("masked",), "the probability of a word given all others", _RULES),
+        Ability("any-order", ("masked",), "the probability of words at any gaps", _RULES),
         Ability("windows", ("binary",), "the probability of a word given the k words before it alone", _RULES),
         Ability("parses", ("viterbi",), "trees, and what is counted or changed in them", _RULES),
     )

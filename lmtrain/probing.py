@@ -27,10 +27,10 @@ from truesource.lmtrain.decoding.steppers import without_cache
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.words import Marks, check_piece_counts
 from truesource.lmtrain.scoring import batch_budget
-from truesource.lmtrain.word_models import CausalModel, MaskedModel
+from truesource.lmtrain.word_models import AnyOrderModel, CausalModel, MaskedModel
 
 Pooling = Literal["last", "mean"]
-Network = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel
+Network = CausalModel | MaskedModel | AnyOrderModel | CausalPieceModel | MaskedPieceModel
 Vectors = NDArray[np.float32]
 BUDGET = 2**31  #: bytes of vectors that stand in memory at once, unless one layer alone has more
 WEIGHT_DECAYS = (1e-1, 1e-2, 1e-3, 1e-4)  #: strongest first
@@ -173,8 +173,8 @@ class _Text:
 
     @classmethod
     def of(cls, model: Network, sentences: Sequence[Sequence[str]]) -> _Text:
-        masked = model.objective == "masked"
-        if isinstance(model, CausalModel | MaskedModel):
+        masked = model.objective != "causal"
+        if isinstance(model, CausalModel | MaskedModel | AnyOrderModel):
             model.check_readable(sentences)
             words = model.encoder
             rows = words.encode(sentences)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from truesource.evaluation.core.exclusion import ROUNDING, Exclusion
+from truesource.evaluation.core.exclusion import Exclusion, log_rest
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -93,9 +93,6 @@ class _LeftOut:
         words, log_probs = self._of[len(sentence)]
         other = words != np.asarray(self._language.encode(sentence))
         agree = np.where(other, rank, len(sentence)).min(axis=1)  # words of the order that each has
-        mass = np.bincount(agree, np.exp(log_probs + self._condition), minlength=len(known))
-        mass = np.cumsum(mass[::-1])[::-1]
-        with np.errstate(divide="ignore", over="ignore"):
-            share = np.exp(np.log(mass) - known)
-        rest = 1.0 - share
-        return known + np.log(rest, out=np.full_like(rest, -np.inf), where=rest > ROUNDING)
+        log_mass = np.full(len(known), -np.inf)
+        np.logaddexp.at(log_mass, agree, log_probs + self._condition)
+        return known + log_rest(np.logaddexp.accumulate(log_mass[::-1])[::-1] - known)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.oracle import condition_part
+from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
@@ -49,6 +49,8 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
+#: name in records of the scores of each token, by objective, where the number of words is given
+GIVEN_LENGTH: dict[Objective, str] = {"masked": "masked_logprob", "any-order": "any_order_logprob"}
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
 LIMIT = 2**30  #: bytes of a file, unpacked
 
@@ -60,6 +62,7 @@ def sentence_records(
     lengths: LengthRange | None,
     causal: bool = True,
     masked: bool = True,
+    any_order: bool = False,
     distributions: bool = False,
     dtype: DTypeLike = np.float64,
     excluded: Exclusion | None = None,
@@ -69,12 +72,13 @@ def sentence_records(
     """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
 
     ``logprob`` (negative), ``surprisal`` per token (positive) and ``stop_surprisal`` for causal scores,
-    ``masked_logprob`` per token for masked ones. An infinite value is written as None. With ``distributions``,
-    ``next`` has for each position, the end included, P(word | left context) of every word in ``words`` and P(end |
-    left context) in ``stop``; None where the context is impossible. Where ``excluded`` says exactly what the sentences
-    leave out, the scores are those of P(. | not among it). ``variant="paper"`` makes masked scores as Jumelet & Zuidema
-    (2023) print them, see `truesource.grammar.inference.exact.Exact.masked_log_probs`. With the ``transform`` of the
-    text, causal scores are ``logprob`` alone, see `truesource.evaluation.core.oracle.Oracle`.
+    ``masked_logprob`` per token for masked ones, and ``any_order_logprob`` for those in random orders. An infinite
+    value is written as None. With ``distributions``, ``next`` has for each position, the end included, P(word | left
+    context) of every word in ``words`` and P(end | left context) in ``stop``; None where the context is impossible.
+    Where ``excluded`` says exactly what the sentences leave out, the scores are those of P(. | not among it).
+    ``variant="paper"`` makes masked scores as Jumelet & Zuidema (2023) print them, see
+    `truesource.grammar.inference.exact.Exact.masked_log_probs`. With the ``transform`` of the text, causal scores are
+    ``logprob`` alone, see `truesource.evaluation.core.oracle.Oracle`.
 
     Raises:
         InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a
@@ -88,6 +92,7 @@ def sentence_records(
     if distributions:
         require_tokens(transform, "causal", "a distribution over the next word")
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
+    text = sentences
     if transform is not None:
         sentences = [transform.undo(sentence) for sentence in sentences]
     if causal:
@@ -112,6 +117,11 @@ def sentence_records(
         for record, row in zip(records, rows, strict=True):
             record["possible"] = record["possible"] and bool(np.isfinite(row).all())
             record["masked_logprob"] = [_finite(x) for x in row.tolist()]
+    if any_order:
+        rows = Oracle(truth, "any-order", excluded=corrected, transform=transform).token_log_probs(text)
+        for record, row in zip(records, rows, strict=True):
+            record["possible"] = record["possible"] and bool(np.isfinite(row).all())
+            record["any_order_logprob"] = [_finite(x) for x in row.tolist()]
     if distributions:
         for record, following in zip(records, _next(truth, sentences, lengths, dtype), strict=True):
             record["next"] = following
@@ -126,8 +136,8 @@ def token_columns(
     Args:
         records: as `sentence_records` gives them.
         first: number of the first sentence.
-        of: numbers, of ``surprisal``, ``sentence_surprisal`` (of the whole sentence, at its end) and
-            ``masked_logprob``; None: those that the records have.
+        of: numbers, of ``surprisal``, ``sentence_surprisal`` (of the whole sentence, at its end) and `GIVEN_LENGTH`;
+            None: those that the records have.
 
     Returns:
         ``sentence``, ``position`` (that after the last token is the end of the sentence), ``token``, and the numbers
@@ -136,7 +146,7 @@ def token_columns(
     if of is None:
         head = records[0] if records else {}
         causal = "surprisal" if "surprisal" in head else "sentence_surprisal" if "logprob" in head else None
-        of = [name for name in (causal, "masked_logprob" if "masked_logprob" in head else None) if name is not None]
+        of = [name for name in (causal, *GIVEN_LENGTH.values()) if name is not None and name in {causal, *head}]
     return {
         "sentence": [first + i for i, r in enumerate(records) for _ in range(len(r["tokens"]) + 1)],
         "position": [j for r in records for j in range(len(r["tokens"]) + 1)],
@@ -149,8 +159,8 @@ def _of_tokens(record: Mapping[str, Any], name: str) -> list[float | None]:
     """A number of each token of a sentence, and of its end, nats."""
     if name == "surprisal":
         return [*record["surprisal"], record["stop_surprisal"]]
-    if name == "masked_logprob":
-        return [*record["masked_logprob"], None]
+    if name in GIVEN_LENGTH.values():
+        return [*record[name], None]
     return [*(None for _ in record["tokens"]), None if record["logprob"] is None else -record["logprob"]]
 
 
@@ -206,7 +216,7 @@ def bound_records(
     left_out: Mapping[str, int] | None = None,
     transform: Transform | None = None,
 ) -> list[Score]:
-    """``causal_bound`` (perplexity) and ``masked_bound`` (pseudo-perplexity).
+    """``causal_bound`` (perplexity), ``masked_bound`` (pseudo-perplexity) and ``any_order_bound`` (perplexity).
 
     Over the possible sentences; the others are counted in the signature.
 
@@ -237,8 +247,9 @@ def bound_records(
     if "logprob" in kept[0]:
         require_whole(transform, "causal", preset_frame(frame, "causal"))
         rows["causal"] = [_causal_row(record, transform) for record in kept]
-    if "masked_logprob" in kept[0]:
-        rows["masked"] = [np.array(r["masked_logprob"]) for r in kept]
+    for given_length, name in GIVEN_LENGTH.items():
+        if name in kept[0]:
+            rows[given_length] = [np.array(r[name]) for r in kept]
     return [
         bound_of_rows(
             of_kind,
@@ -327,7 +338,7 @@ def bound_of_rows(
         **parts,
     }
     value = float(np.exp(total.sum() / count.sum()))
-    return Score(f"{objective}_bound", value, signature(listed), *ends(*interval))
+    return Score(f"{objective.replace('-', '_')}_bound", value, signature(listed), *ends(*interval))
 
 
 def _finite(value: float) -> float | None:

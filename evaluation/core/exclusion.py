@@ -122,7 +122,7 @@ class Exclusion:
                 corrected.append(row)
                 continue
             before = np.concatenate([[0.0], np.cumsum(row)])  # ln P of each prefix, of the whole sentence at last
-            kept = before + _log_rest(log_mass[tree.along(sentence)] - before)
+            kept = before + log_rest(log_mass[tree.along(sentence)] - before)
             corrected.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
         return corrected
 
@@ -151,9 +151,9 @@ class Exclusion:
         corrected = list(rows)
         log_probs = language.exact.string_log_probs([seen[i] for i in changed], self.lengths)
         for i, log_prob in zip(changed, log_probs.tolist(), strict=True):
-            rest = _log_rest(np.array([whole[tuple(seen[i])] - log_prob]))[0]
+            rest = log_rest(np.array([whole[tuple(seen[i])] - log_prob]))[0]
             corrected[i] = (
-                rows[i] + rest - _log_rest(rows[i] + masses[i] - log_prob) if np.isfinite(rest) else rest + rows[i]
+                rows[i] + rest - log_rest(rows[i] + masses[i] - log_prob) if np.isfinite(rest) else rest + rows[i]
             )
         return corrected
 
@@ -220,7 +220,7 @@ def _gaps(sentence: Sequence[str]) -> Iterator[tuple[int, Words]]:
         yield i, words[:i] + words[i + 1 :]
 
 
-def _log_rest(log_share: FloatArray) -> FloatArray:
+def log_rest(log_share: FloatArray) -> FloatArray:
     """``ln(1 - share)`` of shares of at most 1; -inf where only rounding is left."""
     rest = -np.expm1(np.minimum(log_share, 0.0))
     return np.log(rest, out=np.full_like(rest, -np.inf), where=rest > ROUNDING)

@@ -90,7 +90,7 @@ class Oracle:
         if objective == "causal" and lengths is None:
             require_endings(truth)
         if objective != "causal":
-            require(truth, "masked", f"an oracle of {objective} scores")
+            require(truth, objective, f"an oracle of {objective} scores")
         self.truth = truth
         self.objective: Objective = objective
         self.lengths = lengths
@@ -142,11 +142,18 @@ class Oracle:
         require_whole(self.transform, self.objective, frame)
         if self.vocabulary is not None and not self.collapsed and frame.unk != "skip":
             raise InputError("an oracle with full contexts has no <unk> to score; use a frame that skips unknown words")
+        rows = self.token_log_probs(sentences)
         seen = [self.read(sentence) for sentence in sentences]
-        rows = self._in_order(self._rows(self._originals(seen), sentences))
         known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
         unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
         return assemble_scores(rows, unknown, frame)
+
+    def token_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Exact log probabilities of the words of each sentence, (n,), or causal with the end (n+1,), nats.
+
+        Of a sentence that is impossible some are -inf.
+        """
+        return self._in_order(self._rows(self._originals([self.read(sentence) for sentence in sentences]), sentences))
 
     def _rows(self, seen: Sequence[Sequence[str]], text: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Exact log probabilities of original sentences, (n,) or with the end (n+1,) each; ``text`` is as given."""

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.core.exact_bound import sentence_records, token_columns
+from truesource.evaluation.core.exact_bound import GIVEN_LENGTH, sentence_records, token_columns
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.language_model import END
@@ -44,12 +44,12 @@ class _Scoring:
 
     records: Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]  #: of some sentences
     causal: str | None  #: column of causal scores; that of whole sentences where tokens have none
-    masked: bool
+    given_length: tuple[str, ...]  #: columns of the other scores
 
     def write(self, part: _Part) -> int:
         """Score a part and write it; gives the number of sentences."""
         try:
-            _write(part.path, self.records(part.sentences), part.first, self.causal, self.masked)
+            _write(part.path, self.records(part.sentences), part.first, self.causal, self.given_length)
         except OSError as error:
             raise _unwritable(part.path.parent, error) from error
         return len(part.sentences)
@@ -63,6 +63,7 @@ def score_in_parts(
     lengths: LengthRange | None,
     causal: bool = True,
     masked: bool = True,
+    any_order: bool = False,
     dtype: str = "float64",
     share: Share | None = None,
     workers: Workers | None = None,
@@ -73,11 +74,11 @@ def score_in_parts(
 ) -> list[dict[str, Any]] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
 
-    Columns: sentence, position (n is the end of a sentence of n tokens), token, and what was asked for of surprisal
-    and masked_logprob (nats; null where impossible, and masked_logprob null at the end). Of transformed text,
-    sentence_surprisal stands in place of surprisal, at the end of each sentence, null elsewhere. Each part appears when
-    complete, so after Ctrl-C or a kill the same call goes on. Each part is written by one of the ``workers``, with the
-    same bytes; those of a cluster must see ``folder`` under the same path.
+    Columns: sentence, position (n is the end of a sentence of n tokens), token, and what was asked for of surprisal,
+    masked_logprob and any_order_logprob (nats; null where impossible, and the last two null at the end). Of
+    transformed text, sentence_surprisal stands in place of surprisal, at the end of each sentence, null elsewhere.
+    Each part appears when complete, so after Ctrl-C or a kill the same call goes on. Each part is written by one of
+    the ``workers``, with the same bytes; those of a cluster must see ``folder`` under the same path.
 
     Returns:
         The records of all sentences as `exact_bound.sentence_records` gives them; None while parts of other
@@ -94,6 +95,7 @@ def score_in_parts(
         "lengths": None if lengths is None else str(lengths),
         "causal": causal,
         "masked": masked,
+        **({"any_order": True} if any_order else {}),
         "dtype": dtype,
         "part_size": part_size,
         **disjoint_part(excluded),
@@ -107,13 +109,15 @@ def score_in_parts(
         lengths=lengths,
         causal=causal,
         masked=masked,
+        any_order=any_order,
         dtype=dtype,
         excluded=excluded,
         variant=variant,
         transform=transform,
     )
     column = None if not causal else "surprisal" if transform is None else "sentence_surprisal"
-    scoring = _Scoring(records, column, masked)
+    asked = {"masked": masked, "any-order": any_order}
+    scoring = _Scoring(records, column, tuple(name for kind, name in GIVEN_LENGTH.items() if asked[kind]))
     if share is not None:
         with exclusive(folder, wait=True):
             _claim(folder, plan)
@@ -158,7 +162,7 @@ def _score(
     return [
         record
         for path, part in zip(paths, parts, strict=True)
-        for record in _read(path, part, scoring.causal, scoring.masked)
+        for record in _read(path, part, scoring.causal, scoring.given_length)
     ]
 
 
@@ -189,12 +193,14 @@ def _prepare(folder: Path, plan: dict[str, Any]) -> None:
     write_json(record, plan)
 
 
-def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: str | None, masked: bool) -> None:
-    """One row a token; ``causal`` names the column of causal scores."""
+def _write(
+    path: Path, records: Sequence[dict[str, Any]], first: int, causal: str | None, others: Sequence[str]
+) -> None:
+    """One row a token; ``causal`` names the column of causal scores, ``others`` those of others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    numbers = [*([] if causal is None else [causal]), *(["masked_logprob"] if masked else [])]
+    numbers = [*([] if causal is None else [causal]), *others]
     made = token_columns(records, first, of=numbers)
     columns: dict[str, Any] = {
         name: pa.array(made[name], pa.float64()) if name in numbers else made[name] for name in made
@@ -204,10 +210,12 @@ def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: st
         pq.write_table(pa.table(columns), temporary, compression="zstd")
 
 
-def _read(path: Path, sentences: Sequence[Sequence[str]], causal: str | None, masked: bool) -> list[dict[str, Any]]:
+def _read(
+    path: Path, sentences: Sequence[Sequence[str]], causal: str | None, others: Sequence[str]
+) -> list[dict[str, Any]]:
     """The records of the sentences of a part."""
     columns: dict[str, Kind] = {"position": "int", "token": "text"}
-    numbers = [name for name in (causal, "masked_logprob" if masked else None) if name is not None]
+    numbers = [*([] if causal is None else [causal]), *others]
     columns |= dict.fromkeys(numbers, "float")
     remedy = "delete it and run again"
     rows = sum(len(sentence) + 1 for sentence in sentences)
@@ -215,7 +223,7 @@ def _read(path: Path, sentences: Sequence[Sequence[str]], causal: str | None, ma
     if table.column("token").to_pylist() != [token for sentence in sentences for token in (*sentence, END)]:
         raise InputError(f"this part of the scores is damaged: it has other tokens; {remedy}", path)
     surprisal = table.column(causal).to_pylist() if causal is not None else []
-    one_masked = table.column("masked_logprob").to_pylist() if masked else []
+    of_words = {name: table.column(name).to_pylist() for name in others}
     records = []
     start = 0
     for sentence in sentences:
@@ -227,9 +235,9 @@ def _read(path: Path, sentences: Sequence[Sequence[str]], causal: str | None, ma
             record["logprob"] = -math.fsum(row) if None not in row else None
             if causal == "surprisal":
                 record["surprisal"], record["stop_surprisal"] = row[:-1], row[-1]
-        if masked:
-            record["masked_logprob"] = one_masked[start : stop - 1]
-            record["possible"] = record["possible"] and None not in record["masked_logprob"]
+        for name, values in of_words.items():
+            record[name] = values[start : stop - 1]
+            record["possible"] = record["possible"] and None not in record[name]
         records.append(record)
         start = stop
     return records

@@ -25,11 +25,11 @@ from truesource.lmtrain.architectures.settings import (
     AdaptiveSettings,
     BERTSettings,
     DeBERTaSettings,
-    DiffusionSettings,
     GatedCNNSettings,
     GPT2Settings,
     LlamaSettings,
     LSTMSettings,
+    MaskedDiffusionSettings,
     NetworkSettings,
     OPTSettings,
     RoBERTaSettings,
@@ -167,7 +167,7 @@ def _opt(settings: OPTSettings, vocabulary: Encoder) -> PreTrainedModel:
     return transformers.OPTForCausalLM(made)
 
 
-def _bert(settings: BERTSettings | DiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
+def _bert(settings: BERTSettings | MaskedDiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
     """BERT: a masked transformer, layer norm last, tied word vectors (Devlin et al. 2019).
 
     It lacks the sentence-pair parts, which nothing here trains.
@@ -179,7 +179,7 @@ def _bert(settings: BERTSettings | DiffusionSettings, vocabulary: Encoder) -> Pr
     return model
 
 
-def _diffusion(settings: DiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
+def _diffusion(settings: MaskedDiffusionSettings, vocabulary: Encoder) -> PreTrainedModel:
     """Masked diffusion with absorbing states, on the transformer of BERT (Sahoo et al. 2024; Nie et al. 2025).
 
     Its configuration says so by ``objective``; without it the same network would be scored one masked word at a time.
@@ -363,7 +363,7 @@ NETWORKS: dict[str, NetworkArchitecture[Any]] = {
     "llama": NetworkArchitecture(LlamaSettings, "lm_head", _llama),
     "opt": NetworkArchitecture(OPTSettings, "lm_head", _opt),
     "bert": NetworkArchitecture(BERTSettings, "cls", _bert),
-    "diffusion": NetworkArchitecture(DiffusionSettings, "cls", _diffusion),
+    "diffusion": NetworkArchitecture(MaskedDiffusionSettings, "cls", _diffusion),
     "roberta": NetworkArchitecture(RoBERTaSettings, "lm_head", _roberta, _roberta_positions),
     "deberta": NetworkArchitecture(DeBERTaSettings, "cls", _deberta),
     "lstm": NetworkArchitecture(LSTMSettings, "lm_head", _lstm, _any_length),

@@ -146,7 +146,7 @@ class BERTSettings(EncoderSettings):
     }
 
 
-class DiffusionSettings(EncoderSettings):
+class MaskedDiffusionSettings(EncoderSettings):
     """A BERT that fills any number of gaps."""
 
     architecture: Literal["diffusion"] = Field("diffusion", description=ARCHITECTURE)
@@ -256,7 +256,7 @@ SETTINGS: dict[str, type[ModelConfig]] = {
     "llama": LlamaSettings,
     "opt": OPTSettings,
     "bert": BERTSettings,
-    "diffusion": DiffusionSettings,
+    "diffusion": MaskedDiffusionSettings,
     "roberta": RoBERTaSettings,
     "deberta": DeBERTaSettings,
     "lstm": LSTMSettings,

@@ -43,6 +43,16 @@ def test_bounds_pool_tokens_over_sentences() -> None:
     assert "|eos:out|" in masked.signature and "tokens:24" in masked.signature
 
 
+def test_the_bound_in_any_order_is_the_perplexity_given_the_number_of_words() -> None:
+    pcfg = PCFG.from_text("S -> A S 0.4 | A 0.6\nA -> a 0.5 | b 0.3 | c 0.2")
+    sentences = [["a", "c"], ["b"], ["b", "c", "a"], ["c", "c"]] * 3
+    records = sentence_records(pcfg, sentences, lengths=None, causal=False, masked=False, any_order=True)
+    (bound,) = bound_records(pcfg, records, lengths=None)
+    total = sum(math.log({"a": 0.5, "b": 0.3, "c": 0.2}[word]) for sentence in sentences for word in sentence)
+    assert (bound.name, bound.value) == ("any_order_bound", pytest.approx(math.exp(-total / 24)))
+    assert "given:length" in bound.signature
+
+
 def test_only_what_was_asked_for() -> None:
     causal = sentence_records(PRODUCT, [["a", "c"]], lengths=None, masked=False)
     masked = sentence_records(PRODUCT, [["a", "c"]], lengths=None, causal=False)

@@ -23,7 +23,8 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
 from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.corpus import Corpus
-from truesource.generator.language_model import Objective, ScoringFrame, TokenScores, preset_frame
+from truesource.generator.language_model import OBJECTIVES, Objective, ScoringFrame, TokenScores, preset_frame
+from truesource.generator.orders import ranks
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -55,9 +56,16 @@ def conditionals(
     def agrees(s: String, gap: int | None) -> bool:
         return len(s) == len(wanted) and all(i == gap or x == y for i, (x, y) in enumerate(zip(s, wanted, strict=True)))
 
+    def known_agree(s: String, rank: list[int], k: int) -> bool:
+        return len(s) == len(wanted) and all(r >= k or x == y for r, x, y in zip(rank, s, wanted, strict=True))
+
     whole = mass(lambda s: s == wanted)
     if objective == "masked":
         return [whole / mass(lambda s, i=i: agrees(s, i)) for i in range(len(wanted))]
+    if objective == "any-order":
+        (rank,) = ranks(sentence).tolist()
+        first = [mass(lambda s, k=k: known_agree(s, rank, k)) for k in range(len(wanted) + 1)]
+        return [first[when + 1] / first[when] for when in rank]
     prefixes = [mass(lambda s, i=i: s[:i] == wanted[:i]) for i in range(len(wanted) + 1)]
     return [after / before for before, after in zip(prefixes, [*prefixes[1:], whole], strict=True)]
 
@@ -66,7 +74,7 @@ def conditionals(
     small_pcfgs(),
     length_ranges(4),
     st.none() | st.sets(st.sampled_from("abc")),
-    st.sampled_from(["causal", "masked"]),
+    st.sampled_from(OBJECTIVES),
     st.data(),
 )
 def test_scores_are_those_of_the_language_without_the_excluded_sentences(
@@ -99,7 +107,7 @@ def test_scores_are_those_of_the_language_without_the_excluded_sentences(
             assert mine.prod() == pytest.approx(own, rel=1e-10)
 
 
-@pytest.mark.parametrize("objective", ["causal", "masked"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_an_excluded_sentence_is_impossible(objective: Objective) -> None:
     excluded = Exclusion.from_sentences([["a", "b"], ["c"]], LAW, LENGTHS)
     oracle = Oracle(LAW, objective, lengths=LENGTHS, excluded=excluded)
@@ -118,6 +126,8 @@ def test_probabilities_that_no_float_holds_are_corrected_too() -> None:
     masked = Oracle(law, "masked", lengths=lengths, excluded=excluded).score([sentence], FRAME).log_prob
     assert masked[149] == pytest.approx(0.0, abs=1e-8)  # the only rival, 0.9999 of the probability, is left out
     assert masked[:149] == pytest.approx(np.full(149, math.log(1e-4)), rel=1e-12)
+    any_order = Oracle(law, "any-order", lengths=lengths, excluded=excluded).score([sentence], FRAME).log_prob
+    assert any_order.sum() == pytest.approx(150 * math.log(1e-4), rel=1e-12)
 
 
 @pytest.fixture(scope="module")

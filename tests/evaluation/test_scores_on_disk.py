@@ -25,10 +25,11 @@ def score(folder: Path, share: str = "0/1", **options: object) -> list[dict[str,
     return score_in_parts(GRAMMAR, SENTENCES, folder, **{**settings, **options})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("causal", "masked"), [(True, True), (True, False), (False, True)])
-def test_parts_give_the_records_of_one_go(tmp_path: Path, causal: bool, masked: bool) -> None:
-    wanted = sentence_records(GRAMMAR, SENTENCES, lengths=LENGTHS, causal=causal, masked=masked)
-    found = score(tmp_path / "s", causal=causal, masked=masked)
+@pytest.mark.parametrize("kinds", ["causal masked", "causal", "masked any_order", "any_order"])
+def test_parts_give_the_records_of_one_go(tmp_path: Path, kinds: str) -> None:
+    asked = {kind: kind in kinds.split() for kind in ("causal", "masked", "any_order")}
+    wanted = sentence_records(GRAMMAR, SENTENCES, lengths=LENGTHS, **asked)  # type: ignore[arg-type]
+    found = score(tmp_path / "s", **asked)
     assert found is not None
     assert [set(r) for r in found] == [set(r) for r in wanted]
     for one, other in zip(found, wanted, strict=True):

@@ -31,10 +31,10 @@ from truesource.lmtrain.model_registry import (
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.scoring import predictor
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
-from truesource.lmtrain.word_models import CausalModel, MaskedModel
+from truesource.lmtrain.word_models import KINDS, CausalModel
 
 CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]
-MASKED = [name for name in network_names() if settings_class(name).objective == "masked"]
+MASKED = [name for name in network_names() if settings_class(name).objective != "causal"]
 #: networks that transformers does not have
 OURS = ("adaptive", "lstm", "gated_cnn")
 WORDS = list("abcdefghijkl")
@@ -220,7 +220,7 @@ def test_padded_batches_give_what_single_ones_give(key: str) -> None:
 
     with predictor(network, network_architecture(name_of(network)).head) as predict, torch.no_grad():
         together = batch_of(rows)
-        assert ("attention_mask" in together) == (objective == "masked")
+        assert ("attention_mask" in together) == (objective != "causal")
         found = predict(network, together)
         alone = torch.cat([predict(network, batch_of([row])) for row in rows])
     assert found == pytest.approx(alone, abs=1e-5)
@@ -245,7 +245,7 @@ def test_the_longest_input_is_read_and_a_longer_one_refused_by_the_loader(key: s
     assert torch.isfinite(logits_of(network, tokens(2, longest or 300))).all()
     causal = architecture.objective == "causal"
     tokenizer = build_tokenizer([WORDS], objective=architecture.objective)
-    model = (CausalModel if causal else MaskedModel)(network, tokenizer, "m")
+    model = KINDS[architecture.objective](network, tokenizer, "m")
     if longest is None:
         assert model.longest is None
         assert model.score([["a"] * 150], ScoringFrame()).log_prob.shape == (151,)
@@ -417,7 +417,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
 def test_our_loader_loads_all(key: str, saved: dict[str, Saved]) -> None:
     some = saved[key]
     model = load_model(some.folder, device="cpu")
-    assert isinstance(model, CausalModel if some.causal else MaskedModel)
+    assert isinstance(model, KINDS[network_of(some.network.config).objective])  # type: ignore[union-attr]
     ids = tokens(3, 7)
     assert torch.equal(logits_of(model.model, ids), logits_of(some.network, ids))
     assert model.model.num_parameters() == some.network.num_parameters()

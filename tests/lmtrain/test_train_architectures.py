@@ -78,7 +78,8 @@ def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> Non
     assert losses[-1] < 1.3
     assert rows[-1]["loss"] < 1.4
     dev = load_model(folder, device="cpu").score(Source().sentences("dev"), ScoringFrame()).log_prob
-    assert losses[-1] == pytest.approx(-dev.mean(), abs=1e-5)
+    chance = 0.05 if settings_class(name).objective == "any-order" else 1e-5  # in other random orders
+    assert losses[-1] == pytest.approx(-dev.mean(), abs=chance)
 
 
 @pytest.mark.parametrize("name", network_names())

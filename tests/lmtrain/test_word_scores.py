@@ -322,7 +322,7 @@ def test_a_sentence_longer_than_the_positions_is_named(model: CausalPieceModel |
         model.score([["cat"], [*long, "cat"]], ScoringFrame())
 
 
-@pytest.mark.parametrize("architecture", network_names())
+@pytest.mark.parametrize("architecture", sorted(set(network_names()) - {"diffusion"}))
 def test_every_architecture_saved_and_loaded_scores_words(architecture: str, tmp_path: Path) -> None:
     """Through the fast path, which runs the output layer where it is needed, and through the one for all models."""
     objective = network_architecture(architecture).objective

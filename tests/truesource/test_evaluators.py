@@ -130,11 +130,13 @@ corpus: {lengths: 2..9, splits: {train: 120, dev: 20, eval: 40}}
 models:
   - {name: net, model: {architecture: ngram}}
   - {name: gpt2, model: {dim: 8, heads: 2, layers: 1}, training: {max_steps: 2, snapshots: log}}
+  - {name: gaps, model: {architecture: diffusion, dim: 8, heads: 2, layers: 1}, training: {max_steps: 2}}
   - {name: pieces, model: {architecture: ngram, order: 2, tokenizer: bpe, vocab_size: 30}}
 evaluation:
   naturalness: {sentences: 100, definitions: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
   context: {sentences: 30, words: 2, placed: true}
+  diffusion: {sentences: 12, steps: [1, 2], orders: [confidence, random], samples: 12, short: 3}
   memory: {sentences: 30, unseen: true}
   pairs: {number: 5, phenomena: [word-order]}
   pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
@@ -164,6 +166,11 @@ SAME = {
     ),
     "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
     "context": ("context/net.json", f"{MODEL} --sentences 30 --words 2 --placed"),
+    "diffusion": (
+        "diffusion/gaps.json",
+        f"{MODEL.replace('/net ', '/gaps ')} --sentences 12 --steps 1,2 --orders confidence,random --samples 12"
+        " --short 3",
+    ),
     "memory": ("memory/net.json", f"{MODEL} --sentences 30 --unseen"),
     "pairs": (
         "pairs/models/net.json",

@@ -41,6 +41,7 @@ class BoundSettings(Settings):
     advanced: ClassVar = frozenset({"precision", "vocabulary", "definitions", "token_scores"})
     causal: bool = Field(True, description="Score each word given the words before it.")
     masked: bool = Field(True, description="Score each word given all other words.")
+    any_order: bool = Field(False, description="Score words one by one in a random order, given the words so far.")
     next: bool = Field(False, description="Also write all next-word distributions to --json; small inputs only.")
     precision: Literal["float64", "float32"] = Field(
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
@@ -65,7 +66,7 @@ class BoundSettings(Settings):
     def _settings_go_together(self) -> Self:
         if self.vocabulary is not None and self.frame != "paper":
             raise ValueError("--vocabulary needs --frame paper, which leaves out unknown words")
-        if not self.causal and not self.masked:
+        if not self.causal and not self.masked and not self.any_order:
             raise ValueError("--no-causal and --no-masked together leave nothing to measure; use only one of them")
         if self.lines and (not self.causal or self.frame != "default"):
             raise ValueError("--lines are causal bounds in the default frame; remove --no-causal and --frame")
@@ -100,7 +101,8 @@ def command(
 ) -> None:
     """Score sentences exactly: the perplexity that no model can beat in the long run.
 
-    The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. With -o, large corpora are scored
+    The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. That in any order, for diffusion
+    models, is of the words given their number. With -o, large corpora are scored
     in parts, by several --workers, a Dask cluster (--scheduler) or several jobs (--shard). --lines adds the bounds of
     models that see only the last k words.
 
@@ -172,7 +174,9 @@ def _bounds(
         require_tokens(transform, "causal", "--next")
     announce_long(setting, masked=settings.masked, dtype=settings.precision)
     given: dict[str, Any] = {"lengths": condition, "excluded": setting.excluded, "transform": transform}
-    records = score(truth, setting.sentences, masked=settings.masked, **given)
+    if settings.any_order:
+        require(truth, "any-order", "an any-order bound")
+    records = score(truth, setting.sentences, masked=settings.masked, any_order=settings.any_order, **given)
     if records is None:
         return None
     summary = bound_records(

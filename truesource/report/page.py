@@ -17,6 +17,7 @@ from truesource.chain.models.section import section as training
 from truesource.chain.scores.section import result_table, surely_nearer, tokens
 from truesource.chain.scores.section import section as scores
 from truesource.cli.works import bibtex, topics_of
+from truesource.generator.language_model import OBJECTIVES
 from truesource.grammar.support.errors import require_extras
 from truesource.grammar.support.files import write_text
 from truesource.report import words
@@ -46,7 +47,7 @@ FILES = (
 
 def files_and_works(run: FinishedRun) -> dict[str, Any]:
     """Links, relative to the page, to the files that are there; and BibTeX entries of what the run has used."""
-    names = [*run.names, "oracle-causal", "oracle-masked"]
+    names = [*run.names, *(f"oracle-{objective}" for objective in OBJECTIVES)]
     found = []
     for pattern, what in FILES:
         for name in [pattern.replace("*", each) for each in names] if "*" in pattern else [pattern]:

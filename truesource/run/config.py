@@ -25,6 +25,7 @@ from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.abilities import DEVICE, Dtype
+from truesource.generator.language_model import OBJECTIVES, Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.records import NAME_PATTERN, explain
@@ -34,7 +35,7 @@ from truesource.run.reading import read_settings
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  #: what numpy and torch take
-TAKEN = ("oracle", "oracle-causal", "oracle-masked")  #: names of the truth in tables and files
+TAKEN = ("oracle", *(f"oracle-{objective}" for objective in OBJECTIVES))  #: names of the truth in tables and files
 
 
 class EvaluationConfig(Settings):
@@ -100,6 +101,12 @@ class RunConfig(Settings):
             return list(self.models)
         made = ([m.replicate(seed) for seed in self.seeds] if m.needs_training else [m] for m in self.models)
         return [entry for entries in made for entry in entries]
+
+    @property
+    def objectives(self) -> list[Objective]:
+        """Those that the truth is scored for: causal and masked, and in any order where a model is trained so."""
+        filled = any(not model.loaded and model.fills_gaps for model in self.models)
+        return [objective for objective in OBJECTIVES if filled or objective != "any-order"]
 
     @field_validator("license")
     @classmethod

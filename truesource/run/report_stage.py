@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.token_table import read_token_record
 from truesource.generator.abilities import offers
 from truesource.generator.corpus_record import corpus_card
-from truesource.generator.language_model import Objective
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARISON, ScoresRecord
@@ -92,7 +91,7 @@ def inputs(run: RunFolder) -> Any:
 
 def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     """Write ``results.json``, the cards of corpus and models, and ``report.html``."""
-    oracles = [f"oracle-{objective}" for objective in get_args(Objective) if offers(run.truth, objective)]
+    oracles = [f"oracle-{objective}" for objective in run.config.objectives if offers(run.truth, objective)]
     names = [*oracles, *(model.name for model in run.config.entries)]
     records = [_result(run, name) for name in names]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))

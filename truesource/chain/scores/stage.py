@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from truesource.chain.models import ModelEntry, Replicate
 from truesource.chain.scores.section import LIKELY_SENTENCES, LINES
@@ -17,7 +17,7 @@ from truesource.evaluation.core.windows import window_lines
 from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
-from truesource.generator.language_model import Objective, preset_frame
+from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.records import read_record
@@ -71,7 +71,7 @@ MADE = "scores/{}.parquet"
 
 def stages(config: RunConfig) -> list[Stage]:
     """The oracle, and every model."""
-    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in get_args(Objective))
+    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in config.objectives)
     files = (MADE, "next_words/{}.parquet")
     models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
     return [Stage("score:oracle", (*oracle, LINES), _inputs_with_lines, make_oracle), *models]
@@ -89,8 +89,8 @@ def oracle_inputs(run: RunFolder) -> Any:
 
 def _inputs_with_lines(run: RunFolder) -> Any:
     """The same, and the lines."""
-    lines = run.config.evaluation.lines
-    return {**oracle_inputs(run), **({"lines": lines} if lines else {})}
+    lines, filled = run.config.evaluation.lines, "any-order" in run.config.objectives
+    return {**oracle_inputs(run), **({"lines": lines} if lines else {}), **({"any-order": True} if filled else {})}
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
@@ -141,12 +141,12 @@ def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
 
 
 def make_oracle(run: RunFolder) -> str:
-    """Score the truth as if it were a model, for both objectives that it has: every gap must be zero; and the lines."""
+    """Score the truth as if it were a model, for each objective: every gap must be zero; and the lines."""
     truth, transform = run.text_truth
     lengths = run.corpus.lengths
     digests = [
         _compare(run, Oracle(truth, objective, lengths=lengths, transform=transform), f"oracle-{objective}", {})
-        for objective in get_args(Objective)
+        for objective in run.config.objectives
         if offers(truth, objective)
     ]
     (run.folder / LINES).unlink(missing_ok=True)  # of an earlier configuration

@@ -45,7 +45,7 @@ DIFFUSION = Evaluator(
     help="""Compare a diffusion model with the truth, by the number of steps in which a sentence is filled.
 
     Words that are filled in one step do not see each other, so few steps cost something even with exact probabilities.
-    The table has that cost, and beside it what the model costs.
+    The table has that cost, and the one that the model adds to it.
 
     Example: truesource evaluate diffusion model/ corpus/ --oracle grammar.npz --figure diffusion.svg
     """,
@@ -56,7 +56,7 @@ DIFFUSION = Evaluator(
     ),
     measures=MEASURES,
     needs=("denoising", "words"),
-    of_truth=("masked",),
+    of_truth=("any-order",),
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words and model.fills_gaps,

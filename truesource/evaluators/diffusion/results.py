@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.diffusion import AnyOrderModel, filling
+from truesource.evaluation.diffusion import GapModel, filling
 from truesource.evaluators.diffusion import DIFFUSION, DiffusionSettings
 from truesource.report.figures import QUIET, SERIES, to_svg
 from truesource.report.figures import figure as new_figure
@@ -20,7 +20,7 @@ ORDER_LABELS = {"random": "random", "confidence": "surest first", "blocks": "fro
 COLUMNS = ("kl", "parallel", "denoising", "invalid")
 
 
-def measure(model: AnyOrderModel, setting: Setting, settings: DiffusionSettings) -> Result:
+def measure(model: GapModel, setting: Setting, settings: DiffusionSettings) -> Result:
     """Fill sentences; see `truesource.evaluation.diffusion.filling`."""
     found = filling(
         model,
@@ -43,7 +43,7 @@ def samplers_of(record: Record) -> dict[tuple[str, str], dict[str, dict[str, Rec
     """The numbers by name, for each order and number of steps, of ``model`` and ``exact``."""
     found: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
     for each in record["records"]:
-        if "fills" in each:
+        if each.get("by") == "sampler":
             of_sampler = found.setdefault((each["order"], each["fills"]), {})
             of_sampler.setdefault(each["denoiser"], {})[each["name"]] = each
     return found
@@ -56,7 +56,7 @@ def steps_table(record: Record, title: str) -> ReportTable:
         model, exact = sides["model"], sides["exact"]
         cells = [score_cell(model.get(name), ".3f") for name in COLUMNS]
         cells += [score_cell(exact.get(name), ".3f") for name in ("kl", "invalid")]
-        rows.append(TableRow((ORDER_LABELS[order], "one word each" if fills == "all" else fills, *cells)))
+        rows.append(TableRow((ORDER_LABELS[order], fills, *cells)))
     return ReportTable(
         title=title,
         columns=(
@@ -71,9 +71,9 @@ def steps_table(record: Record, title: str) -> ReportTable:
         ),
         rows=rows,
         text=(0, 1),
-        note="KL: truth‖sampler, nats a sentence, given its length; parallel: what exact probabilities cost on the same"
-        " path; impossible: share of sampled sentences that the grammar cannot make; exact: a sampler with exact"
-        " probabilities; 95% intervals",
+        note="all steps: one word a step; KL: truth‖sampler, nats a sentence, given its length; parallel: what exact"
+        " probabilities cost on the same path; impossible: share of sampled sentences that the grammar cannot make;"
+        " exact: a sampler with exact probabilities; 95% intervals",
     )
 
 
@@ -120,12 +120,12 @@ def figure(record: Record, salt: str) -> str:
                             markersize=3.5,
                             label=named,
                         )
-            axes.set_xticks(range(len(fills)), ["one word\neach" if each == "all" else each for each in fills])
-            axes.set_xlabel("steps")
+            axes.set_xticks(range(len(fills)), fills)
+            axes.set_xlabel("steps (all: one word a step)")
             axes.set_ylabel(label)
             axes.set_ylim(bottom=0.0)
             axes.grid(axis="y", color=QUIET, alpha=0.3)
-        drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, handlelength=3.2)
         return to_svg(drawn, salt, f"Distance of {record['model']} from the truth by the number of steps")
 
 

@@ -1,0 +1,193 @@
+"""Sentences filled in step by step: samplers against enumeration of all that they can make."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from random_grammars import cases
+from scipy.stats import chisquare
+
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.diffusion import ALL, ORDERS, ExactDenoiser, Filler, Order, Schedule, filling
+from truesource.generator.language_model import Objective, ScoringFrame, TokenScores
+from truesource.generator.plan import parse_transform
+from truesource.grammar.inference.any_order import AnyOrder
+from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+
+LAW = PCFG.from_text(
+    "S -> A B 0.5 | B A 0.2 | C S 0.3\nA -> 'a' 0.6 | 'c' 0.4\nB -> 'b' 0.7 | 'a' 0.3\nC -> 'c' 0.5 | 'b' 0.5"
+)
+
+
+class TruthAsModel:
+    """The truth as a model that fills gaps, or, ``broken``, one that takes each word for the next."""
+
+    name = "truth"
+    objective: Objective = "any-order"
+
+    def __init__(self, pcfg: PCFG, *, broken: bool = False) -> None:
+        self._oracle = Oracle(pcfg, "any-order")
+        self._exact = ExactDenoiser(self._oracle, pcfg.terminals)
+        self.vocabulary = pcfg.terminals
+        self._broken = broken
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        return self._oracle.score(sentences, frame)
+
+    def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
+        table = self._exact.denoise(patterns)
+        if not self._broken:
+            return table
+        words = len(self.vocabulary)
+        return np.log(0.5 * np.exp(np.roll(table[:, :, :words], 1, axis=2)) + 0.5 / words)
+
+
+def filler_of(pcfg: PCFG) -> Filler:
+    return Filler(ExactDenoiser(Oracle(pcfg, "any-order"), pcfg.terminals), pcfg.terminals)
+
+
+def all_rows(words: int, n: int) -> np.ndarray:
+    return np.array(list(itertools.product(range(words), repeat=n)))
+
+
+def test_a_schedule_fills_each_word_once_and_evenly() -> None:
+    for n, steps in itertools.product(range(1, 12), (1, 2, 3, 5, 8, ALL)):
+        sizes = Schedule("blocks", steps).sizes(n)
+        assert sum(sizes) == n and len(sizes) == min(steps or n, n) and max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("order", ["confidence", "blocks"])
+@pytest.mark.parametrize("steps", [1, 2, ALL])
+def test_what_a_sampler_makes_has_probability_one(order: Order, steps: int) -> None:
+    """Paths follow from the words, so that the probabilities along them are those of a distribution over strings."""
+    filler, rows = filler_of(LAW), all_rows(3, 4)
+    log_q, _ = filler.log_probs(rows, Schedule(order, steps), np.random.default_rng(1))
+    assert np.exp(log_q).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", ["confidence", "blocks"])
+def test_samples_have_the_probabilities_of_their_paths(order: Order) -> None:
+    filler, rows, schedule = filler_of(LAW), all_rows(3, 3), Schedule(order, 2)
+    log_q, _ = filler.log_probs(rows, schedule, np.random.default_rng(1))
+    number = 20_000
+    place = {tuple(filler.words[i] for i in row): k for k, row in enumerate(rows.tolist())}
+    drawn = [place[tuple(s)] for s in filler.sample(number, 3, schedule, np.random.default_rng(2))]
+    counts, expected = np.bincount(drawn, minlength=len(rows)), number * np.exp(log_q)
+    assert not counts[expected == 0.0].any()
+    assert chisquare(counts[expected > 0.0], expected[expected > 0.0]).pvalue > 1e-3
+
+
+def test_one_step_costs_the_total_correlation_and_a_word_a_step_nothing() -> None:
+    """KL(truth || sampler) of the exact denoiser over all strings of a length."""
+    filler, rows = filler_of(LAW), all_rows(3, 4)
+    sentences = [[filler.words[i] for i in row] for row in rows.tolist()]
+    log_p = LAW.exact.string_log_probs(sentences) - math.log(LAW.exact.length_pmf(4)[4])
+    possible = np.isfinite(log_p)
+    found = {}
+    for order, steps in itertools.product(ORDERS, (1, 2, ALL)):
+        log_q, _ = filler.log_probs(rows[possible], Schedule(order, steps), np.random.default_rng(1))
+        found[order, steps] = float(np.exp(log_p[possible]) @ (log_p[possible] - log_q))
+    price = AnyOrder(LAW).total_correlation([[None] * 4])[0]
+    for order in ORDERS:
+        assert found[order, 1] == pytest.approx(price, abs=1e-12)
+        assert -1e-12 < found[order, 2] < price + 1e-12
+        assert abs(found[order, ALL]) < 1e-9
+
+
+@settings(max_examples=20)
+@given(cases(max_size=4, max_symbols=3))
+def test_the_sum_over_all_orders_is_that_of_enumeration(case: tuple[PCFG, list[list[str]]]) -> None:
+    """Of a denoiser that is no truth, so that orders differ."""
+    pcfg, (sentence,) = case
+    assume(math.isfinite(pcfg.log_prob(sentence)))
+    model = TruthAsModel(pcfg, broken=True)
+    filler, n = Filler(model, model.vocabulary), len(sentence)
+    row = np.array([model.vocabulary.index(word) for word in sentence])
+    total = []
+    for order in itertools.permutations(range(n)):
+        patterns = [[w if i in order[:k] else None for i, w in enumerate(sentence)] for k in range(n)]
+        tables = [filler.table(np.array([[-1 if w is None else row[i] for i, w in enumerate(p)]]))[0] for p in patterns]
+        total.append(sum(table[i, row[i]] for table, i in zip(tables, order, strict=True)))
+    wanted = np.logaddexp.reduce(total) - math.log(len(total))
+    assert filler.any_order_log_prob(row) == pytest.approx(wanted, abs=1e-10)
+
+
+def test_the_truth_costs_nothing_and_a_broken_model_is_seen() -> None:
+    setting = Setting(LAW, Oracle(LAW).sample(60, 1), None)
+    exact, broken = (filling(TruthAsModel(LAW, broken=b), setting, steps=(1, 2), samples=60) for b in (False, True))
+    assert abs(exact.scores["kl"].value) < 1e-9 and abs(exact.scores["kl_short"].value) < 1e-9
+    assert abs(exact.scores["elbo_gap_short"].value) < 1e-9
+    low = broken.scores["kl"].low
+    assert low is not None and low > 0.1
+    for schedule, denoiser, scores in broken.lines:
+        if denoiser == "model":
+            parts = scores["parallel"].value + scores["denoising"].value
+            assert scores["kl"].value == pytest.approx(parts, abs=1e-9)
+        if schedule.steps == ALL:
+            key = "parallel" if denoiser == "model" else "kl"
+            assert abs(scores[key].value) < 1e-9
+            assert denoiser == "model" or scores["invalid"].value == 0.0
+    invalid = {who: scores["invalid"].value for each, who, scores in broken.lines if each == Schedule("random", ALL)}
+    assert invalid["model"] > 0.3 > invalid["exact"]
+    records = broken.records()
+    assert [r["name"] for r in records if "by" not in r] == ["kl", "kl_short", "elbo_gap_short"]
+    assert {(r["order"], r["fills"]) for r in records if "by" in r} == set(itertools.product(ORDERS, ("1", "2", "all")))
+
+
+def test_the_elbo_of_short_sentences_lies_above_their_exact_divergence() -> None:
+    setting = Setting(LAW, Oracle(LAW).sample(80, 2), None)
+    found = filling(TruthAsModel(LAW, broken=True), setting, steps=(), orders=("random",), samples=0).scores
+    assert found["kl_short"].value > 0.0
+    gap = found["elbo_gap_short"]
+    assert gap.high is not None and gap.high > 0.0
+
+
+def test_sentences_in_random_orders_have_the_probability_given_their_length() -> None:
+    pcfg = language("english", size="small")
+    oracle = Oracle(pcfg, "any-order", vocabulary=pcfg.terminals[::2])
+    sentences = Oracle(pcfg).sample(30, 3)
+    scores = oracle.score(sentences, ScoringFrame())
+    found = np.bincount(scores.sentence, scores.log_prob, minlength=30)
+    lengths = [len(sentence) for sentence in sentences]
+    whole = oracle.grammar.exact.string_log_probs([oracle.read(s) for s in sentences])
+    wanted = whole - np.log(pcfg.exact.length_pmf(max(lengths))[lengths])
+    np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-9)
+
+
+def test_the_order_of_a_transformed_text_is_that_of_its_words() -> None:
+    """The model sees words in the order of the text; the truth scores the same words with the same ones known."""
+    plan = parse_transform("odd-even")
+    originals = [s for s in Oracle(LAW).sample(30, 4) if len(s) > 2]
+    text = [plan.apply(sentence) for sentence in originals]
+    rows = Oracle(LAW, "any-order", transform=plan).score(text, ScoringFrame())
+    free = AnyOrder(LAW)
+    from truesource.generator.orders import ranks
+
+    for number, (sentence, original) in enumerate(zip(text, originals, strict=True)):
+        (rank,) = ranks(sentence)
+        moved = plan.apply([str(i) for i in range(len(original))])  # original place of each word of the text
+        for position in range(len(sentence)):
+            known = {int(moved[j]) for j in range(len(sentence)) if rank[j] < rank[position]}
+            pattern = [word if i in known else None for i, word in enumerate(original)]
+            more = [word if i in known | {int(moved[position])} else None for i, word in enumerate(original)]
+            after, before = free.log_probs([more, pattern])
+            found = rows.log_prob[(rows.sentence == number) & (rows.position == position)]
+            assert found[0] == pytest.approx(after - before, abs=1e-10)
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    model = TruthAsModel(LAW)
+    with pytest.raises(NothingToMeasureError, match="can make none"):
+        filling(model, Setting(LAW, [["zebra"]], None))
+    with pytest.raises(NothingToMeasureError, match="order of a grammar"):
+        filling(model, Setting(LAW, [["a", "b"]], None, transform=parse_transform("odd-even")))
+    with pytest.raises(InputError, match="any-order oracle scores"):
+        next(Oracle(LAW, "any-order").distributions([["a", "b"]]))
