@@ -16,12 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.inference.batch import Batch, Distributions, run
+from truesource.grammar.inference.batch import BUDGET, Batch, Distributions, batches, run
 from truesource.grammar.inference.distributions import masked_blocks
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.inference.windows import with_any_word
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 Pattern = Sequence[str | None]
@@ -83,21 +83,48 @@ class AnyOrder:
         Raises:
             InputError: a pattern is empty.
         """
+        tables: list[FloatArray] = [np.zeros((len(pattern), len(self.pcfg.terminals))) for pattern in patterns]
+        self._fill([self._hiding.encode(pattern) for pattern in self._filled(patterns)], tables)
+        return tables
+
+    def denoise(self, ids: IntArray) -> FloatArray:
+        """P(word at each place | the known words and their number) of patterns of one length, (B, n, V).
+
+        Args:
+            ids: (B, n) numbers of the words in ``pcfg.terminals``, -1 where a word is not known.
+
+        Returns:
+            As `marginals`: at a gap a row sums to one, at a known word it is all on that word; a pattern that no
+            sentence fits has zeros.
+
+        Raises:
+            InputError: there is no place, or a number that no word has.
+        """
+        known = len(self.pcfg.terminals)
+        if ids.ndim != 2 or not ids.shape[1]:
+            raise InputError(f"expecting an array (patterns, places) with one place or more, not {ids.shape}")
+        if ids.size and not -1 <= ids.min() <= ids.max() < known:
+            raise InputError(f"a number of a word is outside -1 (not known) to {known - 1}")
+        tables = np.zeros((*ids.shape, known))
+        self._fill(list(np.where(ids < 0, known, ids).astype(np.int32)), tables)
+        return tables
+
+    def _fill(self, encoded: Sequence[Int32Array], tables: Sequence[FloatArray] | FloatArray) -> None:
+        """Write the words at the places of patterns, numbers of `_hiding` each, to ``tables``, (n, V) each."""
         exact, known = self._hiding.exact, len(self.pcfg.terminals)
-        tables: list[FloatArray] = [np.zeros((len(pattern), known)) for pattern in patterns]
+        charts = exact.charts()
 
         def task(batch: Batch) -> list[Distributions]:
             return list(masked_blocks(exact, batch))
 
-        work = exact.charts().batches(self._filled(patterns), outside=True)
-        for _, blocks in run(task, work, "exact words at gaps of sentences", len(patterns)):
+        work = list(batches(encoded, lambda n: charts.bytes_per_sentence(n, 1, True), BUDGET))
+        for _, blocks in run(task, work, "exact words at gaps of sentences", len(encoded)):
             for block in blocks:
                 for row in np.flatnonzero(block.whole).tolist():
                     hidden = block.observed[row] == known
                     at = 2.0 * block.probability[row, :known] if hidden else np.arange(known) == block.observed[row]
                     for i in block.members[row]:
                         tables[i][block.position] = at
-        return tables
 
     def sample(self, pattern: Pattern, number: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
         """Sentences drawn from those that fit a pattern, in proportion to their probability.

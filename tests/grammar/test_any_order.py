@@ -44,6 +44,8 @@ def test_all_patterns_of_a_sentence_are_those_of_enumeration(case: Case) -> None
         for string, p in strings.items():
             wanted[np.arange(len(string)), pcfg.encode(string)] += p / mass
         np.testing.assert_allclose(table, wanted, rtol=0.0, atol=1e-11)
+    numbers = np.array([[-1 if w is None else pcfg.word_ids[w] for w in pattern] for pattern in patterns])
+    np.testing.assert_allclose(truth.denoise(numbers), tables, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["english", "dyck"])
@@ -67,7 +69,6 @@ def test_every_order_gives_the_probability_of_the_sentence(name: str) -> None:
 
 
 def test_one_gap_is_a_masked_word() -> None:
-    sentence = ["a", "b", "a", "c"]
     sentence = ["a", "b", "a", "b"]
     patterns: list[Pattern] = [[None if i == j else w for i, w in enumerate(sentence)] for j in range(4)]
     for j, table in enumerate(AnyOrder(BRANCHING).marginals(patterns)):
@@ -111,4 +112,11 @@ def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
             call()
     with pytest.raises(InputError, match="pattern 2 is empty"):
         truth.log_probs([["a"], []])
+    for ids in (np.zeros((2, 0), dtype=np.int64), np.zeros(3, dtype=np.int64)):
+        with pytest.raises(InputError, match="one place or more"):
+            truth.denoise(ids)
+    for ids in (np.array([[-2, 0]]), np.array([[0, 3]])):
+        with pytest.raises(InputError, match="outside -1"):
+            truth.denoise(ids)
+    assert truth.denoise(np.zeros((0, 3), dtype=np.int64)).shape == (0, 3, 3)
     assert not truth.marginals([["x", None]])[0].any() and truth.log_probs([["x", None]])[0] == -math.inf
