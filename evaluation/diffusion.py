@@ -158,11 +158,16 @@ class Filler:
             known |= chosen
         return totals[0], totals[1]
 
-    def sample(self, number: int, n: int, schedule: Schedule, rng: np.random.Generator) -> list[list[str]]:
-        """Sentences of n words."""
-        rows = np.full((number, n), HIDDEN, dtype=np.int64)
-        rank = rng.permuted(np.tile(np.arange(n), (number, 1)), axis=1)
-        for size in schedule.sizes(n):
+    def sample(self, rows: IntArray, schedule: Schedule, rng: np.random.Generator) -> list[list[str]]:
+        """Sentences drawn from the sampler.
+
+        Args:
+            rows: (B, n) words that are known, and `HIDDEN` at gaps, of which each row has as many.
+            schedule: of the sampler.
+            rng: of orders and words.
+        """
+        rank = rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
+        for size in schedule.sizes(int((rows[0] == HIDDEN).sum())):
             table = self.table(rows)
             chosen = schedule.chosen(table, rows != HIDDEN, size, rank)
             sums = np.cumsum(np.exp(table), axis=2)
@@ -173,7 +178,7 @@ class Filler:
             rows = np.where(chosen, drawn, rows)
         return [[self.words[i] for i in row] for row in rows.tolist()]
 
-    def any_order_log_prob(self, row: IntArray) -> float:
+    def any_order_log_prob(self, row: IntArray, gaps: Sequence[int] | None = None) -> float:
         """Ln of the probability that the sampler in random order, a word a step, makes a sentence: over all orders.
 
         The probability that just the words of a set are filled in is that of each smaller set by one word, times that
@@ -181,11 +186,15 @@ class Filler:
 
         Args:
             row: (n,) words.
+            gaps: places that are filled in, the other words being known; None: all.
         """
-        n = len(row)
+        filled_in = np.arange(len(row)) if gaps is None else np.asarray(gaps)
+        n = len(filled_in)
         sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
-        tables = [self.table(np.where(some, row, HIDDEN)) for some in np.array_split(sets[:-1], -(-len(sets) // 512))]
-        at = np.concatenate([table[:, np.arange(n), row] for table in tables])
+        seen = np.tile(row, (len(sets) - 1, 1))
+        seen[:, filled_in] = np.where(sets[:-1], row[filled_in], HIDDEN)
+        tables = [self.table(some) for some in np.array_split(seen, -(-len(seen) // 512))]
+        at = np.concatenate([table[:, filled_in, row[filled_in]] for table in tables])
         log_prob = np.full(2**n, -np.inf)
         log_prob[0] = 0.0
         for filled in np.argsort(sets.sum(axis=1), kind="stable")[1:].tolist():
@@ -337,7 +346,8 @@ class _FilledText:
         rng = np.random.default_rng([self._seed, 1, number])
         wrong = np.zeros(samples)
         for n, members in self._groups(samples):
-            drawn = self._fillers[denoiser].sample(len(members), n, schedule, rng)
+            empty = np.full((len(members), n), HIDDEN, dtype=np.int64)
+            drawn = self._fillers[denoiser].sample(empty, schedule, rng)
             wrong[members] = ~np.isfinite(self._language.exact.string_log_probs(drawn))
         share = proportion(wrong, np.ones(samples))
         assert share is not None

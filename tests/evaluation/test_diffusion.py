@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.diffusion import ALL, ORDERS, ExactDenoiser, Filler, Order, Schedule, filling
+from truesource.evaluation.diffusion import ALL, HIDDEN, ORDERS, ExactDenoiser, Filler, Order, Schedule, filling
 from truesource.generator.language_model import Objective, ScoringFrame, TokenScores
 from truesource.generator.plan import parse_transform
 from truesource.grammar.inference.any_order import AnyOrder
@@ -79,7 +79,7 @@ def test_samples_have_the_probabilities_of_their_paths(order: Order) -> None:
     log_q, _ = filler.log_probs(rows, schedule, np.random.default_rng(1))
     number = 20_000
     place = {tuple(filler.words[i] for i in row): k for k, row in enumerate(rows.tolist())}
-    drawn = [place[tuple(s)] for s in filler.sample(number, 3, schedule, np.random.default_rng(2))]
+    drawn = [place[tuple(s)] for s in filler.sample(np.full((number, 3), HIDDEN), schedule, np.random.default_rng(2))]
     counts, expected = np.bincount(drawn, minlength=len(rows)), number * np.exp(log_q)
     assert not counts[expected == 0.0].any()
     assert chisquare(counts[expected > 0.0], expected[expected > 0.0]).pvalue > 1e-3

@@ -33,6 +33,47 @@ def test_fillings_gaps_and_samples_have_their_exact_probabilities(command: Comma
     assert again.code == 0 and "1.0000" in again.out and "x b" in again.out
 
 
+MODEL = """
+import numpy as np
+from truesource.generator.language_model import TokenScores
+
+class Guess:
+    name, objective, vocabulary = "guess", "any-order", ("a", "b", "x")
+
+    def score(self, sentences, frame):
+        raise NotImplementedError
+
+    def denoise(self, patterns):
+        \"\"\"The first gap is a, surely; others are a or x.\"\"\"
+        table = np.full((len(patterns), len(patterns[0]), 4), -np.inf)
+        for row, pattern in zip(table, patterns):
+            first = pattern.index(None) if None in pattern else -1
+            row[:, [0, 2]] = np.log(0.5)
+            if first == 0:
+                row[0] = np.log([0.8, 0.1, 0.1, 1e-300])
+        return table
+"""
+
+
+def test_a_model_stands_beside_the_truth(command: Command) -> None:
+    """P(a b) of the model: its order is left to right or right to left, each half of the time, and b is never said."""
+    Path("guess.py").write_text(MODEL, "utf-8")
+    done = command("infill", "toy.txt", "___ ___", "-n", 40, "--model", "guess.py:Guess", "--json", "f.json")
+    assert done.code == 0, done.err
+    found = json.loads(Path("f.json").read_text("utf-8"))
+    of_model = {each["sentence"]: each["model_log_prob"] for each in found["fillings"]}
+    assert of_model["a b"] is None and of_model["x b"] is None
+    assert of_model["b a"] == of_model["b x"] == pytest.approx(math.log(0.05))
+    first = {each["word"]: each["probability"] for each in found["gaps"][0]["model_words"]}
+    assert first["a"] == pytest.approx(0.8) and first["b"] == pytest.approx(0.1)
+    sampled = {each["sentence"]: each for each in found["model_samples"]}
+    assert sum(each["count"] for each in sampled.values()) == 40
+    assert sampled["a a"]["log_prob"] is None and math.exp(sampled["a a"]["model_log_prob"]) == pytest.approx(0.4)
+    assert "Sampled by the model" in done.out
+    many = command("infill", "toy.txt", "___ " * 11, "--model", "guess.py:Guess")
+    assert many.code == 2 and "leave --model out" in many.err
+
+
 @pytest.mark.parametrize(
     ("sentence", "said"),
     [("a b", "there is no gap"), ("a ___ ___", "no sentence of the grammar fits"), ("moo ___", "lacks the word 'moo'")],
