@@ -8,7 +8,7 @@ a step it is 0. All divergences are given the number of words, in nats a sentenc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
@@ -21,7 +21,8 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.divergence.compare import Column, mean_scores
 from truesource.evaluation.measures.bootstrap import ci_part, proportion
-from truesource.generator.language_model import LanguageModel
+from truesource.evaluation.measures.paired import pair
+from truesource.generator.language_model import LanguageModel, Objective, ScoringFrame
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
@@ -61,8 +62,12 @@ class ExactDenoiser:
 
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
         """The exact distribution at every gap; see `Denoiser.denoise`. Zeros (-inf throughout) where nothing fits."""
-        table = np.stack(self._truth.marginals(patterns))[:, :, self._columns]
+        known, none = self._truth.pcfg.word_ids, len(self._truth.pcfg.terminals)
+        ids = np.array([[HIDDEN if w is None else known.get(w, none) for w in pattern] for pattern in patterns])
+        wrong = (ids == none).any(axis=1)  # a word that the grammar lacks: no sentence fits
+        table = self._truth.denoise(np.where(wrong[:, None], HIDDEN, ids))[:, :, self._columns]
         table[:, :, self._columns < 0] = 0.0
+        table[wrong] = 0.0
         with np.errstate(divide="ignore"):
             return np.log(table, out=table)
 
@@ -209,14 +214,16 @@ class StepwiseFilling(ResultRecords):
     """Result of `filling` for one model."""
 
     model: str
-    scores: dict[str, Score]  #: ``kl``, and of short sentences ``kl_short`` and ``elbo_gap_short``
-    lines: list[tuple[Schedule, str, dict[str, Score]]]  #: schedule, ``model`` or ``exact``, and its scores
+    objective: Objective
+    scores: dict[str, Score]  #: ``kl``, ``invalid``, and of short sentences ``kl_short`` and ``elbo_gap_short``
+    #: schedule, ``model`` or ``exact``, and its scores; none of a causal model
+    lines: list[tuple[Schedule, str, dict[str, Score]]]
     sentences: int  #: that were measured
     impossible: IntArray  #: sentences that the truth cannot make
 
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON; those of a sampler have ``order``, ``fills`` and ``denoiser`` as well."""
-        head = {"model": self.model, "objective": "any-order"}
+        head = {"model": self.model, "objective": self.objective}
         records = [{**head, **score.as_record()} for score in self.scores.values()]
         for schedule, denoiser, scores in self.lines:
             line = {"by": "sampler", "order": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
@@ -243,9 +250,9 @@ def filling(
     * ``denoising``: the rest, which is what the model costs.
     * ``invalid``: share of sampled sentences that the grammar cannot make.
 
-    A line of the exact denoiser has ``kl`` and ``invalid``. ``kl`` of the model itself is that of random order with a
-    word a step: the gap of its ELBO. Sentences of up to ``short`` words have the exact likelihood of that sampler, the
-    sum over all orders: ``kl_short`` is the divergence, and ``elbo_gap_short`` what the ELBO of these lies above it.
+    A line of the exact denoiser has ``kl`` and ``invalid``. Those of the model itself are of random order with a word
+    a step: ``kl`` is then the gap of its ELBO. Sentences of up to ``short`` words have the exact likelihood of that
+    sampler, the sum over all orders: ``kl_short`` is the divergence, ``elbo_gap_short`` what the ELBO lies above it.
 
     Args:
         model: fills gaps of whole words.
@@ -269,15 +276,60 @@ def filling(
                     scores |= text.invalid(schedule, denoiser, samples, number)
                 lines.append((schedule, denoiser, scores))
             bar.advance(text.cost(schedule, samples))
-    scores = {}
-    if "random" in orders:
-        scores["kl"] = next(
-            s["kl"] for each, who, s in lines if (each.order, each.steps, who) == ("random", ALL, "model")
-        )
-    scores |= text.of_all_orders(short)
+    whole = next((s for each, who, s in lines if each == Schedule("random", ALL) and who == "model"), {})
+    scores = {name: whole[name] for name in ("kl", "invalid") if name in whole}
     return StepwiseFilling(
-        model=model.name, scores=scores, lines=lines, sentences=len(text.rows), impossible=text.impossible
+        model=model.name,
+        objective=model.objective,
+        scores={**scores, **text.of_all_orders(short)},
+        lines=lines,
+        sentences=len(text.rows),
+        impossible=text.impossible,
     )
+
+
+def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200) -> StepwiseFilling:
+    """``kl``, nats a sentence, and ``invalid`` of a causal model: what compares with those of a model that fills gaps.
+
+    A causal model says how long a sentence is, too. So its divergence is that given the number of words, and that of
+    the number of words, together; of two models with equal ``kl`` the causal one is the nearer.
+
+    Args:
+        model: causal; one that samples has ``sample(n, seed=...)``, whose result has ``sentences``.
+        setting: text and truth.
+        samples: sentences to draw from the model, 0: none.
+
+    Raises:
+        NothingToCompareError: no sentence is possible for both sides.
+    """
+    require_order(setting.transform, "evaluate diffusion")
+    frame = ScoringFrame()
+    paired = pair(model.score(setting.sentences, frame), setting.oracle(model).score(setting.sentences, frame))
+    possible, sentence = np.unique(paired.sentence, return_inverse=True)
+    parts = {**setting.parts(model), "sentences": len(possible), "excluded": len(paired.excluded)}
+    parts |= {"unit": "nats/sentence", "ci": ci_part(len(possible), setting.seed)}
+    apart = np.bincount(sentence, paired.oracle - paired.model).astype(np.float64)
+    scores = mean_scores({"kl": Column(apart, {"estimator": "paired"})}, np.arange(len(apart)), parts, setting.seed)
+    if samples and hasattr(model, "sample"):
+        language = setting.full_oracle(model).grammar
+        drawn = model.sample(samples, seed=setting.seed).sentences
+        scores["invalid"] = _share_of_impossible(~np.isfinite(language.exact.string_log_probs(drawn)), parts)
+    return StepwiseFilling(
+        model=model.name,
+        objective=model.objective,
+        scores=scores,
+        lines=[],
+        sentences=len(possible),
+        impossible=paired.impossible_oracle.astype(np.int64),
+    )
+
+
+def _share_of_impossible(wrong: BoolArray, parts: Mapping[str, object]) -> Score:
+    """Share of sampled sentences that the grammar cannot make, with the interval of Wilson (1927)."""
+    share = proportion(wrong.astype(np.float64), np.ones(len(wrong)))
+    assert share is not None
+    how = {"unit": "share", "samples": len(wrong), "ci": ci_part(len(wrong), 0, method="wilson")}
+    return Score("invalid", share.value, signature({**parts, **how}), share.low, share.high)
 
 
 class _FilledText:
@@ -344,16 +396,13 @@ class _FilledText:
     def invalid(self, schedule: Schedule, denoiser: str, samples: int, number: int) -> dict[str, Score]:
         """Share of sampled sentences that the grammar cannot make."""
         rng = np.random.default_rng([self._seed, 1, number])
-        wrong = np.zeros(samples)
+        wrong = np.zeros(samples, dtype=bool)
         for n, members in self._groups(samples):
             empty = np.full((len(members), n), HIDDEN, dtype=np.int64)
             drawn = self._fillers[denoiser].sample(empty, schedule, rng)
             wrong[members] = ~np.isfinite(self._language.exact.string_log_probs(drawn))
-        share = proportion(wrong, np.ones(samples))
-        assert share is not None
-        parts = {"filling": schedule.order, "fills": schedule.fills, "denoiser": denoiser, "unit": "share"}
-        signed = signature({**self.parts, **parts, "samples": samples, "ci": ci_part(samples, 0, method="wilson")})
-        return {"invalid": Score("invalid", share.value, signed, share.low, share.high)}
+        own = {"filling": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
+        return {"invalid": _share_of_impossible(wrong, {**self.parts, **own})}
 
     def of_all_orders(self, short: int) -> dict[str, Score]:
         """The exact divergence of short sentences in random order, and what their ELBO lies above it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,18 @@ from scipy.stats import chisquare
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.diffusion import ALL, HIDDEN, ORDERS, ExactDenoiser, Filler, Order, Schedule, filling
-from truesource.generator.language_model import Objective, ScoringFrame, TokenScores
+from truesource.evaluation.diffusion import (
+    ALL,
+    HIDDEN,
+    ORDERS,
+    ExactDenoiser,
+    Filler,
+    Order,
+    Schedule,
+    filling,
+    left_to_right,
+)
+from truesource.generator.language_model import Objective, ScoringFrame, TokenScores, assemble_scores
 from truesource.generator.plan import parse_transform
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.pcfg import PCFG, language
@@ -138,7 +149,7 @@ def test_the_truth_costs_nothing_and_a_broken_model_is_seen() -> None:
     invalid = {who: scores["invalid"].value for each, who, scores in broken.lines if each == Schedule("random", ALL)}
     assert invalid["model"] > 0.3 > invalid["exact"]
     records = broken.records()
-    assert [r["name"] for r in records if "by" not in r] == ["kl", "kl_short", "elbo_gap_short"]
+    assert [r["name"] for r in records if "by" not in r] == ["kl", "invalid", "kl_short", "elbo_gap_short"]
     assert {(r["order"], r["fills"]) for r in records if "by" in r} == set(itertools.product(ORDERS, ("1", "2", "all")))
 
 
@@ -148,6 +159,31 @@ def test_the_elbo_of_short_sentences_lies_above_their_exact_divergence() -> None
     assert found["kl_short"].value > 0.0
     gap = found["elbo_gap_short"]
     assert gap.high is not None and gap.high > 0.0
+
+
+def test_a_causal_model_has_the_divergence_of_whole_sentences_and_its_wrong_samples() -> None:
+    class Guess:
+        """Every word and the end with probability 1/4."""
+
+        name, vocabulary = "guess", ("a", "b", "c")
+        objective: Objective = "causal"
+
+        def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+            rows = [np.full(len(sentence) + 1, math.log(0.25)) for sentence in sentences]
+            return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
+
+        def sample(self, n: int, *, seed: int) -> SimpleNamespace:
+            return SimpleNamespace(sentences=[["a", "b"], ["c"], ["b"]] * (n // 3))
+
+    text = Oracle(LAW).sample(50, 5)
+    found = left_to_right(Guess(), Setting(LAW, text, None), samples=30)
+    lengths = np.array([len(sentence) + 1 for sentence in text])
+    wanted = (LAW.exact.string_log_probs(text) + lengths * math.log(4.0)).mean()
+    assert found.scores["kl"].value == pytest.approx(wanted, abs=1e-10)
+    assert found.scores["invalid"].value == pytest.approx(2 / 3)
+    assert [r["objective"] for r in found.records()] == ["causal", "causal"]
+    exact = left_to_right(Oracle(LAW), Setting(LAW, text, None), samples=0)
+    assert abs(exact.scores["kl"].value) < 1e-12 and "invalid" not in exact.scores
 
 
 def test_sentences_in_random_orders_have_the_probability_given_their_length() -> None:

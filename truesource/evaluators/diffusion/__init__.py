@@ -31,7 +31,8 @@ class DiffusionSettings(Settings):
 
 
 MEASURES = (
-    Measure("kl", "KL, one word at a time", meaning="in random order: the gap of the ELBO, nats a sentence"),
+    Measure("kl", "KL, one word at a time", meaning="nats a sentence; of diffusion the gap of its ELBO"),
+    Measure("invalid", "impossible sentences", meaning="share of sampled sentences that the grammar cannot make"),
     Measure("kl_short", "KL of short sentences", meaning="exact likelihood over all orders, nats a sentence"),
     Measure("elbo_gap_short", "ELBO above it", meaning="what the ELBO adds to the exact KL, nats a sentence"),
 )
@@ -45,20 +46,21 @@ DIFFUSION = Evaluator(
     help="""Compare a diffusion model with the truth, by the number of steps in which a sentence is filled.
 
     Words that are filled in one step do not see each other, so few steps cost something even with exact probabilities.
-    The table has that cost, and the one that the model adds to it.
+    The table has that cost, and the one that the model adds to it. Of a causal model: what compares with both.
 
     Example: truesource evaluate diffusion model/ corpus/ --oracle grammar.npz --figure diffusion.svg
     """,
     prose=(
         "A sampler begins with gaps alone and fills some of them in each step. Words of one step do not see each other:"
         " this has a price even for a perfect model, which is 0 only with one word a step. The rest of the distance"
-        " from the truth is what the model itself costs. All numbers are given the number of words of the sentence."
+        " from the truth is what the model itself costs. All numbers are given the number of words of the sentence;"
+        " a causal model says that number, too, and its KL has the cost of it."
     ),
     measures=MEASURES,
-    needs=("denoising", "words"),
+    needs=("words",),
     of_truth=("any-order",),
     corrected=False,
     draws=True,
-    applies=lambda model: model.of_words and model.fills_gaps,
+    applies=lambda model: model.of_words and (model.fills_gaps or model.is_causal),
     then="score {model} {corpus} --oracle {oracle}",
 )

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.diffusion import GapModel, filling
+from truesource.evaluation.diffusion import filling, left_to_right
 from truesource.evaluators.diffusion import DIFFUSION, DiffusionSettings
+from truesource.generator.abilities import require
+from truesource.generator.language_model import LanguageModel
 from truesource.report.figures import QUIET, SERIES, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
@@ -20,16 +22,19 @@ ORDER_LABELS = {"random": "random", "confidence": "surest first", "blocks": "fro
 COLUMNS = ("kl", "parallel", "denoising", "invalid")
 
 
-def measure(model: GapModel, setting: Setting, settings: DiffusionSettings) -> Result:
-    """Fill sentences; see `truesource.evaluation.diffusion.filling`."""
-    found = filling(
-        model,
-        setting,
-        steps=settings.steps,
-        orders=settings.orders,
-        samples=settings.samples,
-        short=settings.short,
-    )
+def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings) -> Result:
+    """Fill sentences; see `truesource.evaluation.diffusion.filling`. A causal model: `left_to_right`."""
+    if model.objective == "causal":
+        found = left_to_right(model, setting, samples=settings.samples)
+    else:
+        found = filling(
+            require(model, "denoising", "evaluate diffusion"),
+            setting,
+            steps=settings.steps,
+            orders=settings.orders,
+            samples=settings.samples,
+            short=settings.short,
+        )
     return Result(
         records=found.records(),
         entries={"sentences": found.sentences},
@@ -79,7 +84,8 @@ def steps_table(record: Record, title: str) -> ReportTable:
 
 def tables(record: Record, title: str) -> list[ReportTable]:
     """The measures of one model, and its samplers."""
-    return [measures_table(DIFFUSION, {record["model"]: record}, title), steps_table(record, record["model"])]
+    own = measures_table(DIFFUSION, {record["model"]: record}, title)
+    return [own, steps_table(record, record["model"])] if samplers_of(record) else [own]
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:
@@ -90,13 +96,15 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     records = run.of_models("diffusion", dict[str, Any])
     return {
         **made,
-        "steps": {name: steps_table(record, "") for name, record in records.items()},
+        "steps": {name: steps_table(record, "") for name, record in records.items() if samplers_of(record)},
     }
 
 
-def figure(record: Record, salt: str) -> str:
+def figure(record: Record, salt: str) -> str | None:
     """KL and the share of impossible sentences against the number of steps, of model and exact probabilities."""
     samplers = samplers_of(record)
+    if not samplers:
+        return None
     orders = list(dict.fromkeys(order for order, _ in samplers))
     fills = list(dict.fromkeys(steps for _, steps in samplers))
     with new_figure(9.4, 3.8, salt) as drawn:
