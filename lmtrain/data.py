@@ -101,8 +101,8 @@ def any_order_batch(rows: Sequence[IntArray], rng: np.random.Generator, vocabula
     """Rows in which a random number of words, from one to all, are ``<mask>`` and are to be predicted.
 
     Each number m is as likely, and so is each set of m words. A word counts n/m of a row of n words: the mean over
-    words is the loss of masked diffusion (Sahoo et al. 2024, equation 10; absorbing states, linear schedule) with its
-    time integrated out, and that of a model whose words become known in a random order. A batch takes its shares m/n
+    words is the loss of masked diffusion (Sahoo et al. 2024: absorbing states, linear schedule) with its time
+    integrated out, and that of a model whose words become known in a random order. A batch takes its shares m/n
     evenly from 0 to 1, which makes the loss less noisy.
     """
     lengths = np.array([len(row) for row in rows])

@@ -85,7 +85,7 @@ def require_model(model: Any, name: str, source: Path | None = None) -> Language
     if not isinstance(called, str) or not called:
         raise refuse(f"its name is {called!r}; give it some text")
     if objective not in get_args(Objective):
-        raise refuse(f"its objective is {objective!r}; it has to be 'causal' or 'masked'")
+        raise refuse(f"its objective is {objective!r}; it has to be 'causal', 'masked' or 'any-order'")
     if vocabulary is not None:
         if not isinstance(vocabulary, tuple | list):
             raise refuse(f"its vocabulary is a {type(vocabulary).__name__}; it has to be a tuple of words, or None")

@@ -639,7 +639,7 @@ def test_the_help_of_train_lists_the_architectures_and_presets(
     monkeypatch.setattr("truesource.cli.help.WIDTH", 400)
     _, out, _ = command("train", "--help")
     assert ", ".join(names()) in out
-    assert "Architecture, or code of your own; bert, deberta, roberta are masked." in out
+    assert "Architecture, or code of your own; bert, deberta, diffusion, roberta are masked." in out
     assert all(preset in out for preset in PRESETS)
 
 

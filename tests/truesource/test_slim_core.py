@@ -94,6 +94,7 @@ REFUSE = {
     "evaluate naturalness corpus --reference bank.mrg --figure f.svg": f"--figure needs {REPORT}",
     "evaluate divergence model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate context model corpus --oracle toy.npz": f"the model model needs {LM}",
+    "evaluate diffusion model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate memory model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate tokenisation model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate pplu model corpus --oracle toy.npz": f"the model model needs {LM}",

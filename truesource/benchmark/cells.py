@@ -205,7 +205,7 @@ def planned_cells(
 
 def _refuse(candidate: Candidate, objective: Objective, reference: str | None) -> None:
     if objective == "any-order":
-        raise InputError(f"the benchmark ranks causal and masked models; leave {candidate.name} out", code="any-order")
+        raise InputError(f"the benchmark ranks causal and masked models; leave {candidate.name} out")
     if objective == "masked" and reference is not None:
         require(process(reference), "masked", f"the masked model {candidate.name}")
 

@@ -20,6 +20,7 @@ TOPICS = {
     "transforms": "text in impossible orders of words",
     "naturalness": "laws of word frequency on disjoint halves",
     "masked": "pseudo-perplexity",
+    "diffusion": "masked diffusion and its samplers",
     "ngram": "smoothed n-gram models",
     "pieces": "words made of subword pieces",
     "tokenisation": "sums over tokenisations, sampled without replacement, by block, dpf or guided",
@@ -118,5 +119,7 @@ def _used(record: Mapping[str, Any]) -> Iterator[str]:
         architecture = part.get("architecture", part.get("model_type"))
         if architecture == "ngram":
             yield "ngram"
-        if architecture in ("bert", "deberta", "deberta-v2", "roberta"):
+        if architecture == "diffusion" or part.get("objective") == "any-order":
+            yield "diffusion"
+        elif architecture in ("bert", "deberta", "deberta-v2", "roberta"):
             yield "masked"
