@@ -16,7 +16,7 @@ from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import cells_of, share_sums
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.table import Cell, ReportTable, TableRow, shown

@@ -22,7 +22,8 @@ from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.divergence.compare import Column, mean_scores
 from truesource.evaluation.measures.bootstrap import ci_part, proportion
 from truesource.evaluation.measures.paired import pair
-from truesource.generator.language_model import LanguageModel, Objective, ScoringFrame
+from truesource.generator.language_model import LanguageModel, ScoringFrame
+from truesource.generator.objectives import Objective
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError

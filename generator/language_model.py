@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
@@ -53,8 +54,6 @@ class ScoringFrame:
 
 PRESETS = ("default", "paper")
 END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
-Objective = Literal["causal", "masked", "any-order"]  #: what a word is predicted from: those before, all, or any others
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 def preset_frame(name: str, objective: Objective) -> ScoringFrame:

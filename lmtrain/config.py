@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
+    from truesource.generator.objectives import Objective
 
 
 #: keys that the record of every model holds, whatever its architecture; it has these values where it takes no such

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from truesource.generator.columns import Rows
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig

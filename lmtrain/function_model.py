@@ -10,7 +10,6 @@ import numpy as np
 from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import (
     LogDistributions,
-    Objective,
     ScoringFrame,
     TokenScores,
     assemble_scores,
@@ -18,6 +17,7 @@ from truesource.generator.language_model import (
     real_numbers,
 )
 from truesource.generator.model_checks import checked_table, require_log_probability, shape_of
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import require_words

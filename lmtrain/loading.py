@@ -34,7 +34,7 @@ from transformers import (
 )
 from transformers.utils import logging as bars
 
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes
 from truesource.lmtrain.architectures import networks  # noqa: F401 - registers ours with transformers

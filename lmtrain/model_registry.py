@@ -11,7 +11,7 @@ from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import is_own
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
+    from truesource.generator.objectives import Objective
     from truesource.lmtrain.architectures.networks import NetworkArchitecture
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from truesource.generator.foreign_code import code_errors
-from truesource.generator.language_model import LanguageModel, Objective
+from truesource.generator.language_model import LanguageModel
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.lmtrain.references import Code, ModelReference, load_code, model_reference
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from truesource.generator.language_model import ScoringFrame, TokenScores, framed_scores
-from truesource.generator.orders import ORDERS, ranks
+from truesource.generator.objectives import ORDERS, ranks
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter

@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import Sequence as InOrder
 from tokenizers.trainers import BpeTrainer, Trainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig

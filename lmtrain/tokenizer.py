@@ -20,7 +20,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.columns import CodedSentences, Rows
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture

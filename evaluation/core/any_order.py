@@ -30,7 +30,7 @@ def in_orders(
     Args:
         language: the grammar.
         sentences: N of them, none empty.
-        orders: (R, n) for each, when each word becomes known, see `truesource.generator.orders.ranks`.
+        orders: (R, n) for each, when each word becomes known, see `truesource.generator.objectives.ranks`.
         excluded: sentences that the text leaves out; the truth then leaves them out too, if it can.
         read: how the truth reads the sentences left out.
     """

@@ -26,14 +26,8 @@ from truesource.evaluation.core.transformed import of_sentences, require_tokens,
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
 from truesource.generator.abilities import require
-from truesource.generator.language_model import (
-    END,
-    Objective,
-    ScoringFrame,
-    assemble_scores,
-    check_sentences,
-    preset_frame,
-)
+from truesource.generator.language_model import END, ScoringFrame, assemble_scores, check_sentences, preset_frame
+from truesource.generator.objectives import Objective
 from truesource.generator.plan import Transform, order
 from truesource.generator.text import split_words
 from truesource.grammar.conditioning import LengthRange

@@ -16,14 +16,8 @@ from numpy.typing import DTypeLike
 from truesource.evaluation.core.any_order import in_orders
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
-from truesource.generator.language_model import (
-    LogDistributions,
-    Objective,
-    ScoringFrame,
-    TokenScores,
-    assemble_scores,
-)
-from truesource.generator.orders import ranks
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.objectives import Objective, ranks
 from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings

@@ -14,7 +14,8 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import transform_parts
 from truesource.generator.abilities import require
-from truesource.generator.language_model import LanguageModel, Objective, ScoringFrame, TokenScores, preset_frame
+from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, preset_frame
+from truesource.generator.objectives import Objective
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 
 from truesource.generator.abilities import precision_parts
 from truesource.generator.language_model import ScoringFrame
-from truesource.generator.orders import ORDERS
+from truesource.generator.objectives import ORDERS
 
 #: Keys and their meanings, each with one meaning only, by what they say.
 KEY_GROUPS: dict[str, dict[str, str]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from truesource.generator.abilities import require
-from truesource.generator.language_model import Objective, ScoringFrame
+from truesource.generator.language_model import ScoringFrame
+from truesource.generator.objectives import Objective
 from truesource.generator.plan import Transform
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.truth import Truth

@@ -16,7 +16,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.adaptive import SHRINK, AdaptiveConfig, AdaptiveForCausalLM
 from truesource.lmtrain.architectures.gated_cnn import GatedCNNConfig, GatedCNNForCausalLM

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from truesource.lmtrain.config import ARCHITECTURE, ModelConfig
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
+    from truesource.generator.objectives import Objective
 
 DEFAULT = "gpt2"
 

@@ -21,7 +21,7 @@ from torch.nn.parameter import UninitializedParameter
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.foreign_code import code_errors
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record
 from truesource.lmtrain.architectures.networks import NetworkArchitecture

@@ -12,17 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from truesource.generator.objectives import OBJECTIVES, Objective
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.own.shared import OURS, changed_settings, is_plain, plain
 from truesource.lmtrain.references import Code, code_of_architecture, load_code
-
-if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 #: annotations that are checked
@@ -137,9 +135,7 @@ class Factory:
     def objective(self) -> Objective | None:
         """The objective that the code states; None: none, or none that there is."""
         stated = getattr(self.code.object, "objective", None)
-        from truesource.generator.language_model import Objective  # numpy
-
-        return next((known for known in get_args(Objective) if known == stated), None)
+        return next((known for known in OBJECTIVES if known == stated), None)
 
     def completed(self, settings: OwnSettings) -> OwnSettings:
         """The settings with the defaults of the signature, so that equal models have equal settings.

@@ -18,7 +18,8 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from truesource.generator.language_model import Objective, PieceTokenizer, ScoringFrame, TokenScores
+from truesource.generator.language_model import PieceTokenizer, ScoringFrame, TokenScores
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch

@@ -23,7 +23,8 @@ from tokenizers.decoders import WordPiece
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER

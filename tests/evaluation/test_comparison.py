@@ -23,13 +23,8 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import oracle_for
 from truesource.evaluation.core.signature import signature, signature_parts
 from truesource.evaluation.core.token_table import read_token_record, read_token_table, write_token_table
-from truesource.generator.language_model import (
-    Objective,
-    ScoringFrame,
-    TokenScores,
-    assemble_scores,
-    preset_frame,
-)
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores, preset_frame
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

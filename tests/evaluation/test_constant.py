@@ -14,7 +14,8 @@ from truesource.evaluation.core.oracle import (
     equal_frequencies,
     true_frequencies,
 )
-from truesource.generator.language_model import Objective, ScoringFrame
+from truesource.generator.language_model import ScoringFrame
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray

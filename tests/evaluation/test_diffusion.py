@@ -26,7 +26,8 @@ from truesource.evaluation.diffusion import (
     filling,
     left_to_right,
 )
-from truesource.generator.language_model import Objective, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.objectives import Objective
 from truesource.generator.plan import parse_transform
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.pcfg import PCFG, language
@@ -205,7 +206,7 @@ def test_the_order_of_a_transformed_text_is_that_of_its_words() -> None:
     text = [plan.apply(sentence) for sentence in originals]
     rows = Oracle(LAW, "any-order", transform=plan).score(text, ScoringFrame())
     free = AnyOrder(LAW)
-    from truesource.generator.orders import ranks
+    from truesource.generator.objectives import ranks
 
     for number, (sentence, original) in enumerate(zip(text, originals, strict=True)):
         (rank,) = ranks(sentence)

@@ -23,7 +23,8 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import BY, By, blocks
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions, variance_ratio
-from truesource.generator.language_model import DistributionModel, LogDistributions, Objective, ScoringFrame
+from truesource.generator.language_model import DistributionModel, LogDistributions, ScoringFrame
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

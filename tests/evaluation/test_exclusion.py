@@ -23,8 +23,8 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
 from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.corpus import Corpus
-from truesource.generator.language_model import OBJECTIVES, Objective, ScoringFrame, TokenScores, preset_frame
-from truesource.generator.orders import ranks
+from truesource.generator.language_model import ScoringFrame, TokenScores, preset_frame
+from truesource.generator.objectives import OBJECTIVES, Objective, ranks
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -14,7 +14,8 @@ from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.language_model import Objective, ScoringFrame, preset_frame
+from truesource.generator.language_model import ScoringFrame, preset_frame
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -26,7 +26,8 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.evaluation.pplu.compare import compare_pplu, oracle_unigram
 from truesource.generator.corpus import Corpus
-from truesource.generator.language_model import Objective, ScoringFrame, preset_frame
+from truesource.generator.language_model import ScoringFrame, preset_frame
+from truesource.generator.objectives import Objective
 from truesource.generator.plan import BlockShuffle, LengthShuffle, OddEven, Reversal, Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

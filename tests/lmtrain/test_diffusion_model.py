@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM
 from truesource.evaluation.core.comparison import compare
 from truesource.generator.abilities import require
 from truesource.generator.language_model import ScoringFrame
-from truesource.generator.orders import ranks
+from truesource.generator.objectives import ranks
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig

@@ -8,13 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.generator.language_model import (
-    LogDistributions,
-    Objective,
-    ScoringFrame,
-    TokenScores,
-    assemble_scores,
-)
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
+from truesource.generator.objectives import Objective
 
 END = "</s>"
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.generator.language_model import DistributionModel, LanguageModel, Objective
+    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.objectives import Objective
 
 
 HALVINGS = 8  #: of the train split, for models that count

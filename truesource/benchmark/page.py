@@ -16,7 +16,7 @@ from truesource.benchmark.standings import SPEC, THRESHOLDS, Standing, Standings
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.tables import headline_table, language_table, models_table, remarks, suite_signature
 from truesource.evaluation.measures.contrast import may_be_chance
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
 from truesource.grammar.support.printable import one_line

@@ -25,7 +25,7 @@ from truesource.report.words import duration
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from truesource.generator.language_model import Objective
+    from truesource.generator.objectives import Objective
     from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.lmtrain.training_record import TimesRow
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats, write_text
 from truesource.grammar.support.records import STRICT, Count, Positive, Probability, read_record

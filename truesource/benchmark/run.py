@@ -16,7 +16,7 @@ from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel,
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora
 from truesource.generator.abilities import current
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.locks import exclusive

@@ -13,7 +13,7 @@ from truesource.benchmark.results import REFERENCES, BenchmarkCell, BenchmarkMod
 from truesource.comparing.tables import p_cell
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords

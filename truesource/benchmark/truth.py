@@ -16,7 +16,8 @@ from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cac
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
-from truesource.generator.language_model import DistributionModel, Objective
+from truesource.generator.language_model import DistributionModel
+from truesource.generator.objectives import Objective
 from truesource.generator.plan import Columns, Plan, mean_length
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_consistent

@@ -17,7 +17,7 @@ from truesource.chain.models.section import section as training
 from truesource.chain.scores.section import result_table, surely_nearer, tokens
 from truesource.chain.scores.section import section as scores
 from truesource.cli.works import bibtex, topics_of
-from truesource.generator.language_model import OBJECTIVES
+from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.errors import require_extras
 from truesource.grammar.support.files import write_text
 from truesource.report import words

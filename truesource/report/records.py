@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
 
 Record = Mapping[str, Any]

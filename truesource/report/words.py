@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from truesource.generator.language_model import OBJECTIVES
+from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.printable import FEWEST
 from truesource.grammar.support.printable import too_few as too_few_units
 from truesource.report.records import Record

@@ -32,7 +32,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 from truesource.run.reading import read_settings
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
+    from truesource.generator.objectives import Objective
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class RunConfig(Settings):
     @property
     def objectives(self) -> list[Objective]:
         """Those that the truth is scored for: causal and masked, and in any order where a model is trained so."""
-        from truesource.generator.language_model import OBJECTIVES
+        from truesource.generator.objectives import OBJECTIVES
 
         filled = any(not model.loaded and model.fills_gaps for model in self.models)
         return [objective for objective in OBJECTIVES if filled or objective != "any-order"]

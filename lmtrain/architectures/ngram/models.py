@@ -14,12 +14,12 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.columns import Rows
 from truesource.generator.language_model import (
     LogDistributions,
-    Objective,
     PieceTokenizer,
     ScoringFrame,
     TokenScores,
     framed_scores,
 )
+from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import NgramScorer, NgramStepper, Reader, log_mass

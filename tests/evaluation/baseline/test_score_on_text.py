@@ -14,13 +14,8 @@ from truesource.evaluation.baseline import GRAMMAR, score_on_text
 from truesource.evaluation.core.comparison import score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.generator.language_model import (
-    Objective,
-    ScoringFrame,
-    TokenScores,
-    assemble_scores,
-    preset_frame,
-)
+from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores, preset_frame
+from truesource.generator.objectives import Objective
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 

@@ -39,7 +39,8 @@ from truesource.evaluation.dynamics.groupings import (
 )
 from truesource.evaluation.dynamics.table import Crossings, Dynamics, LearningCurves, findings, stays_below
 from truesource.generator.corpus import Corpus
-from truesource.generator.language_model import LogDistributions, Objective, ScoringFrame, TokenScores
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

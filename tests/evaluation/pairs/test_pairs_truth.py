@@ -23,7 +23,7 @@ from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import ALL, Pair, differing
 from truesource.evaluation.pairs.phenomena import TAGS, Site, noun_attachment, sites
 from truesource.evaluation.pairs.sampled_sentence import SampledSentence, outside_of
-from truesource.generator.language_model import Objective
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -21,7 +21,7 @@ from truesource.run.named_grammar import ARCHITECTURE, TRAINING
 from truesource.run.reading import parse_value
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
+    from truesource.generator.objectives import Objective
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:

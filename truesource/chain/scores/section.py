@@ -17,7 +17,8 @@ from truesource.chain.scores.tables import lines_table
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.divergence.blocks import read_next_words
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
-from truesource.generator.language_model import END, OBJECTIVES
+from truesource.generator.language_model import END
+from truesource.generator.objectives import OBJECTIVES
 from truesource.report import words
 from truesource.report.environment import data_of_script
 from truesource.report.finished_run import FinishedRun, differences, shown_split, some_sentences
