@@ -14,7 +14,6 @@ from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
-AT_ONCE = 4096  #: strings that grow together; part of what fixes the bytes of a corpus
 LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is asked for
 
 
@@ -65,7 +64,8 @@ class ProcessSampler(TruthSampler):
         """
         if n == 0:
             return Derivations(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
-        sizes = (min(AT_ONCE, n - at) for at in range(0, n, AT_ONCE))
+        step = self._process.at_once
+        sizes = (min(step, n - at) for at in range(0, n, step))
         return Derivations.joined([self._draw(size, state, max_nodes) for size in sizes])
 
     def _draw(self, n: int, state: NDArray[np.uint64], most: int) -> Derivations:

@@ -36,8 +36,6 @@ from truesource.grammar.word_numbers import decoded
 if TYPE_CHECKING:
     from truesource.grammar.inference.next_words import NextWords
 
-AT_ONCE = 4096  #: strings that are scored in one step
-
 
 class Process(ABC):
     """A language whose next word has a law that follows from the words so far, one step a word.
@@ -53,6 +51,7 @@ class Process(ABC):
 
     symbols: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    at_once: int = 4096  #: strings that are scored, or drawn, in one step; part of what fixes the bytes of a corpus
 
     def __init__(self, name: str, terminals: Sequence[str], meta: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -91,6 +90,11 @@ class Process(ABC):
     @abstractmethod
     def expected_words(self) -> FloatArray:
         """Expected number of each word in a string, (V,); they sum to the mean length."""
+
+    @property
+    def mean_length(self) -> float:
+        """Expected number of words."""
+        return float(self.expected_words().sum())
 
     # -- what may be had faster ---------------------------------------------------------------------
 
@@ -229,7 +233,7 @@ class ProcessInference:
     @property
     def mean_length(self) -> float:
         """Expected number of words."""
-        return float(self.process.expected_words().sum())
+        return self.process.mean_length
 
     def given(self, lengths: LengthRange | None) -> Process:
         """The process under a length condition.
@@ -269,8 +273,8 @@ class ProcessInference:
         order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
         rows: list[FloatArray] = [np.empty(0)] * len(encoded)
         with meter("exact next-word probabilities of strings", len(encoded)) as progress:
-            for at in range(0, len(order), AT_ONCE):
-                some = order[at : at + AT_ONCE]
+            for at in range(0, len(order), process.at_once):
+                some = order[at : at + process.at_once]
                 sizes = np.array([len(encoded[i]) for i in some], dtype=np.int64)
                 words = np.full((len(some), int(sizes[0]) + 1), len(process.terminals), dtype=np.int64)
                 for row, i in enumerate(some):

@@ -74,9 +74,10 @@ class Language:
     tests: str  #: what people study with it, in one line
     citation: str  #: publication that it is from
     settings: type[LanguageSettings]
-    build: Callable[[Any], GrammarRules]  #: the grammar of settings; symbols and probabilities are all its own
+    #: the grammar of settings; symbols and probabilities are all its own; None: it has none
+    build: Callable[[Any], GrammarRules] | None = None
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: names for some settings, such as cfg3b
-    #: the language as a process, of its settings and its reference; None: it has only a grammar
+    #: the language as a process, of its settings and its reference; None: it has none; one of both there is
     process: Callable[[Any, str], Process] | None = None
 
 
@@ -129,7 +130,9 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
             " choose smaller settings",
             code="too-large",
         )
-    built = languages()[title].build(chosen)
+    build = languages()[title].build
+    assert build is not None
+    built = build(chosen)
     return built.with_meta(**_meta(title, chosen, built.digest))
 
 
