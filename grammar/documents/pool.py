@@ -81,53 +81,64 @@ class KnownState(NamedTuple):
     """Deterministic automata after the words so far."""
 
     rows: IntArray  #: (n,)
-    at: Int32Array  #: (W, K) entries, see `truesource.grammar.documents._kernels.tables`
+    at: Int32Array  #: (W, K) state of each
     log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
+    asked: IntArray  #: (W,) word of which ``joint`` has the probabilities; -1 none
+    total: FloatArray  #: (W,) ln P(that word | words so far), nats
+    joint: FloatArray  #: (W, K) ln P(language, that word | words so far), nats
 
 
 class KnownPool(PoolPredictor):
-    """Automata of which the words so far tell the state: 12 bytes a document and language."""
+    """Automata of which the words so far tell the state: 20 bytes a document and language."""
 
     @staticmethod
     def _bytes(automata: Automata) -> int:
-        return 12 * (len(automata.first) - 1)
+        return 20 * (len(automata.first) - 1)
 
     @cached_property
     def tables(self) -> KnownMoves:
-        """The automata, as kernels take them."""
-        automata, k = self.automata, len(self.log_prior)
-        shape = (automata.states, len(automata.words))
-        after = np.full(shape, -1, dtype=np.int32)
+        """The automata, as kernels take them: a state for each state and probability that the string ends in it."""
+        automata, g = self.automata, self.automata.states
+        after = np.full((g, len(self.words)), -1)
         inner = automata.target >= 0
         after[automata.source[inner], automata.word[inner]] = automata.target[inner]
-        stop = np.append(np.nan_to_num(automata.ending, nan=0.0), np.zeros(k))
-        go = 1.0 - stop
-        stop[: after.size][after.ravel() < 0] = 1.0
-        go[: after.size][after.ravel() < 0] = 0.0
+        possible = automata.emission > 0.0
+        starts = automata.first[:-1]
+        mantissa, exponent = np.frexp(np.append(automata.ending[possible], np.zeros(len(starts))))
+        ending = np.ldexp(np.round(mantissa * 2.0**44), exponent - 44)  # equal but for rounding
+        pairs = np.stack([np.append(after[possible], starts), ending], axis=1)
+        states, number = np.unique(pairs, axis=0, return_inverse=True)
+        own, stop = states[:, 0].astype(np.int64), states[:, 1]
+        stop[own < 0] = 1.0
+        entered = np.zeros(after.shape, dtype=np.int32)
+        entered[possible] = number.ravel()[: -len(starts)]
+        word = np.where(own[:, None] < 0, 0.0, automata.emission[own]) * (1.0 - stop)[:, None]
+        moved = np.where(word > 0.0, entered[own], np.arange(len(own))[:, None]).astype(np.int32)
         with np.errstate(divide="ignore"):
-            logs = np.log(automata.emission), np.log(go), np.log(stop)
-        starts = automata.first[:-1].astype(np.int32)
-        return KnownMoves(np.append(after, starts), logs[0], automata.emission, logs[1], go, logs[2], stop)
+            logs = np.log(word), np.log(stop)
+        across = [np.ascontiguousarray(table.T) for table in (moved, logs[0], word)]
+        return KnownMoves(number.ravel()[-len(starts) :].astype(np.int32), *across, logs[1], stop)
 
     def begin(self, n: int) -> KnownState:
         """As `Predictor.begin`."""
-        k = len(self.log_prior)
-        first = self.automata.states * len(self.words)
-        at = np.tile(np.arange(first, first + k, dtype=np.int32), (n, 1))
-        return KnownState(np.arange(n), at, np.tile(self.log_prior, (n, 1)))
+        shape = (n, len(self.log_prior))
+        at, weight = np.tile(self.tables.start, (n, 1)), np.tile(self.log_prior, (n, 1))
+        return KnownState(np.arange(n), at, weight, np.full(n, -1), np.empty(n), np.empty(shape))
 
     def law(self, state: KnownState) -> tuple[FloatArray, FloatArray]:
         """As `Predictor.law`."""
-        law, stop = kernels.known_words(*state, self.tables)
+        law, stop = kernels.known_words(state.rows, state.at, state.log_weight, self.tables)
         return law, stop
 
     def log_probability(self, state: KnownState, words: IntArray) -> FloatArray:
         """As `Predictor.log_probability`."""
-        return np.asarray(kernels.known_probability(state.rows, words, state.at, state.log_weight, self.tables))
+        rows, *buffers = state
+        return np.asarray(kernels.known_probability(rows, words, *buffers, self.tables))
 
     def read(self, state: KnownState, words: IntArray) -> KnownState:
         """As `Predictor.read`."""
-        kernels.known_read(state.rows, words, state.at, state.log_weight, self.tables, self.log_prior, self.switch)
+        rows, *buffers = state
+        kernels.known_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
         return state
 
     def draw(self, state: KnownState, uniform: FloatArray) -> IntArray:

@@ -44,66 +44,57 @@ def _reweigh(row, log_weight, joint, total, at_end, log_prior, switch):
 
 @kernel
 def _known(row, word, at, log_weight, tables: KnownMoves, joint):
-    """Ln P(language, word) of each language, (K,) nats; the largest."""
+    """Ln P(language, word) of each language, to ``joint[row]``; their sum, nats."""
     top = -np.inf
-    v = tables.word.shape[1]
-    for k in range(len(joint)):
-        entry = at[row, k]
-        found = log_weight[row, k]
-        if word == v:
-            found += tables.log_stop[entry]
-        else:
-            state = tables.after[entry]
-            found = found + tables.log_go[entry] + tables.log_word[state, word] if state >= 0 else -np.inf
-        joint[k] = found
-        if found > top:
-            top = found
-    return top
+    log_p = tables.log_stop if word == len(tables.word) else tables.log_word[word]
+    for k in range(at.shape[1]):
+        found = log_weight[row, k] + log_p[at[row, k]]
+        joint[row, k] = found
+        top = max(top, found)
+    return _summed(joint[row], top)
 
 
 @kernel
-def known_probability(rows, words, at, log_weight, tables: KnownMoves):
+def known_probability(rows, words, at, log_weight, asked, total, joint, tables: KnownMoves):
     """Ln P(word) of each document, (n,) nats; -inf of word -1."""
     result = np.full(len(rows), -np.inf)
-    joint = np.empty(at.shape[1])
     for i in range(len(rows)):
         if words[i] >= 0:
-            result[i] = _summed(joint, _known(rows[i], words[i], at, log_weight, tables, joint))
+            asked[rows[i]] = words[i]
+            result[i] = total[rows[i]] = _known(rows[i], words[i], at, log_weight, tables, joint)
     return result
 
 
 @kernel
-def known_read(rows, words, at, log_weight, tables: KnownMoves, log_prior, switch):
-    """Move every language of each document on by its word, and weigh the languages anew."""
-    joint = np.empty(at.shape[1])
-    states, v = tables.word.shape
+def known_read(rows, words, at, log_weight, asked, total, joint, tables: KnownMoves, log_prior, switch):
+    """Move every language of each document on by its word, and weigh the languages anew.
+
+    Where `known_probability` was asked for the same word last, ``joint`` and ``total`` are ready.
+    """
     for i in range(len(rows)):
         row, word = rows[i], words[i]
-        total = _summed(joint, _known(row, word, at, log_weight, tables, joint))
-        _reweigh(row, log_weight, joint, total, word == v, log_prior, switch)
-        for k in range(len(joint)):
-            if word == v:
-                at[row, k] = states * v + k
-            elif joint[k] > -np.inf:
-                at[row, k] = tables.after[at[row, k]] * v + word
+        if asked[row] != word:
+            total[row] = _known(row, word, at, log_weight, tables, joint)
+        asked[row] = -1
+        at_end = word == len(tables.word)
+        _reweigh(row, log_weight, joint[row], total[row], at_end, log_prior, switch)
+        for k in range(at.shape[1]):
+            at[row, k] = tables.start[k] if at_end else tables.after[word, at[row, k]]
 
 
 @kernel
 def known_words(rows, at, log_weight, tables: KnownMoves):
     """P(word) of each document and word, (n, V), and P(the string ends), (n,)."""
-    v = tables.word.shape[1]
+    v, languages = len(tables.word), at.shape[1]
     law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
+    weight = np.empty(languages)
     for i in range(len(rows)):
-        for k in range(at.shape[1]):
-            weight = math.exp(log_weight[rows[i], k])
-            if weight == 0.0:
-                continue
-            entry = at[rows[i], k]
-            stop[i] += weight * tables.stop[entry]
-            state, share = tables.after[entry], weight * tables.go[entry]
-            if share > 0.0:
-                for word in range(v):
-                    law[i, word] += share * tables.word[state, word]
+        for k in range(languages):
+            weight[k] = math.exp(log_weight[rows[i], k])
+            stop[i] += weight[k] * tables.stop[at[rows[i], k]]
+        for word in range(v):
+            for k in range(languages):
+                law[i, word] += weight[k] * tables.word[word, at[rows[i], k]]
     return law, stop
 
 
@@ -124,15 +115,16 @@ def _picked(weight, place):
 def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
     """A word of each document, given that the string goes on, (n,): first the language, then its word."""
     result = np.empty(len(rows), dtype=np.int64)
-    share = np.empty(at.shape[1])
+    share, law = np.empty(at.shape[1]), np.empty(len(tables.word))
     for i in range(len(rows)):
         total = 0.0
         for k in range(len(share)):
-            share[k] = math.exp(log_weight[rows[i], k]) * tables.go[at[rows[i], k]]
+            share[k] = math.exp(log_weight[rows[i], k]) * (1.0 - tables.stop[at[rows[i], k]])
             total += share[k]
         k, rest = _picked(share, uniform[i] * total)
-        state = tables.after[at[rows[i], k]]
-        result[i] = _picked(tables.word[state], rest * tables.word[state].sum())[0]
+        for word in range(len(law)):
+            law[word] = tables.word[word, at[rows[i], k]]
+        result[i] = _picked(law, rest * law.sum())[0]
     return result
 
 

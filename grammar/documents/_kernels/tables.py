@@ -1,8 +1,4 @@
-"""The automata of a pool, as kernels take them: G states of K languages in one row, V words.
-
-A state after a word is an entry ``state before * V + word``; after the last of these stand K entries for the beginnings
-of strings.
-"""
+"""The automata of a pool, as kernels take them: G states of K languages in one row, V words."""
 
 from __future__ import annotations
 
@@ -12,15 +8,14 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 
 class KnownMoves(NamedTuple):
-    """Automata of which the words so far tell the state."""
+    """Automata of which the words so far tell the state; a state has one probability that the string ends there."""
 
-    after: Int32Array  #: (G V + K,) state that an entry leads to; -1 where no word follows
-    log_word: FloatArray  #: (G, V) ln P(word | state, the string goes on), nats
-    word: FloatArray  #: (G, V) the same as probabilities
-    log_go: FloatArray  #: (G V + K,) ln P(the string goes on | entry), nats
-    go: FloatArray
-    log_stop: FloatArray  #: (G V + K,) ln P(the string ends | entry), nats
-    stop: FloatArray
+    start: Int32Array  #: (K,) state before the first word
+    after: Int32Array  #: (V, G) state after a word, itself where that is impossible
+    log_word: FloatArray  #: (V, G) ln P(the string goes on with the word | state), nats
+    word: FloatArray  #: (V, G) the same as probabilities
+    log_stop: FloatArray  #: (G,) ln P(the string ends | state), nats
+    stop: FloatArray  #: (G,)
 
 
 class HiddenMoves(NamedTuple):
