@@ -9,6 +9,7 @@ from truesource.generator import _kernels as kernels
 from truesource.generator.abilities import require
 from truesource.generator.sampler import MAX_NODES, Derivations, Sampler, TruthSampler
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.documents.document import DocumentProcess
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
@@ -35,6 +36,8 @@ class ProcessSampler(TruthSampler):
 
     A derivation is the row of its word numbers. Under a length range no string is thrown away: the law is that of
     `truesource.grammar.process.Process.given`.
+
+    Of documents the language is drawn, too, given all words of each, which is the law of both together.
 
     Args:
         process: to draw from.
@@ -63,7 +66,8 @@ class ProcessSampler(TruthSampler):
             InputError: a string grew beyond ``max_nodes`` words.
         """
         if n == 0:
-            return Derivations(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+            none = np.empty(0, np.int32)
+            return Derivations(none, np.zeros(1, np.int64), none, np.empty(0), self._languages(0))
         step = self._process.at_once
         sizes = (min(step, n - at) for at in range(0, n, step))
         return Derivations.joined([self._draw(size, state, max_nodes) for size in sizes])
@@ -72,6 +76,7 @@ class ProcessSampler(TruthSampler):
         process, end = self._process.exact.given(self.lengths), len(self._process.terminals)
         now, alive = process.begin(n), np.arange(n)
         log_prob = np.full(n, self.log_mass)
+        language = self._languages(n)
         places: list[IntArray] = []
         words: list[IntArray] = []
         while alive.size:
@@ -83,6 +88,9 @@ class ProcessSampler(TruthSampler):
             log_prob[alive] += np.log(process.probability(now, drawn))
             goes_on = drawn < end
             if not goes_on.all():
+                if isinstance(process, DocumentProcess) and language is not None:
+                    ended = process.take(now, ~goes_on)
+                    language[alive[~goes_on]] = process.draw_language(ended, kernels.uniforms(sum(~goes_on), state))
                 now, alive, drawn = process.take(now, goes_on), alive[goes_on], drawn[goes_on]
             places.append(alive)
             words.append(drawn)
@@ -91,7 +99,13 @@ class ProcessSampler(TruthSampler):
         n_tokens = np.bincount(rows, minlength=n)
         ends = np.concatenate([[0], np.cumsum(n_tokens)])
         ordered = np.concatenate(words)[np.argsort(rows, kind="stable")]
-        return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob)
+        return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob, language)
+
+    def _languages(self, n: int) -> IntArray | None:
+        """Room for the numbers of the languages of n documents; None where there are no such numbers."""
+        process = self._process
+        known = isinstance(process, DocumentProcess) and process.languages is not None
+        return np.zeros(n, dtype=np.int64) if known else None
 
     @property
     def _process(self) -> Process:

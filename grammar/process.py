@@ -164,7 +164,7 @@ class Process(ABC):
             raise InputError(
                 f"{self.name} is a process, whose words cannot be merged into {unknown}: the model lacks"
                 f" {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}; give it every word (min_count"
-                " 1, a larger corpus), or choose settings small enough for a grammar",
+                " 1, a larger corpus), or choose a language, or smaller settings, of which there is a grammar",
                 code="missing-ability",
             )
         return self
@@ -419,7 +419,7 @@ def needs_rules(name: str, path: str | Path | None = None) -> InputError:
     """The error for a process where the rules of a grammar are needed."""
     return InputError(
         f"{name} is a process: it has samples and the exact law of the next word, but no rules, which parses, masked"
-        " words, windows and variants need; choose settings small enough for a grammar",
+        " words, windows and variants need; choose a language, or smaller settings, of which there is a grammar",
         path,
         code="missing-ability",
     )

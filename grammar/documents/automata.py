@@ -21,7 +21,7 @@ LARGEST_TABLE = 2 * 10**8  #: states times words of a pool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Moves:
+class LinearMoves:
     """An automaton of S states that begins in state 0, makes a word at each move, and at some of them ends."""
 
     states: int  #: S
@@ -32,7 +32,7 @@ class Moves:
     p: FloatArray  #: (T,) those of a state sum to one
 
     @classmethod
-    def of(cls, rules: GrammarRules) -> Moves | None:
+    def of(cls, rules: GrammarRules) -> LinearMoves | None:
         """The automaton of a right-linear grammar; None where it is no such grammar, or not all its strings end."""
         linear = LinearRules.of(rules)
         if linear is None or linear.side != "right" or abs(linear.mass[rules.start] - 1.0) > 1e-9:
@@ -76,7 +76,7 @@ class Automata:
     p: FloatArray  #: (T,)
 
     @classmethod
-    def join(cls, parts: Iterable[Moves]) -> Self:
+    def join(cls, parts: Iterable[LinearMoves]) -> Self:
         """Side by side, with all words of any.
 
         Raises:

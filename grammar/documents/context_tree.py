@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.grammar.documents.document import Predictor
+from truesource.grammar.documents.document import WordPredictor
 from truesource.grammar.documents.rows import LARGEST_COUNTS
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -29,7 +29,7 @@ class TreeState(NamedTuple):
     log_ratio: FloatArray  #: (W, N) ln P(words, the node is not split) - ln P(words, it is), nats
 
 
-class ContextTree(Predictor):
+class ContextTree(WordPredictor):
     """Context-tree weighting, see the module.
 
     Args:
@@ -43,7 +43,9 @@ class ContextTree(Predictor):
         InputError: the counts of a document are too many.
     """
 
-    def __init__(self, words: Sequence[str], depth: int, split: float, concentration: float, mean_length: float) -> None:
+    def __init__(
+        self, words: Sequence[str], depth: int, split: float, concentration: float, mean_length: float
+    ) -> None:
         v = len(words)
         #: number of the first node whose context has d words, D+1, and of the first that begins a string with d words
         self._whole = np.cumsum([0, *(v**d for d in range(depth + 1))])
@@ -60,7 +62,7 @@ class ContextTree(Predictor):
             self._begin_ratio = float(np.log1p(-split) - np.log(split))
 
     def begin(self, n: int) -> TreeState:
-        """As `Predictor.begin`."""
+        """As `WordPredictor.begin`."""
         counts = np.zeros((n, self.nodes, len(self.words)), dtype=np.int32)
         ratio = np.full((n, self.nodes), self._begin_ratio)
         return TreeState(
@@ -100,19 +102,19 @@ class ContextTree(Predictor):
         return np.where(state.length[state.rows] > 0, self.end, 0.0)
 
     def law(self, state: TreeState) -> tuple[FloatArray, FloatArray]:
-        """As `Predictor.law`."""
+        """As `WordPredictor.law`."""
         stop = self._stop(state)
         return self._mixed(state)[3][0] * (1.0 - stop)[:, None], stop
 
     def log_probability(self, state: TreeState, words: IntArray) -> FloatArray:
-        """As `Predictor.log_probability`."""
+        """As `WordPredictor.log_probability`."""
         law, stop = self.law(state)
         found = np.concatenate([law, stop[:, None]], axis=1)[np.arange(len(words)), words]
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.where(words < 0, 0.0, found)))
 
     def read(self, state: TreeState, words: IntArray) -> TreeState:
-        """As `Predictor.read`."""
+        """As `WordPredictor.read`."""
         on = np.flatnonzero(words < len(self.words))
         going = state._replace(rows=state.rows[on])
         rows, word, every = going.rows, words[on], np.arange(len(on))
@@ -132,10 +134,10 @@ class ContextTree(Predictor):
         return state
 
     def expected_words(self) -> FloatArray:
-        """As `Predictor.expected_words`: all words are alike."""
+        """As `WordPredictor.expected_words`: all words are alike."""
         assert self.end is not None
         return self.words_by_place(1)[0] / self.end
 
     def words_by_place(self, high: int) -> FloatArray:
-        """As `Predictor.words_by_place`: all words are alike."""
+        """As `WordPredictor.words_by_place`: all words are alike."""
         return np.full((high, len(self.words)), 1.0 / len(self.words))

@@ -24,7 +24,7 @@ from truesource.grammar.support.errors import InputError
 SEPARATOR = "<sep>"  #: between the strings of a document
 
 
-class Predictor(ABC):
+class WordPredictor(ABC):
     """What the words of a document so far say of the next word of its string, and of the end of the string.
 
     All methods are about n documents at once. A state is a `NamedTuple` whose first part, ``rows`` (n,), says which
@@ -110,7 +110,7 @@ class DocumentState(NamedTuple):
     words: IntArray  #: (W,) t
 
 
-class Documents(Process):
+class DocumentProcess(Process):
     """Documents of an unknown language, see the module.
 
     Args:
@@ -123,7 +123,7 @@ class Documents(Process):
         InputError: a language has the separator as a word, or no document has such a length.
     """
 
-    def __init__(self, name: str, predictor: Predictor, count: Count, lengths: LengthRange | None = None) -> None:
+    def __init__(self, name: str, predictor: WordPredictor, count: Count, lengths: LengthRange | None = None) -> None:
         if SEPARATOR in predictor.words:
             raise InputError(f"a language of {name} has the word {SEPARATOR}, which separates strings; rename it")
         super().__init__(name, (*predictor.words, SEPARATOR))
@@ -182,6 +182,10 @@ class Documents(Process):
         """Names of the languages, where these are finitely many."""
         return self.predictor.languages
 
+    def sizes(self) -> dict[str, int]:
+        """Numbers of words and, where they are finitely many, of languages."""
+        return {**super().sizes(), **({} if self.languages is None else {"languages": len(self.languages)})}
+
     def draw_language(self, state: DocumentState, uniform: FloatArray) -> IntArray:
         """The language of documents that end here, (W,), drawn from its exact distribution given all words."""
         inner = self.predictor.read(state.inner, np.full(len(uniform), len(self.predictor.words)))
@@ -215,7 +219,7 @@ class Documents(Process):
 
     # -- lengths ------------------------------------------------------------------------------------------
 
-    def given(self, lengths: LengthRange) -> Documents:
+    def given(self, lengths: LengthRange) -> DocumentProcess:
         """As `Process.given`.
 
         Raises:
@@ -318,7 +322,6 @@ class Documents(Process):
         on = (1.0 - end) ** np.arange(high)
         places = np.array([(begin[: high - i] * reach[i + 1 : high + 1, :, 1]).sum() * on[i] for i in range(high)])
         return places, float((begin[1:] * reach[1 : high + 1, :, 0]).sum())
-
 
     def _walk(self, high: int) -> tuple[FloatArray, FloatArray]:
         """P(t words, so many finished strings) at the beginning of a string, and inside one, (high+1, J) each."""

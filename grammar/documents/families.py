@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.grammar.documents.automata import Automata, Moves
-from truesource.grammar.documents.document import Count, Documents
+from truesource.grammar.documents.automata import Automata, LinearMoves
+from truesource.grammar.documents.document import Count, DocumentProcess
 from truesource.grammar.documents.pool import predictor_of
 from truesource.grammar.languages import load_language
 from truesource.grammar.rules import GrammarRules
@@ -22,7 +22,7 @@ def pool_of(
     switch: float = 0.0,
     prior: Sequence[float] | None = None,
     name: str | None = None,
-) -> Documents:
+) -> DocumentProcess:
     """Documents of which each has one of some languages, that the reader does not know.
 
     Args:
@@ -47,14 +47,14 @@ def pool_of(
     if name is None:
         told = hashlib.sha256(repr([names, weight.tolist(), count, switch]).encode()).hexdigest()
         name = f"pool of {len(names)} languages {told[:8]}"
-    return Documents(name, predictor, count)
+    return DocumentProcess(name, predictor, count)
 
 
-def _moves(language: str | GrammarRules, names: list[str]) -> Moves:
+def _moves(language: str | GrammarRules, names: list[str]) -> LinearMoves:
     """The automaton of a language, whose name is added to ``names``."""
     rules = load_language(language) if isinstance(language, str) else language
     names.append(language if isinstance(language, str) else language.digest[:8])
-    moves = Moves.of(rules)
+    moves = LinearMoves.of(rules)
     if moves is None:
         raise InputError(
             f"{names[-1]} is not right-linear, as the languages of a pool are: its next word depends on more than a"

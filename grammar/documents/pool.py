@@ -12,12 +12,12 @@ import numpy as np
 from truesource.grammar.documents._kernels import pool as kernels
 from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
 from truesource.grammar.documents.automata import Automata
-from truesource.grammar.documents.document import Predictor
+from truesource.grammar.documents.document import WordPredictor
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 
-class PoolPredictor(Predictor):
+class PoolPredictor(WordPredictor):
     """Bayes' rule over K automata.
 
     Args:
@@ -43,19 +43,19 @@ class PoolPredictor(Predictor):
         """Memory of one document."""
 
     def posterior(self, state: Any) -> FloatArray:
-        """As `Predictor.posterior`."""
+        """As `WordPredictor.posterior`."""
         return np.asarray(np.exp(state.log_weight[state.rows]))
 
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
-        """As `Predictor.string_lengths`."""
+        """As `WordPredictor.string_lengths`."""
         return self.automata.length_pmf(high), self.prior, self.switch
 
     def expected_words(self) -> FloatArray:
-        """As `Predictor.expected_words`."""
+        """As `WordPredictor.expected_words`."""
         return self.automata.expected_words(self.prior)
 
     def words_by_place(self, high: int) -> FloatArray:
-        """As `Predictor.words_by_place`."""
+        """As `WordPredictor.words_by_place`."""
         return self.automata.words_by_place(self.prior, high)
 
 
@@ -120,29 +120,29 @@ class KnownPool(PoolPredictor):
         return KnownMoves(number.ravel()[-len(starts) :].astype(np.int32), *across, logs[1], stop)
 
     def begin(self, n: int) -> KnownState:
-        """As `Predictor.begin`."""
+        """As `WordPredictor.begin`."""
         shape = (n, len(self.log_prior))
         at, weight = np.tile(self.tables.start, (n, 1)), np.tile(self.log_prior, (n, 1))
         return KnownState(np.arange(n), at, weight, np.full(n, -1), np.empty(n), np.empty(shape))
 
     def law(self, state: KnownState) -> tuple[FloatArray, FloatArray]:
-        """As `Predictor.law`."""
+        """As `WordPredictor.law`."""
         law, stop = kernels.known_words(state.rows, state.at, state.log_weight, self.tables)
         return law, stop
 
     def log_probability(self, state: KnownState, words: IntArray) -> FloatArray:
-        """As `Predictor.log_probability`."""
+        """As `WordPredictor.log_probability`."""
         rows, *buffers = state
         return np.asarray(kernels.known_probability(rows, words, *buffers, self.tables))
 
     def read(self, state: KnownState, words: IntArray) -> KnownState:
-        """As `Predictor.read`."""
+        """As `WordPredictor.read`."""
         rows, *buffers = state
         kernels.known_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
         return state
 
     def draw(self, state: KnownState, uniform: FloatArray) -> IntArray:
-        """As `Predictor.draw`."""
+        """As `WordPredictor.draw`."""
         return np.asarray(kernels.known_draw(state.rows, uniform, state.at, state.log_weight, self.tables))
 
 
@@ -174,29 +174,29 @@ class HiddenPool(PoolPredictor):
         return HiddenMoves(automata.first, automata.first[:-1].copy(), automata.emission, bounds, *moves)
 
     def begin(self, n: int) -> HiddenState:
-        """As `Predictor.begin`."""
+        """As `WordPredictor.begin`."""
         belief = np.zeros((n, self.automata.states))
         belief[:, self.automata.first[:-1]] = 1.0
         weight = np.tile(self.log_prior, (n, 1))
         return HiddenState(np.arange(n), belief, np.zeros(weight.shape), weight)
 
     def law(self, state: HiddenState) -> tuple[FloatArray, FloatArray]:
-        """As `Predictor.law`."""
+        """As `WordPredictor.law`."""
         law, stop = kernels.hidden_words(*state, self.tables)
         return law, stop
 
     def log_probability(self, state: HiddenState, words: IntArray) -> FloatArray:
-        """As `Predictor.log_probability`."""
+        """As `WordPredictor.log_probability`."""
         rows, *buffers = state
         return np.asarray(kernels.hidden_probability(rows, words, *buffers, self.tables))
 
     def read(self, state: HiddenState, words: IntArray) -> HiddenState:
-        """As `Predictor.read`."""
+        """As `WordPredictor.read`."""
         rows, *buffers = state
         kernels.hidden_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
         return state
 
     def draw(self, state: HiddenState, uniform: FloatArray) -> IntArray:
-        """As `Predictor.draw`."""
+        """As `WordPredictor.draw`."""
         rows, *buffers = state
         return np.asarray(kernels.hidden_draw(rows, uniform, *buffers, self.tables))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.grammar.documents.document import Predictor
+from truesource.grammar.documents.document import WordPredictor
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
@@ -43,7 +43,7 @@ class RowsState(NamedTuple):
     sums: Int32Array  #: (W, S)
 
 
-class DirichletRows(Predictor):
+class DirichletRows(WordPredictor):
     """Rows of probabilities that are drawn from a symmetric Dirichlet distribution, one for each state.
 
     Args:
@@ -72,7 +72,7 @@ class DirichletRows(Predictor):
         self.prior_sum = self.prior.sum(axis=1)
 
     def begin(self, n: int) -> RowsState:
-        """As `Predictor.begin`."""
+        """As `WordPredictor.begin`."""
         none = np.zeros(n, dtype=np.int32)
         counts = np.zeros((n, *self.target.shape), dtype=np.int32)
         return RowsState(np.arange(n), none, none.copy(), counts, np.zeros(counts.shape[:2], dtype=np.int32))
@@ -82,13 +82,13 @@ class DirichletRows(Predictor):
         return self.end * state.begun[state.rows]
 
     def law(self, state: RowsState) -> tuple[FloatArray, FloatArray]:
-        """As `Predictor.law`."""
+        """As `WordPredictor.law`."""
         at, stop = state.at[state.rows], self._stop(state)
         share = (1.0 - stop) / (state.sums[state.rows, at] + self.prior_sum[at])
         return (state.counts[state.rows, at] + self.prior[at]) * share[:, None], stop
 
     def log_probability(self, state: RowsState, words: IntArray) -> FloatArray:
-        """As `Predictor.log_probability`."""
+        """As `WordPredictor.log_probability`."""
         at, stop, v = state.at[state.rows], self._stop(state), len(self.words)
         word = np.clip(words, 0, v - 1)
         own = (state.counts[state.rows, at, word] + self.prior[at, word]) * (1.0 - stop)
@@ -97,7 +97,7 @@ class DirichletRows(Predictor):
             return np.asarray(np.log(np.where(words < 0, 0.0, found)))
 
     def read(self, state: RowsState, words: IntArray) -> RowsState:
-        """As `Predictor.read`."""
+        """As `WordPredictor.read`."""
         goes_on = words < len(self.words)
         rows, word = state.rows[goes_on], words[goes_on]
         at = state.at[rows]
@@ -110,15 +110,15 @@ class DirichletRows(Predictor):
         return state
 
     def expected_words(self) -> FloatArray:
-        """As `Predictor.expected_words`."""
+        """As `WordPredictor.expected_words`."""
         assert self.end is not None
         return self.words_by_place(1)[0] / self.end
 
     def words_by_place(self, high: int) -> FloatArray:
-        """As `Predictor.words_by_place`.
+        """As `WordPredictor.words_by_place`.
 
         Raises:
-            InputError: words are not alike: a state that comes again has the same unknown row, so there is no recursion.
+            InputError: words are not alike: a state that comes again has the same unknown row, and no recursion knows it.
         """
         if not self.alike:
             raise InputError(

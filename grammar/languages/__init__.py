@@ -89,6 +89,12 @@ def languages() -> dict[str, Language]:
 
 
 @cache
+def grammars() -> tuple[str, ...]:
+    """Names of the languages that are grammars, at least with small settings."""
+    return tuple(name for name, language in languages().items() if language.build is not None)
+
+
+@cache
 def presets() -> dict[str, str]:
     """Names of languages with settings of their own, such as ``cfg3b``, and the language of each."""
     return {preset: name for name, language in languages().items() for preset in language.presets}

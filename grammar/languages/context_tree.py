@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from truesource.grammar.documents.context_tree import ContextTree
-from truesource.grammar.documents.document import Documents
+from truesource.grammar.documents.document import DocumentProcess
 from truesource.grammar.documents.settings import DocumentSettings
 from truesource.grammar.languages import Language
 
@@ -20,11 +20,11 @@ class ContextTreeSettings(DocumentSettings):
     mean_length: float = Field(8.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
 
 
-def process(settings: ContextTreeSettings, name: str) -> Documents:
+def process(settings: ContextTreeSettings, name: str) -> DocumentProcess:
     """The documents of settings."""
     words = [f"w{w}" for w in range(1, settings.vocabulary + 1)]
     tree = ContextTree(words, settings.depth, settings.split, settings.concentration, settings.mean_length)
-    return Documents(name, tree, settings.count)
+    return DocumentProcess(name, tree, settings.count)
 
 
 LANGUAGE = Language(

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from truesource.grammar.building import LARGEST_SEED
-from truesource.grammar.documents.document import Documents
+from truesource.grammar.documents.document import DocumentProcess
 from truesource.grammar.documents.rows import DirichletRows
 from truesource.grammar.documents.settings import DocumentSettings
 from truesource.grammar.languages import Language
@@ -25,7 +25,7 @@ class DirichletAutomatonSettings(DocumentSettings):
     seed: int = Field(DEFAULT_SEED, ge=0, le=LARGEST_SEED, description="Seed of the states that words lead to.")
 
 
-def process(settings: DirichletAutomatonSettings, name: str) -> Documents:
+def process(settings: DirichletAutomatonSettings, name: str) -> DocumentProcess:
     """The documents of settings; states and moves are those of `pfsa` with these settings."""
     drawn = automaton(
         PfsaSettings(
@@ -41,7 +41,7 @@ def process(settings: DirichletAutomatonSettings, name: str) -> Documents:
     target[drawn.source, word.ravel()] = drawn.target
     words = [drawn.words[w] for w in used]
     rows = DirichletRows(words, target, settings.concentration, settings.mean_length, alike=False)
-    return Documents(name, rows, settings.count)
+    return DocumentProcess(name, rows, settings.count)
 
 
 LANGUAGE = Language(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from truesource.grammar.documents.document import Documents
+from truesource.grammar.documents.document import DocumentProcess
 from truesource.grammar.documents.rows import DirichletRows, context_moves
 from truesource.grammar.documents.settings import DocumentSettings
 from truesource.grammar.languages import Language
@@ -20,7 +20,7 @@ class DirichletMarkovSettings(DocumentSettings):
     mean_length: float = Field(8.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
 
 
-def process(settings: DirichletMarkovSettings, name: str) -> Documents:
+def process(settings: DirichletMarkovSettings, name: str) -> DocumentProcess:
     """The documents of settings: those of a pool of all `ngram` languages of order + 1, by their Dirichlet prior."""
     v = settings.vocabulary
     if sum(v ** (length + 1) for length in range(settings.order + 1)) > 10**8:
@@ -29,7 +29,7 @@ def process(settings: DirichletMarkovSettings, name: str) -> Documents:
     rows = DirichletRows(
         words, context_moves(settings.order, v), settings.concentration, settings.mean_length, alike=True
     )
-    return Documents(name, rows, settings.count)
+    return DocumentProcess(name, rows, settings.count)
 
 
 LANGUAGE = Language(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from pydantic import Field, field_validator
 
 from truesource.grammar.building import LARGEST_SEED
-from truesource.grammar.documents.document import Documents
+from truesource.grammar.documents.document import DocumentProcess
 from truesource.grammar.documents.families import pool_of
 from truesource.grammar.documents.settings import DocumentSettings
 from truesource.grammar.languages import Language, parse, reference
@@ -50,7 +49,7 @@ class PoolSettings(DocumentSettings):
                 yield reference(title, chosen)
 
 
-def process(settings: PoolSettings, name: str) -> Documents:
+def process(settings: PoolSettings, name: str) -> DocumentProcess:
     """The documents of settings: a language is drawn, each alike, then its strings."""
     return pool_of(list(settings.members()), count=settings.count, switch=settings.switch, name=name)
 

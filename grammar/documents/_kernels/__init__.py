@@ -1,1 +1,1 @@
-"""Kernels of documents."""
+"""Kernels: documents of pools of languages."""

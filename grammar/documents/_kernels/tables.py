@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+if TYPE_CHECKING:
+    from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 
 class KnownMoves(NamedTuple):
