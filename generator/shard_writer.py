@@ -99,6 +99,7 @@ def spell(
     split: str = "train",
 ) -> pyarrow.Table:
     """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, split, tree, string_logprob, ids.
+
     Of documents also language.
 
     A transform changes the order of the words in text and ids, nothing else.

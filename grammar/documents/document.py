@@ -85,7 +85,7 @@ class WordPredictor(ABC):
 
 
 @dataclass(frozen=True)
-class Count:
+class StringCount:
     """How many strings a document has: always ``mean``, or geometrically many, 1 or more."""
 
     mean: int
@@ -123,7 +123,9 @@ class DocumentProcess(Process):
         InputError: a language has the separator as a word, or no document has such a length.
     """
 
-    def __init__(self, name: str, predictor: WordPredictor, count: Count, lengths: LengthRange | None = None) -> None:
+    def __init__(
+        self, name: str, predictor: WordPredictor, count: StringCount, lengths: LengthRange | None = None
+    ) -> None:
         if SEPARATOR in predictor.words:
             raise InputError(f"a language of {name} has the word {SEPARATOR}, which separates strings; rename it")
         super().__init__(name, (*predictor.words, SEPARATOR))
@@ -280,7 +282,7 @@ class DocumentProcess(Process):
             result[self.lengths.low : top + 1] = pmf / np.exp(self._reaching[0, 0, 0])
             return result
         if self.predictor.end is not None:
-            begin, inside = self._walk(high)
+            _, inside = self._walk(high)
             return np.asarray(inside @ self.count.last(np.arange(self.count.columns)) * self.predictor.end)
         own, prior, switch = self.predictor.string_lengths(high)
         begun = np.zeros(own.shape)  # P(language, words up to the beginning of a string)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.grammar.documents.automata import Automata, LinearMoves
-from truesource.grammar.documents.document import Count, DocumentProcess
+from truesource.grammar.documents.document import DocumentProcess, StringCount
 from truesource.grammar.documents.pool import predictor_of
 from truesource.grammar.languages import load_language
 from truesource.grammar.rules import GrammarRules
@@ -18,7 +18,7 @@ from truesource.grammar.support.errors import InputError
 def pool_of(
     languages: Sequence[str | GrammarRules],
     *,
-    count: Count,
+    count: StringCount,
     switch: float = 0.0,
     prior: Sequence[float] | None = None,
     name: str | None = None,

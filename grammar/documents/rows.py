@@ -118,7 +118,7 @@ class DirichletRows(WordPredictor):
         """As `WordPredictor.words_by_place`.
 
         Raises:
-            InputError: words are not alike: a state that comes again has the same unknown row, and no recursion knows it.
+            InputError: words are not alike: a state that comes again has its unknown row again.
         """
         if not self.alike:
             raise InputError(

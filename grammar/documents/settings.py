@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from truesource.grammar.documents.document import Count
+from truesource.grammar.documents.document import StringCount
 from truesource.grammar.languages import LARGEST, LanguageSettings
 
 STRINGS = 8  #: of a document, where none are asked for
@@ -25,6 +25,6 @@ class DocumentSettings(LanguageSettings):
         return LARGEST + 1
 
     @property
-    def count(self) -> Count:
+    def count(self) -> StringCount:
         """Both, as a law."""
-        return Count(self.strings, self.number == "geometric")
+        return StringCount(self.strings, self.number == "geometric")
