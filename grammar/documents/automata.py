@@ -84,7 +84,7 @@ class Automata:
         """
         numbers: dict[str, int] = {}
         sizes: list[int] = []
-        columns: list[tuple[Int32Array, ...]] = []
+        columns: list[tuple[IntArray | Int32Array | FloatArray, ...]] = []
         done = 0
         for part in parts:
             renumbered = np.array([numbers.setdefault(word, len(numbers)) for word in part.words], dtype=np.int32)
@@ -118,7 +118,7 @@ class Automata:
     def emission(self) -> FloatArray:
         """P(word | state), (G, V)."""
         place = self.source.astype(np.int64) * len(self.words) + self.word
-        table = np.bincount(place, self.p, minlength=self.states * len(self.words))
+        table = np.bincount(place, self.p, minlength=self.states * len(self.words)).astype(np.float64)
         return table.reshape(self.states, len(self.words))
 
     @cached_property
@@ -127,7 +127,9 @@ class Automata:
         last = self.target < 0
         place = self.source[last].astype(np.int64) * len(self.words) + self.word[last]
         ends = np.bincount(place, self.p[last], minlength=self.states * len(self.words)).reshape(self.emission.shape)
-        return np.divide(ends, self.emission, out=np.full(ends.shape, np.nan), where=self.emission > 0.0)
+        found = np.full(ends.shape, np.nan)
+        np.divide(ends, self.emission, out=found, where=self.emission > 0.0)
+        return found
 
     @cached_property
     def known(self) -> bool:
@@ -158,7 +160,7 @@ class Automata:
         belief = self._begin(np.ones(len(self.first) - 1))
         for m in range(1, high + 1):
             result[:, m] = np.add.reduceat(belief * ends, self.first[:-1])
-            belief = self._steps @ belief
+            belief = np.asarray(self._steps @ belief)
         return result
 
     def expected_words(self, weight: FloatArray) -> FloatArray:
@@ -174,7 +176,7 @@ class Automata:
         belief = self._begin(weight)
         for i in range(high):
             result[i] = belief @ self.emission
-            belief = self._steps @ belief / (1.0 - self.end)
+            belief = np.asarray(self._steps @ belief) / (1.0 - self.end)
         return result
 
     def _begin(self, weight: FloatArray) -> FloatArray:

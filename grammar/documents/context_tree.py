@@ -136,7 +136,7 @@ class ContextTree(WordPredictor):
     def expected_words(self) -> FloatArray:
         """As `WordPredictor.expected_words`: all words are alike."""
         assert self.end is not None
-        return self.words_by_place(1)[0] / self.end
+        return np.asarray(self.words_by_place(1)[0] / self.end)
 
     def words_by_place(self, high: int) -> FloatArray:
         """As `WordPredictor.words_by_place`: all words are alike."""

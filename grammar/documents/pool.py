@@ -116,8 +116,14 @@ class KnownPool(PoolPredictor):
         moved = np.where(word > 0.0, entered[own], np.arange(len(own))[:, None]).astype(np.int32)
         with np.errstate(divide="ignore"):
             logs = np.log(word), np.log(stop)
-        across = [np.ascontiguousarray(table.T) for table in (moved, logs[0], word)]
-        return KnownMoves(number.ravel()[-len(starts) :].astype(np.int32), *across, logs[1], stop)
+        return KnownMoves(
+            start=number.ravel()[-len(starts) :].astype(np.int32),
+            after=np.ascontiguousarray(moved.T),
+            log_word=np.ascontiguousarray(logs[0].T),
+            word=np.ascontiguousarray(word.T),
+            log_stop=logs[1],
+            stop=stop,
+        )
 
     def begin(self, n: int) -> KnownState:
         """As `WordPredictor.begin`."""

@@ -79,7 +79,7 @@ class DirichletRows(WordPredictor):
 
     def _stop(self, state: RowsState) -> FloatArray:
         assert self.end is not None
-        return self.end * state.begun[state.rows]
+        return np.where(state.begun[state.rows] > 0, self.end, 0.0)
 
     def law(self, state: RowsState) -> tuple[FloatArray, FloatArray]:
         """As `WordPredictor.law`."""
@@ -112,7 +112,7 @@ class DirichletRows(WordPredictor):
     def expected_words(self) -> FloatArray:
         """As `WordPredictor.expected_words`."""
         assert self.end is not None
-        return self.words_by_place(1)[0] / self.end
+        return np.asarray(self.words_by_place(1)[0] / self.end)
 
     def words_by_place(self, high: int) -> FloatArray:
         """As `WordPredictor.words_by_place`.

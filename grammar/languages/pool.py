@@ -21,7 +21,7 @@ class PoolSettings(DocumentSettings):
     """Parameters of documents of a pool of languages."""
 
     family: str = Field(
-        "pfsa/states=8/vocabulary=8/mean_length=8",
+        "pfsa/mean_length=8",
         description="Languages: references with / for : and comma, several joined by |.",
     )
     languages: int = Field(16, ge=1, le=10**5, description="Languages of each reference without a seed of its own.")

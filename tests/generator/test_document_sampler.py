@@ -80,7 +80,7 @@ def test_a_corpus_of_documents_says_the_language_of_each(tmp_path: Path) -> None
     first = Corpus.sample(one, path=tmp_path / "a", **asked)
     second = Corpus.sample(one, path=tmp_path / "b", workers=2, **asked)
     assert first.digest == second.digest
-    assert first.record["grammar"]["sizes"] == {"words": 9, "languages": 6}
+    assert first.record["grammar"]["sizes"] == {"words": 17, "languages": 6}
     assert "number, from 0 on, of the language of the document" in (tmp_path / "a" / "README.md").read_text()
     numbers = first.languages("train")
     assert len(numbers) == 300 and set(numbers) == set(range(6))
