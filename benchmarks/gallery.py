@@ -38,8 +38,8 @@ HEAD = """\
 # Languages of known truth
 
 Much of what is known about language models comes from artificial languages: brackets, automata, hierarchies. Each
-language of this page is a grammar of truesource, or a process, so **the exact truth is known for all of them**: probabilities of
-strings, prefixes, next tokens and masked tokens, entropies, expected counts.
+language of this page is a grammar of truesource, or a process, so **the exact truth is known for all of them**:
+probabilities of strings, prefixes and next tokens; of grammars also of masked tokens, entropies, expected counts.
 
     truesource language                                        # the list
     truesource language dyck:k=3                               # parameters, entropy, sample strings

@@ -68,6 +68,10 @@ class WordPredictor(ABC):
         """P(language | words so far), (n, K), where the languages are finitely many."""
         raise NotImplementedError
 
+    def knowing(self, language: int) -> WordPredictor:
+        """The law of a reader who is told the language, by its number."""
+        raise InputError("the languages of these documents are infinitely many; none has a number")
+
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
         """P(a string has m words | language), (K, high+1); P(language), (K,); P(it is drawn again before a string).
 
@@ -207,6 +211,22 @@ class DocumentProcess(Process):
             )
         return [self._weights(document) for document in documents]
 
+    def knowing(self, language: int) -> DocumentProcess:
+        """The documents of one of the languages, by its number: the law of a reader who is told which it is.
+
+        Raises:
+            InputError: the languages are not finitely many, have no such number, or change within a document.
+        """
+        return self._copy(predictor=self.predictor.knowing(language))
+
+    def _copy(self, **changed: Any) -> DocumentProcess:
+        """The same with other attributes, and nothing kept."""
+        result = copy.copy(self)
+        for kept in ("exact", "_occupied"):
+            result.__dict__.pop(kept, None)
+        result.__dict__.update(changed)
+        return result
+
     def _weights(self, document: Sequence[str]) -> FloatArray:
         state, rows = self.begin(1), []
         for at, word in enumerate([*self.encode(document).tolist(), None]):
@@ -233,11 +253,7 @@ class DocumentProcess(Process):
                 " than after others; leave the range out",
                 code="missing-ability",
             )
-        result = copy.copy(self)
-        for kept in ("exact", "_occupied"):
-            result.__dict__.pop(kept, None)
-        result.lengths, result._reaching = lengths, result._reach(lengths)
-        return result
+        return self._copy(lengths=lengths, _reaching=self._reach(lengths))
 
     def _reach(self, lengths: LengthRange) -> FloatArray:
         """Ln P(a length of the range | words read, finished strings, the present one begun), (high+2, J, 2) nats."""
@@ -273,11 +289,9 @@ class DocumentProcess(Process):
     def length_pmf(self, high: int) -> FloatArray:
         """As `Process.length_pmf`: the strings and the separators between them."""
         if self.lengths is not None:
-            free = copy.copy(self)
-            free.lengths = None
             top = min(high, self.lengths.high)
             result = np.zeros(high + 1)
-            pmf = free.length_pmf(top)[self.lengths.low :]
+            pmf = self._copy(lengths=None).length_pmf(top)[self.lengths.low :]
             assert self._reaching is not None
             result[self.lengths.low : top + 1] = pmf / np.exp(self._reaching[0, 0, 0])
             return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -45,6 +46,19 @@ class PoolPredictor(WordPredictor):
     def posterior(self, state: Any) -> FloatArray:
         """As `WordPredictor.posterior`."""
         return np.asarray(np.exp(state.log_weight[state.rows]))
+
+    def knowing(self, language: int) -> PoolPredictor:
+        """As `WordPredictor.knowing`."""
+        if self.switch > 0.0:
+            raise InputError("the language may change within these documents, so that none is that of a document")
+        if not 0 <= language < len(self.prior):
+            raise InputError(f"this pool has the languages 0 to {len(self.prior) - 1}, not {language}")
+        result = copy(self)
+        result.prior = np.zeros(len(self.prior))
+        result.prior[language] = 1.0
+        with np.errstate(divide="ignore"):
+            result.log_prior = np.log(result.prior)
+        return result
 
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
         """As `WordPredictor.string_lengths`."""
