@@ -9,7 +9,8 @@ from truesource.generator import _kernels as kernels
 from truesource.generator.abilities import require
 from truesource.generator.sampler import MAX_NODES, Derivations, Sampler, TruthSampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.documents.document import DocumentProcess
+from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
+from truesource.grammar.documents.truths import TruthsPool
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
@@ -28,7 +29,8 @@ def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: 
         return Sampler(require(truth, "parses", "a sampler"), lengths, max_height=max_height)
     if max_height is not None:
         require(truth, "parses", "a highest tree (max_height)")
-    return ProcessSampler(truth, lengths)
+    grammars = isinstance(truth, DocumentProcess) and isinstance(truth.predictor, TruthsPool)
+    return (DocumentSampler if grammars else ProcessSampler)(truth, lengths)
 
 
 class ProcessSampler(TruthSampler):
@@ -111,3 +113,51 @@ class ProcessSampler(TruthSampler):
     def _process(self) -> Process:
         assert isinstance(self.truth, Process)
         return self.truth
+
+
+class DocumentSampler(ProcessSampler):
+    """Documents of languages that are not automata: the language of each string is drawn first, then its string.
+
+    Errors are those of `ProcessSampler`, and of the samplers of the languages.
+    """
+
+    def __init__(self, process: Process, lengths: LengthRange | None = None) -> None:
+        super().__init__(process, lengths)
+        assert isinstance(process, DocumentProcess) and isinstance(process.predictor, TruthsPool)
+        self.documents, self.pool = process, process.predictor
+        self.samplers = [sampler_of(truth) for truth in self.pool.truths]
+
+    def _draw(self, n: int, state: NDArray[np.uint64], most: int) -> Derivations:
+        counts = self._counts(n, state)
+        document = np.repeat(np.arange(n), counts)
+        first = np.concatenate([[0], np.cumsum(counts)])
+        again = kernels.uniforms(len(document), state) < self.pool.switch
+        again[first[:-1]] = True
+        place = kernels.uniforms(len(document), state)
+        drawn = np.minimum(np.searchsorted(np.cumsum(self.pool.prior), place, side="right"), len(self.pool.prior) - 1)
+        language = drawn[np.maximum.accumulate(np.where(again, np.arange(len(document)), 0))]
+        strings: list[list[str]] = [[]] * len(document)
+        for k, sampler in enumerate(self.samplers):
+            own = np.flatnonzero(language == k)
+            found = sampler.sentences(sampler.draw(len(own), state, max_nodes=most)) if len(own) else []
+            for i, string in zip(own.tolist(), found, strict=True):
+                strings[i] = string
+        texts = [
+            [word for i in range(first[d], first[d + 1]) for word in (SEPARATOR, *strings[i])][1:] for d in range(n)
+        ]
+        sizes = np.array([len(text) for text in texts])
+        return Derivations(
+            np.concatenate([self.documents.encode(text) for text in texts]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            sizes.astype(np.int32),
+            self.documents.exact.string_log_probs(texts),
+            language[first[1:] - 1],
+        )
+
+    def _counts(self, n: int, state: NDArray[np.uint64]) -> IntArray:
+        """Strings of n documents."""
+        count = self.documents.count
+        if not count.geometric or count.mean == 1:
+            return np.full(n, count.mean)
+        place = np.log1p(-kernels.uniforms(n, state)) / np.log1p(-1.0 / count.mean)
+        return np.asarray(np.floor(place), dtype=np.int64) + 1

@@ -109,6 +109,9 @@ class Process(ABC):
         place = (uniform * sums[:, -1])[:, None]
         return np.asarray((sums <= place).sum(axis=1), dtype=np.int64)
 
+    def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:  # noqa: B027 - most need none
+        """Compute together what some strings will need: the laws if ``full``, or only the probabilities of words."""
+
     @staticmethod
     def take(state: Any, kept: IntArray | BoolArray) -> Any:
         """The configurations of some of the strings."""
@@ -275,6 +278,7 @@ class ProcessInference:
         with meter("exact next-word probabilities of strings", len(encoded)) as progress:
             for at in range(0, len(order), process.at_once):
                 some = order[at : at + process.at_once]
+                process.prepare([encoded[i] for i in some], full=False)
                 sizes = np.array([len(encoded[i]) for i in some], dtype=np.int64)
                 words = np.full((len(some), int(sizes[0]) + 1), len(process.terminals), dtype=np.int64)
                 for row, i in enumerate(some):
@@ -332,6 +336,7 @@ class ProcessInference:
         n, width = batch.words.shape
         end = len(process.terminals)
         words = np.concatenate([batch.words.T, np.full((width, 1), end)], axis=1).astype(np.int64)
+        process.prepare(list(batch.words.T), full=True)
         logs = _steps(process, words, np.full(width, n))
         whole = np.isfinite(logs).all(axis=1)
         state, alive = process.begin(width), np.arange(width)

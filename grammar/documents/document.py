@@ -11,14 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.signal import fftconvolve
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.process import Process, no_length
-from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 SEPARATOR = "<sep>"  #: between the strings of a document
@@ -36,6 +36,10 @@ class WordPredictor(ABC):
         size: bytes of one document.
         languages: names of the K languages, where these are finitely many.
     """
+
+    prior: FloatArray  #: (K,) P(language), where these are finitely many
+    log_prior: FloatArray  #: its logarithm, nats
+    switch: float = 0.0  #: P(the language is drawn again) before each string but the first
 
     def __init__(
         self, words: Sequence[str], end: float | None, size: int, languages: Sequence[str] | None = None
@@ -58,6 +62,9 @@ class WordPredictor(ABC):
     @abstractmethod
     def read(self, state: Any, words: IntArray) -> Any:
         """After a word of each document, or the end of its string, V; each is possible there."""
+
+    def prepare(self, strings: Sequence[tuple[int, ...]], *, full: bool) -> None:  # noqa: B027 - most need none
+        """Compute together what some strings, as numbers of words, will need; see `Process.prepare`."""
 
     def draw(self, state: Any, uniform: FloatArray) -> IntArray:
         """A word of each document, given that its string goes on, (n,), for ``uniform`` (n,) in [0, 1)."""
@@ -86,6 +93,40 @@ class WordPredictor(ABC):
     @abstractmethod
     def words_by_place(self, high: int) -> FloatArray:
         """P(word i of a string is w | it has so many), (high, V)."""
+
+
+Told = TypeVar("Told", bound=WordPredictor)
+
+
+def told(pool: Told, language: int) -> Told:
+    """A pool whose prior is one of its languages alone.
+
+    Raises:
+        InputError: it has no such number, or the language changes within a document.
+    """
+    if pool.switch > 0.0:
+        raise InputError("the language may change within these documents, so that none is that of a document")
+    assert pool.languages is not None
+    if not 0 <= language < len(pool.languages):
+        raise InputError(f"this pool has the languages 0 to {len(pool.languages) - 1}, not {language}")
+    result = copy.copy(pool)
+    result.prior = (np.arange(len(pool.languages)) == language).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        result.log_prior = np.log(result.prior)
+    return result
+
+
+def check_pool(languages: Sequence[str], in_common: bool) -> None:
+    """Refuse pools in which nothing is to be learned from a document.
+
+    Raises:
+        InputError: no two of the languages, of which there are more than one, have a word in common.
+    """
+    if len(languages) > 1 and not in_common:
+        raise InputError(
+            f"the languages of this pool, {languages[0]}, {languages[1]} and so on, have no word in common, so that the"
+            " first word tells which it is; take languages that share words"
+        )
 
 
 @dataclass(frozen=True)
@@ -176,6 +217,14 @@ class DocumentProcess(Process):
         ends = words == len(self.predictor.words)
         return DocumentState(self.predictor.read(state.inner, words), state.strings + ends, ~ends, state.words + 1)
 
+    def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:
+        """As `Process.prepare`, of documents."""
+        inner: list[tuple[int, ...]] = []
+        for document in strings:
+            parts = np.split(document, np.flatnonzero(document == len(self.predictor.words)))
+            inner += [tuple(part.tolist()[min(i, 1) :]) for i, part in enumerate(parts)]
+        self.predictor.prepare(inner, full=full)
+
     @staticmethod
     def take(state: DocumentState, kept: IntArray | BoolArray) -> DocumentState:
         """As `Process.take`; the buffers stay."""
@@ -209,6 +258,7 @@ class DocumentProcess(Process):
                 f"the languages of {self.name} are infinitely many, so that none has a probability; compare documents"
                 " with a pool of languages"
             )
+        self.prepare([self.encode(document) for document in documents], full=False)
         return [self._weights(document) for document in documents]
 
     def knowing(self, language: int) -> DocumentProcess:

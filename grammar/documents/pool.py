@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,9 +12,8 @@ import numpy as np
 from truesource.grammar.documents._kernels import pool as kernels
 from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
 from truesource.grammar.documents.automata import Automata
-from truesource.grammar.documents.document import WordPredictor
+from truesource.grammar.documents.document import WordPredictor, check_pool, told
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
-from truesource.grammar.support.errors import InputError
 
 
 class PoolPredictor(WordPredictor):
@@ -32,7 +30,7 @@ class PoolPredictor(WordPredictor):
     """
 
     def __init__(self, languages: Sequence[str], automata: Automata, prior: FloatArray, switch: float) -> None:
-        check_pool(languages, automata)
+        check_pool(languages, bool(automata.in_common().any()))
         super().__init__(automata.words, automata.end, self._bytes(automata), languages)
         self.automata, self.prior, self.switch = automata, prior, switch
         with np.errstate(divide="ignore"):
@@ -49,16 +47,7 @@ class PoolPredictor(WordPredictor):
 
     def knowing(self, language: int) -> PoolPredictor:
         """As `WordPredictor.knowing`."""
-        if self.switch > 0.0:
-            raise InputError("the language may change within these documents, so that none is that of a document")
-        if not 0 <= language < len(self.prior):
-            raise InputError(f"this pool has the languages 0 to {len(self.prior) - 1}, not {language}")
-        result = copy(self)
-        result.prior = np.zeros(len(self.prior))
-        result.prior[language] = 1.0
-        with np.errstate(divide="ignore"):
-            result.log_prior = np.log(result.prior)
-        return result
+        return told(self, language)
 
     def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
         """As `WordPredictor.string_lengths`."""
@@ -76,19 +65,6 @@ class PoolPredictor(WordPredictor):
 def predictor_of(languages: Sequence[str], automata: Automata, prior: FloatArray, switch: float) -> PoolPredictor:
     """The predictor of a pool, by whether its automata are deterministic; errors are those of `PoolPredictor`."""
     return (KnownPool if automata.known else HiddenPool)(languages, automata, prior, switch)
-
-
-def check_pool(languages: Sequence[str], automata: Automata) -> None:
-    """Refuse pools in which nothing is to be learned from a document.
-
-    Raises:
-        InputError: no two of the languages, of which there are more than one, have a word in common.
-    """
-    if len(languages) > 1 and not automata.in_common().any():
-        raise InputError(
-            f"the languages of this pool, {languages[0]}, {languages[1]} and so on, have no word in common, so that the"
-            " first word tells which it is; take languages that share words"
-        )
 
 
 class KnownState(NamedTuple):

@@ -68,8 +68,8 @@ class DirichletRows(WordPredictor):
             )
         super().__init__(words, 1.0 / mean_length, 4 * target.size)
         self.target, self.alike = target, alike
-        self.prior = concentration * (target >= 0)
-        self.prior_sum = self.prior.sum(axis=1)
+        self.rows = np.where(target >= 0, concentration, 0.0)
+        self.row_sums = self.rows.sum(axis=1)
 
     def begin(self, n: int) -> RowsState:
         """As `WordPredictor.begin`."""
@@ -84,15 +84,15 @@ class DirichletRows(WordPredictor):
     def law(self, state: RowsState) -> tuple[FloatArray, FloatArray]:
         """As `WordPredictor.law`."""
         at, stop = state.at[state.rows], self._stop(state)
-        share = (1.0 - stop) / (state.sums[state.rows, at] + self.prior_sum[at])
-        return (state.counts[state.rows, at] + self.prior[at]) * share[:, None], stop
+        share = (1.0 - stop) / (state.sums[state.rows, at] + self.row_sums[at])
+        return (state.counts[state.rows, at] + self.rows[at]) * share[:, None], stop
 
     def log_probability(self, state: RowsState, words: IntArray) -> FloatArray:
         """As `WordPredictor.log_probability`."""
         at, stop, v = state.at[state.rows], self._stop(state), len(self.words)
         word = np.clip(words, 0, v - 1)
-        own = (state.counts[state.rows, at, word] + self.prior[at, word]) * (1.0 - stop)
-        found = np.where(words == v, stop, own / (state.sums[state.rows, at] + self.prior_sum[at]))
+        own = (state.counts[state.rows, at, word] + self.rows[at, word]) * (1.0 - stop)
+        found = np.where(words == v, stop, own / (state.sums[state.rows, at] + self.row_sums[at]))
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.where(words < 0, 0.0, found)))
 

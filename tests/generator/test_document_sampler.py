@@ -24,6 +24,8 @@ CASES = (
     ("pool:family=pfsa/states=3/vocabulary=2/mean_length=2,languages=5,strings=2", None),
     ("pool:family=pfsa/states=3/vocabulary=2/mean_length=3,languages=5,strings=2", LengthRange(3, 5)),
     ("pool:family=hmm/states=3/vocabulary=2/mean_length=2,languages=3,strings=2,switch=0.5", None),
+    ("pool:family=dyck/k=1/depth=3|dyck-free/p=0.3/k=1,strings=2,switch=0.4", None),
+    ("pool:family=dyck/k=1/depth=3|dyck-free/p=0.3/k=1,strings=2,number=geometric", None),
     ("dirichlet-markov:vocabulary=2,mean_length=2,strings=2", None),
     ("dirichlet-markov:order=0,vocabulary=2,mean_length=9,strings=1", LengthRange(4, 6)),
     ("dirichlet-automaton:states=2,vocabulary=2,transitions=2,mean_length=2,strings=2", None),

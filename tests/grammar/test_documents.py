@@ -30,16 +30,20 @@ POOLS = (
         "pfsa:states=2,vocabulary=2",
     ),
     ("shuffle-dyck:k=1,depth=2", "shuffle-dyck:k=1,depth=3,p_open=0.3"),
+    ("dyck:k=1,depth=3", "dyck-free:p=0.3,k=1"),
+    ("copy:vocabulary=2,longest=2,marker=false", "palindrome:vocabulary=2", "pfsa:states=2,vocabulary=2,mean_length=2"),
     ("z1r:mean_length=3", "rrxor:mean_length=2"),
     ("ngram:order=2,vocabulary=2,mean_length=2",),
 )
 COUNTS = (StringCount(1), StringCount(2), StringCount(3), StringCount(2, geometric=True))
+MANY = "pool:family=dyck/k=1/depth=3|dyck-free/p=0.3/k=1,strings=2"
 FAMILIES = (
     "pool:family=pfsa/states=3/vocabulary=2/mean_length=2,languages=3,strings=2",
     "dirichlet-markov:order=0,vocabulary=2,mean_length=2,strings=2",
     "dirichlet-markov:order=2,vocabulary=2,mean_length=2,strings=2,number=geometric",
     "dirichlet-automaton:states=3,vocabulary=2,transitions=2,mean_length=2,strings=2",
     "context-tree:depth=2,vocabulary=2,mean_length=2,strings=2",
+    MANY,
 )
 
 
@@ -168,6 +172,8 @@ def test_one_language_and_one_string_have_the_scores_of_the_grammar(name: str) -
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_law_is_that_of_all_documents(name: str, lengths: LengthRange | None) -> None:
     """Each row sums to one and has at each word the probability that scores have; strings may change places."""
+    if lengths is not None and name == MANY:
+        pytest.skip("its strings have no range of lengths")
     one = process(name)
     documents = every(one, 5)
     rows = one.exact.causal_log_probs(documents, lengths)
@@ -363,7 +369,7 @@ def test_a_truth_of_documents_comes_back_from_its_file(tmp_path: Path) -> None:
     [
         ("pfas", "there is no language 'pfas'"),
         ("pfsa:states=x", "states: expected a whole number"),
-        ("dyck-free", "is not right-linear, as the languages of a pool are"),
+        ("dyck-free:p=0.6,k=1", "not all strings of dyck-free:.* end: their probabilities sum to 0.6"),
         ("shuffle-dyck|pfsa", "have no word in common, so that the first word tells which it is"),
     ],
 )
