@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from truesource.grammar.documents.document import WordPredictor, check_pool, told
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -91,15 +90,17 @@ class TruthsPool(WordPredictor):
             self._laws[prefix] = law
         return self._laws[prefix]
 
-    def _joint(self, row: int, word: int, state: TruthsState) -> FloatArray:
-        """Ln P(language, word | words so far) of one document, (K,) nats."""
-        prefix = state.prefix[row]
-        if (prefix, word) in self._logs:
-            log_p = self._logs[prefix, word]
-        else:
-            with np.errstate(divide="ignore"):
-                log_p = np.log(self._law(prefix)[:, word])
-        return np.asarray(state.log_weight[row] + log_p)
+    def _joint(self, state: TruthsState, words: IntArray) -> FloatArray:
+        """Ln P(language, word | words so far) of each document, (n, K) nats; -inf of word -1."""
+        found = np.empty((len(words), len(self.truths)))
+        for i, (row, word) in enumerate(zip(state.rows.tolist(), words.tolist(), strict=True)):
+            prefix = state.prefix[row]
+            if (prefix, word) in self._logs:
+                found[i] = self._logs[prefix, word]
+            else:
+                with np.errstate(divide="ignore"):
+                    found[i] = -np.inf if word < 0 else np.log(self._law(prefix)[:, word])
+        return np.asarray(found + state.log_weight[state.rows])
 
     def begin(self, n: int) -> TruthsState:
         """As `WordPredictor.begin`."""
@@ -116,20 +117,20 @@ class TruthsPool(WordPredictor):
 
     def log_probability(self, state: TruthsState, words: IntArray) -> FloatArray:
         """As `WordPredictor.log_probability`."""
-        pairs = zip(state.rows.tolist(), words.tolist(), strict=True)
-        return np.array([-np.inf if w < 0 else logsumexp(self._joint(row, w, state)) for row, w in pairs])
+        return np.asarray(np.logaddexp.reduce(self._joint(state, words), axis=1))
 
     def read(self, state: TruthsState, words: IntArray) -> TruthsState:
         """As `WordPredictor.read`."""
-        for row, word in zip(state.rows.tolist(), words.tolist(), strict=True):
-            joint = self._joint(row, word, state)
-            weight = joint - logsumexp(joint)
-            ends = word == len(self.words)
-            if ends and self.switch > 0.0:
-                with np.errstate(divide="ignore"):
-                    weight = np.logaddexp(np.log1p(-self.switch) + weight, np.log(self.switch) + self.log_prior)
-            state.log_weight[row] = weight
-            state.prefix[row] = () if ends else (*state.prefix[row], word)
+        joint = self._joint(state, words)
+        weight = joint - np.logaddexp.reduce(joint, axis=1)[:, None]
+        ends = words == len(self.words)
+        if self.switch > 0.0:
+            with np.errstate(divide="ignore"):
+                changed = np.logaddexp(np.log1p(-self.switch) + weight, np.log(self.switch) + self.log_prior)
+            weight = np.where(ends[:, None], changed, weight)
+        state.log_weight[state.rows] = weight
+        for row, word, end in zip(state.rows.tolist(), words.tolist(), ends.tolist(), strict=True):
+            state.prefix[row] = () if end else (*state.prefix[row], word)
         return state
 
     def posterior(self, state: TruthsState) -> FloatArray:
