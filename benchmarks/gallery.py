@@ -18,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from truesource import PCFG, Tree, experiment, language
+from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.expected import derivational_entropy
-from truesource.grammar.languages import languages, parameters, parse, presets, reference
+from truesource.grammar.languages import grammars, languages, parameters, parse, presets, reference
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.files import write_json, write_text
+from truesource.grammar.truth import load_truth
 from truesource.report.figures import MODEL, TRUTH, figure, standalone, to_svg
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "gallery"
 NUMBERS = FOLDER / "numbers.json"
-ENTRIES = (*languages(), "cfg3b")  #: rows of the table
+ENTRIES = (*grammars(), "cfg3b")  #: rows of the table
 SHOWN = 3  #: sample strings
 WIDTH = 110  #: characters of a sample string that are shown
 
@@ -36,8 +38,8 @@ HEAD = """\
 # Languages of known truth
 
 Much of what is known about language models comes from artificial languages: brackets, automata, hierarchies. Each
-language of this page is a grammar of truesource, so **the exact truth is known for all of them**: probabilities of
-strings, prefixes, next tokens and masked tokens, entropies, expected counts.
+language of this page is a grammar of truesource, or a process, so **the exact truth is known for all of them**:
+probabilities of strings, prefixes and next tokens; of grammars also of masked tokens, entropies, expected counts.
 
     truesource language                                        # the list
     truesource language dyck:k=3                               # parameters, entropy, sample strings
@@ -159,6 +161,23 @@ def section(name: str, numbers: dict[str, Any]) -> Iterator[str]:
     if each.presets:
         listed = ", ".join(f"`{preset}`" for preset in each.presets)
         yield f"Names for settings: {listed}.\n"
+    yield from (strings_of(name) if each.build is None else facts(name, numbers))
+
+
+def strings_of(name: str) -> Iterator[str]:
+    """A language without rules: its words, and sample strings."""
+    truth = load_truth(name)
+    sampler = sampler_of(truth)
+    sentences = sampler.sentences(sampler.draw(SHOWN, random_state(1)))
+    yield (
+        f"Default, `{reference(*parse(name))}`: {len(truth.terminals):,} words and no rules; mean length"
+        f" {truth.exact.mean_length:.3f} tokens. Documents:\n"
+    )
+    yield "\n".join(f"    {shortened(' '.join(sentence))}" for sentence in sentences) + "\n"
+
+
+def facts(name: str, numbers: dict[str, Any]) -> Iterator[str]:
+    """A language that is a grammar: its numbers, sample strings, a tree and its picture."""
     grammar = language(name)
     entropy = derivational_entropy(grammar)
     yield (

@@ -93,7 +93,7 @@ ABILITIES: dict[str, Ability] = {
 }
 
 
-_RULES = "it has no rules; choose settings small enough for a grammar"
+_RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
 
 #: what the truth of a language may be able to answer besides samples
 TRUTHS: dict[str, Ability] = {

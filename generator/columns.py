@@ -205,6 +205,7 @@ COLUMNS: dict[str, Kind] = {
     "ids": "ints",
     "finished": "bool",
     "group": "int",
+    "language": "int",
 }
 
 

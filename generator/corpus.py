@@ -262,6 +262,16 @@ class Corpus:
         """Log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
 
+    def languages(self, split: str) -> IntArray:
+        """Number of the language of each document, in the order of `sentences`, as the truth lists them.
+
+        Raises:
+            InputError: the sentences are no documents of finitely many languages.
+        """
+        if "languages" not in self.record["grammar"].get("sizes", {}):
+            raise InputError("the sentences of this corpus are no documents of a pool of languages", self.path)
+        return np.concatenate([table.column("language").to_numpy() for table in self._tables(split, ["language"])])
+
     def trees(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
         """The derivation of every sentence of a split, its words in the order of the grammar (as in `originals`).
 

@@ -255,6 +255,8 @@ _ROWS = {
     r" brackets, white space and `\\` before `x` are written as their number, `\\x28` for an opening bracket |",
     "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
     " not conditioned on length, nats |",
+    "language": "| `language` | int32 | number, from 0 on, of the language of the document in `languages` of the truth;"
+    " where it may change within a document, that of the last string |",
     "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
 }
 _BRACKETS = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
@@ -305,6 +307,8 @@ def _text(name: str, record: dict[str, Any]) -> str:
     ]
     reference = record["overlap_with"]
     present = {name for name in ("split", "string_logprob", "ids") if call[name]} | {f"{call['trees']} trees"}
+    if "languages" in record["grammar"].get("sizes", {}):
+        present.add("language")
     kind = "a process" if "process" in record["grammar"] else "a probabilistic context-free grammar (PCFG)"
     return f"""# {markdown(name)}
 

@@ -9,12 +9,13 @@ from truesource.generator import _kernels as kernels
 from truesource.generator.abilities import require
 from truesource.generator.sampler import MAX_NODES, Derivations, Sampler, TruthSampler
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
+from truesource.grammar.documents.truths import TruthsPool
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth
 
-AT_ONCE = 4096  #: strings that grow together; part of what fixes the bytes of a corpus
 LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is asked for
 
 
@@ -28,7 +29,8 @@ def sampler_of(truth: Truth, lengths: LengthRange | None = None, *, max_height: 
         return Sampler(require(truth, "parses", "a sampler"), lengths, max_height=max_height)
     if max_height is not None:
         require(truth, "parses", "a highest tree (max_height)")
-    return ProcessSampler(truth, lengths)
+    grammars = isinstance(truth, DocumentProcess) and isinstance(truth.predictor, TruthsPool)
+    return (DocumentSampler if grammars else ProcessSampler)(truth, lengths)
 
 
 class ProcessSampler(TruthSampler):
@@ -36,6 +38,8 @@ class ProcessSampler(TruthSampler):
 
     A derivation is the row of its word numbers. Under a length range no string is thrown away: the law is that of
     `truesource.grammar.process.Process.given`.
+
+    Of documents the language is drawn, too, given all words of each, which is the law of both together.
 
     Args:
         process: to draw from.
@@ -64,14 +68,17 @@ class ProcessSampler(TruthSampler):
             InputError: a string grew beyond ``max_nodes`` words.
         """
         if n == 0:
-            return Derivations(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
-        sizes = (min(AT_ONCE, n - at) for at in range(0, n, AT_ONCE))
+            none = np.empty(0, np.int32)
+            return Derivations(none, np.zeros(1, np.int64), none, np.empty(0), self._languages(0))
+        step = self._process.at_once
+        sizes = (min(step, n - at) for at in range(0, n, step))
         return Derivations.joined([self._draw(size, state, max_nodes) for size in sizes])
 
     def _draw(self, n: int, state: NDArray[np.uint64], most: int) -> Derivations:
         process, end = self._process.exact.given(self.lengths), len(self._process.terminals)
         now, alive = process.begin(n), np.arange(n)
         log_prob = np.full(n, self.log_mass)
+        language = self._languages(n)
         places: list[IntArray] = []
         words: list[IntArray] = []
         while alive.size:
@@ -83,6 +90,9 @@ class ProcessSampler(TruthSampler):
             log_prob[alive] += np.log(process.probability(now, drawn))
             goes_on = drawn < end
             if not goes_on.all():
+                if isinstance(process, DocumentProcess) and language is not None:
+                    ended = process.take(now, ~goes_on)
+                    language[alive[~goes_on]] = process.draw_language(ended, kernels.uniforms(sum(~goes_on), state))
                 now, alive, drawn = process.take(now, goes_on), alive[goes_on], drawn[goes_on]
             places.append(alive)
             words.append(drawn)
@@ -91,9 +101,63 @@ class ProcessSampler(TruthSampler):
         n_tokens = np.bincount(rows, minlength=n)
         ends = np.concatenate([[0], np.cumsum(n_tokens)])
         ordered = np.concatenate(words)[np.argsort(rows, kind="stable")]
-        return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob)
+        return Derivations(ordered.astype(np.int32), ends, n_tokens.astype(np.int32), log_prob, language)
+
+    def _languages(self, n: int) -> IntArray | None:
+        """Room for the numbers of the languages of n documents; None where there are no such numbers."""
+        process = self._process
+        known = isinstance(process, DocumentProcess) and process.languages is not None
+        return np.zeros(n, dtype=np.int64) if known else None
 
     @property
     def _process(self) -> Process:
         assert isinstance(self.truth, Process)
         return self.truth
+
+
+class DocumentSampler(ProcessSampler):
+    """Documents of languages that are not automata: the language of each string is drawn first, then its string.
+
+    Errors are those of `ProcessSampler`, and of the samplers of the languages.
+    """
+
+    def __init__(self, process: Process, lengths: LengthRange | None = None) -> None:
+        super().__init__(process, lengths)
+        assert isinstance(process, DocumentProcess) and isinstance(process.predictor, TruthsPool)
+        self.documents, self.pool = process, process.predictor
+        self.samplers = [sampler_of(truth) for truth in self.pool.truths]
+
+    def _draw(self, n: int, state: NDArray[np.uint64], most: int) -> Derivations:
+        counts = self._counts(n, state)
+        document = np.repeat(np.arange(n), counts)
+        first = np.concatenate([[0], np.cumsum(counts)])
+        again = kernels.uniforms(len(document), state) < self.pool.switch
+        again[first[:-1]] = True
+        place = kernels.uniforms(len(document), state)
+        drawn = np.minimum(np.searchsorted(np.cumsum(self.pool.prior), place, side="right"), len(self.pool.prior) - 1)
+        language = drawn[np.maximum.accumulate(np.where(again, np.arange(len(document)), 0))]
+        strings: list[list[str]] = [[]] * len(document)
+        for k, sampler in enumerate(self.samplers):
+            own = np.flatnonzero(language == k)
+            found = sampler.sentences(sampler.draw(len(own), state, max_nodes=most)) if len(own) else []
+            for i, string in zip(own.tolist(), found, strict=True):
+                strings[i] = string
+        texts = [
+            [word for i in range(first[d], first[d + 1]) for word in (SEPARATOR, *strings[i])][1:] for d in range(n)
+        ]
+        sizes = np.array([len(text) for text in texts])
+        return Derivations(
+            np.concatenate([self.documents.encode(text) for text in texts]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            sizes.astype(np.int32),
+            self.documents.exact.string_log_probs(texts),
+            language[first[1:] - 1],
+        )
+
+    def _counts(self, n: int, state: NDArray[np.uint64]) -> IntArray:
+        """Strings of n documents."""
+        count = self.documents.count
+        if not count.geometric or count.mean == 1:
+            return np.full(n, count.mean)
+        place = np.log1p(-kernels.uniforms(n, state)) / np.log1p(-1.0 / count.mean)
+        return np.asarray(np.floor(place), dtype=np.int64) + 1

@@ -93,6 +93,7 @@ class Derivations:
     ends: IntArray  #: (n+1,) row i is ends[i]:ends[i+1]
     n_tokens: Int32Array  #: (n,)
     log_prob: FloatArray  #: (n,) nats, of the derivation under the unconditioned grammar
+    language: IntArray | None = None  #: (n,) number of the language of each document, where these are finitely many
 
     def __len__(self) -> int:
         return len(self.n_tokens)
@@ -101,7 +102,8 @@ class Derivations:
         """The derivations where ``kept`` (n,) is true, in their order."""
         sizes = np.diff(self.ends)
         ends = np.concatenate([[0], np.cumsum(sizes[kept])])
-        return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept])
+        language = None if self.language is None else self.language[kept]
+        return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept], language)
 
     @classmethod
     def joined(cls, parts: Sequence[Derivations]) -> Derivations:
@@ -112,7 +114,8 @@ class Derivations:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         columns = ([getattr(part, name) for part in parts] for name in ("rules", "n_tokens", "log_prob"))
         rules, n_tokens, log_prob = (np.concatenate(column) for column in columns)
-        return cls(rules, ends, n_tokens, log_prob)
+        languages = [part.language for part in parts if part.language is not None]
+        return cls(rules, ends, n_tokens, log_prob, np.concatenate(languages) if languages else None)
 
 
 MAX_NODES = 1_000_000  #: largest derivation drawn, in rules

@@ -100,6 +100,8 @@ def spell(
 ) -> pyarrow.Table:
     """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, split, tree, string_logprob, ids.
 
+    Of documents also language.
+
     A transform changes the order of the words in text and ids, nothing else.
     """
     import pyarrow as pa
@@ -129,6 +131,8 @@ def spell(
     if columns.string_logprob:
         result = sampler.truth.exact.string_log_probs(sampler.sentences(derivations))
         table["string_logprob"] = pa.array(result)
+    if derivations.language is not None:
+        table["language"] = pa.array(derivations.language.astype(np.int32))
     if columns.ids:
         table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
     return pa.table(table)

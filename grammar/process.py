@@ -36,8 +36,6 @@ from truesource.grammar.word_numbers import decoded
 if TYPE_CHECKING:
     from truesource.grammar.inference.next_words import NextWords
 
-AT_ONCE = 4096  #: strings that are scored in one step
-
 
 class Process(ABC):
     """A language whose next word has a law that follows from the words so far, one step a word.
@@ -53,6 +51,7 @@ class Process(ABC):
 
     symbols: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    at_once: int = 4096  #: strings that are scored, or drawn, in one step; part of what fixes the bytes of a corpus
 
     def __init__(self, name: str, terminals: Sequence[str], meta: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -92,6 +91,11 @@ class Process(ABC):
     def expected_words(self) -> FloatArray:
         """Expected number of each word in a string, (V,); they sum to the mean length."""
 
+    @property
+    def mean_length(self) -> float:
+        """Expected number of words."""
+        return float(self.expected_words().sum())
+
     # -- what may be had faster ---------------------------------------------------------------------
 
     def probability(self, state: Any, words: IntArray) -> FloatArray:
@@ -104,6 +108,9 @@ class Process(ABC):
         sums = np.cumsum(self.law(state), axis=1)
         place = (uniform * sums[:, -1])[:, None]
         return np.asarray((sums <= place).sum(axis=1), dtype=np.int64)
+
+    def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:  # noqa: B027 - most need none
+        """Compute together what some strings will need: the laws if ``full``, or only the probabilities of words."""
 
     @staticmethod
     def take(state: Any, kept: IntArray | BoolArray) -> Any:
@@ -160,7 +167,7 @@ class Process(ABC):
             raise InputError(
                 f"{self.name} is a process, whose words cannot be merged into {unknown}: the model lacks"
                 f" {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}; give it every word (min_count"
-                " 1, a larger corpus), or choose settings small enough for a grammar",
+                " 1, a larger corpus), or choose a language, or smaller settings, of which there is a grammar",
                 code="missing-ability",
             )
         return self
@@ -229,7 +236,7 @@ class ProcessInference:
     @property
     def mean_length(self) -> float:
         """Expected number of words."""
-        return float(self.process.expected_words().sum())
+        return self.process.mean_length
 
     def given(self, lengths: LengthRange | None) -> Process:
         """The process under a length condition.
@@ -269,8 +276,9 @@ class ProcessInference:
         order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
         rows: list[FloatArray] = [np.empty(0)] * len(encoded)
         with meter("exact next-word probabilities of strings", len(encoded)) as progress:
-            for at in range(0, len(order), AT_ONCE):
-                some = order[at : at + AT_ONCE]
+            for at in range(0, len(order), process.at_once):
+                some = order[at : at + process.at_once]
+                process.prepare([encoded[i] for i in some], full=False)
                 sizes = np.array([len(encoded[i]) for i in some], dtype=np.int64)
                 words = np.full((len(some), int(sizes[0]) + 1), len(process.terminals), dtype=np.int64)
                 for row, i in enumerate(some):
@@ -328,6 +336,7 @@ class ProcessInference:
         n, width = batch.words.shape
         end = len(process.terminals)
         words = np.concatenate([batch.words.T, np.full((width, 1), end)], axis=1).astype(np.int64)
+        process.prepare(list(batch.words.T), full=True)
         logs = _steps(process, words, np.full(width, n))
         whole = np.isfinite(logs).all(axis=1)
         state, alive = process.begin(width), np.arange(width)
@@ -415,7 +424,7 @@ def needs_rules(name: str, path: str | Path | None = None) -> InputError:
     """The error for a process where the rules of a grammar are needed."""
     return InputError(
         f"{name} is a process: it has samples and the exact law of the next word, but no rules, which parses, masked"
-        " words, windows and variants need; choose settings small enough for a grammar",
+        " words, windows and variants need; choose a language, or smaller settings, of which there is a grammar",
         path,
         code="missing-ability",
     )

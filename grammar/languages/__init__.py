@@ -74,9 +74,10 @@ class Language:
     tests: str  #: what people study with it, in one line
     citation: str  #: publication that it is from
     settings: type[LanguageSettings]
-    build: Callable[[Any], GrammarRules]  #: the grammar of settings; symbols and probabilities are all its own
+    #: the grammar of settings; symbols and probabilities are all its own; None: it has none
+    build: Callable[[Any], GrammarRules] | None = None
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: names for some settings, such as cfg3b
-    #: the language as a process, of its settings and its reference; None: it has only a grammar
+    #: the language as a process, of its settings and its reference; None: it has none; one of both there is
     process: Callable[[Any, str], Process] | None = None
 
 
@@ -85,6 +86,12 @@ def languages() -> dict[str, Language]:
     """Languages by name, in alphabetical order."""
     modules = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     return {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in modules}
+
+
+@cache
+def grammars() -> tuple[str, ...]:
+    """Names of the languages that are grammars, at least with small settings."""
+    return tuple(name for name, language in languages().items() if language.build is not None)
 
 
 @cache
@@ -129,7 +136,9 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
             " choose smaller settings",
             code="too-large",
         )
-    built = languages()[title].build(chosen)
+    build = languages()[title].build
+    assert build is not None
+    built = build(chosen)
     return built.with_meta(**_meta(title, chosen, built.digest))
 
 

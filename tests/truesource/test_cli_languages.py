@@ -12,7 +12,7 @@ from command_line import Command
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import derivational_entropy
-from truesource.grammar.languages import languages, parameters, presets, short_citation
+from truesource.grammar.languages import grammars, languages, parameters, presets, short_citation
 from truesource.grammar.pcfg import PCFG, language
 
 HEWITT = "Hewitt, Hahn, Ganguli, Liang and Manning (2020)"
@@ -34,7 +34,7 @@ def test_languages_lists_all_in_100_columns(command: Command) -> None:
     assert "Hewitt et al. (2020)" in found.out
 
 
-@pytest.mark.parametrize("name", languages())
+@pytest.mark.parametrize("name", grammars())
 def test_every_language_describes_itself(name: str, command: Command) -> None:
     found = command("language", name, "-n", "2")
     assert found.code == 0, found.err

@@ -18,7 +18,7 @@ from truesource.grammar.truth import load_truth, process
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LANGUAGES = {"brackets": "shuffle-dyck:k=64,depth=100", "copies": "copy:vocabulary=60,longest=10"}
-NO_RULES = "it has no rules; choose settings small enough for a grammar"
+NO_RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
 
 
 @pytest.fixture

@@ -8,11 +8,20 @@ import annotated_types
 import numpy as np
 import pytest
 
-from truesource.grammar.languages import LARGEST, is_reference, languages, parameters, parse, presets, reference
+from truesource.grammar.languages import (
+    LARGEST,
+    grammars,
+    is_reference,
+    languages,
+    parameters,
+    parse,
+    presets,
+    reference,
+)
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 
-NAMES = [*languages(), *presets()]
+NAMES = [*grammars(), *presets()]
 
 
 @pytest.mark.parametrize("name", NAMES)

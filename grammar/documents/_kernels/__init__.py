@@ -1,0 +1,1 @@
+"""Kernels: documents of pools of languages."""

@@ -1,0 +1,235 @@
+"""Kernels: a pool of automata reads documents, with a weight for each language that rests on the words so far.
+
+Weights are logarithms, so that a language that few words speak for may come back at any time. W documents are read at
+once; ``rows`` are those of the buffers (W, K) that a call is about. A word numbered V is the end of a string.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
+
+FAR = -45.0  #: nats below the largest of a sum, where what is left out is lost in rounding
+
+
+@kernel
+def _summed(joint, top):
+    """Ln sum exp of (K,) numbers whose largest is ``top``."""
+    if top == -np.inf:
+        return -np.inf
+    total = 0.0
+    for k in range(len(joint)):
+        if joint[k] > top + FAR:
+            total += math.exp(joint[k] - top)
+    return top + math.log(total)
+
+
+@kernel
+def _reweigh(row, log_weight, joint, total, at_end, log_prior, switch):
+    """The weights after a word; ``switch`` is P(another language is drawn) after the end of a string."""
+    changes = at_end and switch > 0.0
+    for k in range(len(joint)):
+        found = joint[k] - total
+        if changes:
+            fresh = math.log(switch) + log_prior[k]
+            kept = math.log1p(-switch) + found if switch < 1.0 else -np.inf
+            top = max(fresh, kept)
+            found = top + math.log(math.exp(fresh - top) + math.exp(kept - top))
+        log_weight[row, k] = found
+
+
+@kernel
+def _known(row, word, at, log_weight, tables: KnownMoves, joint):
+    """Ln P(language, word) of each language, to ``joint[row]``; their sum, nats."""
+    top = -np.inf
+    log_p = tables.log_stop if word == len(tables.word) else tables.log_word[word]
+    for k in range(at.shape[1]):
+        found = log_weight[row, k] + log_p[at[row, k]]
+        joint[row, k] = found
+        top = max(top, found)
+    return _summed(joint[row], top)
+
+
+@kernel
+def known_probability(rows, words, at, log_weight, asked, total, joint, tables: KnownMoves):
+    """Ln P(word) of each document, (n,) nats; -inf of word -1."""
+    result = np.full(len(rows), -np.inf)
+    for i in range(len(rows)):
+        if words[i] >= 0:
+            asked[rows[i]] = words[i]
+            result[i] = total[rows[i]] = _known(rows[i], words[i], at, log_weight, tables, joint)
+    return result
+
+
+@kernel
+def known_read(rows, words, at, log_weight, asked, total, joint, tables: KnownMoves, log_prior, switch):
+    """Move every language of each document on by its word, and weigh the languages anew.
+
+    Where `known_probability` was asked for the same word last, ``joint`` and ``total`` are ready.
+    """
+    for i in range(len(rows)):
+        row, word = rows[i], words[i]
+        if asked[row] != word:
+            total[row] = _known(row, word, at, log_weight, tables, joint)
+        asked[row] = -1
+        at_end = word == len(tables.word)
+        _reweigh(row, log_weight, joint[row], total[row], at_end, log_prior, switch)
+        for k in range(at.shape[1]):
+            at[row, k] = tables.start[k] if at_end else tables.after[word, at[row, k]]
+
+
+@kernel
+def known_words(rows, at, log_weight, tables: KnownMoves):
+    """P(word) of each document and word, (n, V), and P(the string ends), (n,)."""
+    v, languages = len(tables.word), at.shape[1]
+    law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
+    weight = np.empty(languages)
+    for i in range(len(rows)):
+        for k in range(languages):
+            weight[k] = math.exp(log_weight[rows[i], k])
+            stop[i] += weight[k] * tables.stop[at[rows[i], k]]
+        for word in range(v):
+            for k in range(languages):
+                law[i, word] += weight[k] * tables.word[word, at[rows[i], k]]
+    return law, stop
+
+
+@kernel
+def _picked(weight, place):
+    """Which of some intervals of lengths ``weight`` (K,) a place is in, and how far into it, 0 to 1."""
+    last, done = -1, 0.0
+    for k in range(len(weight)):
+        if weight[k] > 0.0:
+            if last >= 0 and place < done:
+                break
+            last, done = k, done + weight[k]
+    share = (place - (done - weight[last])) / weight[last]
+    return last, min(max(share, 0.0), 1.0 - 2.0**-53)
+
+
+@kernel
+def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
+    """A word of each document, given that the string goes on, (n,): first the language, then its word."""
+    result = np.empty(len(rows), dtype=np.int64)
+    share, law = np.empty(at.shape[1]), np.empty(len(tables.word))
+    for i in range(len(rows)):
+        total = 0.0
+        for k in range(len(share)):
+            share[k] = math.exp(log_weight[rows[i], k]) * (1.0 - tables.stop[at[rows[i], k]])
+            total += share[k]
+        k, rest = _picked(share, uniform[i] * total)
+        for word in range(len(law)):
+            law[word] = tables.word[word, at[rows[i], k]]
+        result[i] = _picked(law, rest * law.sum())[0]
+    return result
+
+
+@kernel
+def _hidden(row, word, belief, ended, log_weight, tables: HiddenMoves, joint):
+    """As `_known`; ``belief`` (W, G) is P(state | words, the string goes on) of each language, ``ended`` (W, K)."""
+    top = -np.inf
+    v = tables.emission.shape[1]
+    for k in range(len(joint)):
+        stop = ended[row, k]
+        p = stop
+        if word < v:
+            p = 0.0
+            for state in range(tables.first[k], tables.first[k + 1]):
+                p += belief[row, state] * tables.emission[state, word]
+            p *= 1.0 - stop
+        joint[k] = log_weight[row, k] + math.log(p) if p > 0.0 else -np.inf
+        if joint[k] > top:
+            top = joint[k]
+    return top
+
+
+@kernel
+def hidden_probability(rows, words, belief, ended, log_weight, tables: HiddenMoves):
+    """As `known_probability`."""
+    result = np.full(len(rows), -np.inf)
+    joint = np.empty(ended.shape[1])
+    for i in range(len(rows)):
+        if words[i] >= 0:
+            top = _hidden(rows[i], words[i], belief, ended, log_weight, tables, joint)
+            result[i] = _summed(joint, top)
+    return result
+
+
+@kernel
+def hidden_read(rows, words, belief, ended, log_weight, tables: HiddenMoves, log_prior, switch):
+    """As `known_read`."""
+    joint, moved = np.empty(ended.shape[1]), np.zeros(belief.shape[1])
+    v = tables.emission.shape[1]
+    for i in range(len(rows)):
+        row, word = rows[i], words[i]
+        total = _summed(joint, _hidden(row, word, belief, ended, log_weight, tables, joint))
+        _reweigh(row, log_weight, joint, total, word == v, log_prior, switch)
+        for k in range(len(joint)):
+            first, last = tables.first[k], tables.first[k + 1]
+            if word == v:
+                ended[row, k] = 0.0
+                for state in range(first, last):
+                    belief[row, state] = 0.0
+                belief[row, tables.start[k]] = 1.0
+            elif joint[k] > -np.inf:
+                _move(row, k, word, belief, ended, tables, moved)
+
+
+@kernel
+def _move(row, k, word, belief, ended, tables: HiddenMoves, moved):
+    """The belief of one language after a word that it can make; ``moved`` (G,) is zero before and after."""
+    v = tables.emission.shape[1]
+    stop, go = 0.0, 0.0
+    for x in range(tables.bounds[k * v + word], tables.bounds[k * v + word + 1]):
+        p = belief[row, tables.source[x]] * tables.p[x]
+        if tables.target[x] < 0:
+            stop += p
+        else:
+            moved[tables.target[x]] += p
+            go += p
+    ended[row, k] = stop / (stop + go)
+    for state in range(tables.first[k], tables.first[k + 1]):
+        belief[row, state] = moved[state] / go if go > 0.0 else 0.0
+        moved[state] = 0.0
+
+
+@kernel
+def hidden_words(rows, belief, ended, log_weight, tables: HiddenMoves):
+    """As `known_words`."""
+    v = tables.emission.shape[1]
+    law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
+    for i in range(len(rows)):
+        row = rows[i]
+        for k in range(ended.shape[1]):
+            weight = math.exp(log_weight[row, k])
+            if weight == 0.0:
+                continue
+            stop[i] += weight * ended[row, k]
+            for state in range(tables.first[k], tables.first[k + 1]):
+                share = weight * (1.0 - ended[row, k]) * belief[row, state]
+                if share > 0.0:
+                    for word in range(v):
+                        law[i, word] += share * tables.emission[state, word]
+    return law, stop
+
+
+@kernel
+def hidden_draw(rows, uniform, belief, ended, log_weight, tables: HiddenMoves):
+    """As `known_draw`: first the language, then its state, then a word."""
+    result = np.empty(len(rows), dtype=np.int64)
+    share = np.empty(ended.shape[1])
+    for i in range(len(rows)):
+        row, total = rows[i], 0.0
+        for k in range(len(share)):
+            share[k] = math.exp(log_weight[row, k]) * (1.0 - ended[row, k])
+            total += share[k]
+        k, rest = _picked(share, uniform[i] * total)
+        own = belief[row, tables.first[k] : tables.first[k + 1]]
+        state, rest = _picked(own, rest * own.sum())
+        state += tables.first[k]
+        result[i] = _picked(tables.emission[state], rest * tables.emission[state].sum())[0]
+    return result

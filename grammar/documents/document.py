@@ -1,0 +1,407 @@
+"""Documents as sentences: strings of one unknown language with a separator between them, as one process.
+
+The reader of a document does not know its language; what it has read tells. The words of a document are those of all
+languages of a family, and the separator.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from scipy.signal import fftconvolve
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.process import Process, no_length
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
+
+SEPARATOR = "<sep>"  #: between the strings of a document
+
+
+class WordPredictor(ABC):
+    """What the words of a document so far say of the next word of its string, and of the end of the string.
+
+    All methods are about n documents at once. A state is a `NamedTuple` whose first part, ``rows`` (n,), says which
+    rows of its buffers are meant; a state that was moved on is not used again.
+
+    Args:
+        words: (V,) of all languages.
+        end: P(a string ends | it has one word or more), where that is always the same; None where it is not.
+        size: bytes of one document.
+        languages: names of the K languages, where these are finitely many.
+    """
+
+    prior: FloatArray  #: (K,) P(language), where these are finitely many
+    log_prior: FloatArray  #: its logarithm, nats
+    switch: float = 0.0  #: P(the language is drawn again) before each string but the first
+
+    def __init__(
+        self, words: Sequence[str], end: float | None, size: int, languages: Sequence[str] | None = None
+    ) -> None:
+        self.words, self.end, self.size = tuple(words), end, size
+        self.languages = None if languages is None else tuple(languages)
+
+    @abstractmethod
+    def begin(self, n: int) -> Any:
+        """Before the first word."""
+
+    @abstractmethod
+    def law(self, state: Any) -> tuple[FloatArray, FloatArray]:
+        """(n, V) probabilities of the next word, and (n,) of the end of the string; both together sum to one."""
+
+    @abstractmethod
+    def log_probability(self, state: Any, words: IntArray) -> FloatArray:
+        """Ln P(word), or of the end of the string where it is V, (n,) nats; -inf of -1."""
+
+    @abstractmethod
+    def read(self, state: Any, words: IntArray) -> Any:
+        """After a word of each document, or the end of its string, V; each is possible there."""
+
+    def prepare(self, strings: Sequence[tuple[int, ...]], *, full: bool) -> None:  # noqa: B027 - most need none
+        """Compute together what some strings, as numbers of words, will need; see `Process.prepare`."""
+
+    def draw(self, state: Any, uniform: FloatArray) -> IntArray:
+        """A word of each document, given that its string goes on, (n,), for ``uniform`` (n,) in [0, 1)."""
+        sums = np.cumsum(self.law(state)[0], axis=1)
+        return np.asarray((sums <= (uniform * sums[:, -1])[:, None]).sum(axis=1), dtype=np.int64)
+
+    def posterior(self, state: Any) -> FloatArray:
+        """P(language | words so far), (n, K), where the languages are finitely many."""
+        raise NotImplementedError
+
+    def knowing(self, language: int) -> WordPredictor:
+        """The law of a reader who is told the language, by its number."""
+        raise InputError("the languages of these documents are infinitely many; none has a number")
+
+    def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
+        """P(a string has m words | language), (K, high+1); P(language), (K,); P(it is drawn again before a string).
+
+        Asked where ``end`` is None.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def expected_words(self) -> FloatArray:
+        """Expected number of each word in one string, (V,)."""
+
+    @abstractmethod
+    def words_by_place(self, high: int) -> FloatArray:
+        """P(word i of a string is w | it has so many), (high, V)."""
+
+
+Told = TypeVar("Told", bound=WordPredictor)
+
+
+def told(pool: Told, language: int) -> Told:
+    """A pool whose prior is one of its languages alone.
+
+    Raises:
+        InputError: it has no such number, or the language changes within a document.
+    """
+    if pool.switch > 0.0:
+        raise InputError("the language may change within these documents, so that none is that of a document")
+    assert pool.languages is not None
+    if not 0 <= language < len(pool.languages):
+        raise InputError(f"this pool has the languages 0 to {len(pool.languages) - 1}, not {language}")
+    result = copy.copy(pool)
+    result.prior = (np.arange(len(pool.languages)) == language).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        result.log_prior = np.log(result.prior)
+    return result
+
+
+def check_pool(languages: Sequence[str], in_common: bool) -> None:
+    """Refuse pools in which nothing is to be learned from a document.
+
+    Raises:
+        InputError: no two of the languages, of which there are more than one, have a word in common.
+    """
+    if len(languages) > 1 and not in_common:
+        raise InputError(
+            f"the languages of this pool, {languages[0]}, {languages[1]} and so on, have no word in common, so that the"
+            " first word tells which it is; take languages that share words"
+        )
+
+
+@dataclass(frozen=True)
+class StringCount:
+    """How many strings a document has: always ``mean``, or geometrically many, 1 or more."""
+
+    mean: int
+    geometric: bool = False
+
+    @property
+    def columns(self) -> int:
+        """Numbers of finished strings that make a difference."""
+        return 1 if self.geometric else self.mean
+
+    def last(self, strings: IntArray) -> FloatArray:
+        """P(a string is the last | so many before it)."""
+        return np.full(len(strings), 1.0 / self.mean) if self.geometric else (strings == self.mean - 1).astype(float)
+
+
+class DocumentState(NamedTuple):
+    """W documents after t words."""
+
+    inner: Any  #: of the predictor
+    strings: IntArray  #: (W,) finished ones
+    begun: BoolArray  #: (W,) whether the present one has a word
+    words: IntArray  #: (W,) t
+
+
+class DocumentProcess(Process):
+    """Documents of an unknown language, see the module.
+
+    Args:
+        name: in signatures.
+        predictor: of the words within strings.
+        count: strings of a document.
+        lengths: condition on the words of a document, separators included.
+
+    Raises:
+        InputError: a language has the separator as a word, or no document has such a length.
+    """
+
+    def __init__(
+        self, name: str, predictor: WordPredictor, count: StringCount, lengths: LengthRange | None = None
+    ) -> None:
+        if SEPARATOR in predictor.words:
+            raise InputError(f"a language of {name} has the word {SEPARATOR}, which separates strings; rename it")
+        super().__init__(name, (*predictor.words, SEPARATOR))
+        self.predictor, self.count, self.lengths = predictor, count, lengths
+        self._reaching = None if lengths is None else self._reach(lengths)
+        self.at_once = int(np.clip(2**22 // max(predictor.size, 1), 16, Process.at_once))
+
+    # -- the process ------------------------------------------------------------------------------------
+
+    def begin(self, n: int) -> DocumentState:
+        """As `Process.begin`."""
+        none = np.zeros(n, dtype=np.int64)
+        return DocumentState(self.predictor.begin(n), none, np.zeros(n, dtype=np.bool_), none)
+
+    def law(self, state: DocumentState) -> FloatArray:
+        """As `Process.law`."""
+        word, separator, end = self._factors(state)
+        law, stop = self.predictor.law(state.inner)
+        return np.concatenate([law * word[:, None], (stop * separator)[:, None], (stop * end)[:, None]], axis=1)
+
+    def probability(self, state: DocumentState, words: IntArray) -> FloatArray:
+        """As `Process.probability`."""
+        v = len(self.predictor.words)
+        word, separator, end = self._factors(state)
+        inner = np.exp(self.predictor.log_probability(state.inner, np.minimum(words, v)))
+        return np.asarray(inner * np.where(words < v, word, np.where(words == v, separator, end)))
+
+    def draw(self, state: DocumentState, uniform: FloatArray) -> IntArray:
+        """As `Process.draw`: first whether the string goes on, then the word."""
+        v = len(self.predictor.words)
+        word, separator, end = self._factors(state)
+        stop = np.exp(self.predictor.log_probability(state.inner, np.full(len(uniform), v)))
+        on, off = (1.0 - stop) * word, stop * separator
+        place = uniform * (on + off + stop * end)
+        result = np.where(place < on + off, v, v + 1)
+        result[(place >= on + off) & (stop * end == 0.0)] = v  # rounding
+        goes_on = np.flatnonzero((place < on) | (stop == 0.0))
+        rest = np.minimum(place[goes_on] / on[goes_on], 1.0 - 2.0**-53)
+        result[goes_on] = self.predictor.draw(_taken(state.inner, goes_on), rest)
+        return result
+
+    def read(self, state: DocumentState, words: IntArray) -> DocumentState:
+        """As `Process.read`."""
+        ends = words == len(self.predictor.words)
+        return DocumentState(self.predictor.read(state.inner, words), state.strings + ends, ~ends, state.words + 1)
+
+    def prepare(self, strings: Sequence[IntArray | Int32Array], *, full: bool) -> None:
+        """As `Process.prepare`, of documents."""
+        inner: list[tuple[int, ...]] = []
+        for document in strings:
+            parts = np.split(document, np.flatnonzero(document == len(self.predictor.words)))
+            inner += [tuple(part.tolist()[min(i, 1) :]) for i, part in enumerate(parts)]
+        self.predictor.prepare(inner, full=full)
+
+    @staticmethod
+    def take(state: DocumentState, kept: IntArray | BoolArray) -> DocumentState:
+        """As `Process.take`; the buffers stay."""
+        return DocumentState(_taken(state.inner, kept), state.strings[kept], state.begun[kept], state.words[kept])
+
+    # -- the language ------------------------------------------------------------------------------------
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """Names of the languages, where these are finitely many."""
+        return self.predictor.languages
+
+    def sizes(self) -> dict[str, int]:
+        """Numbers of words and, where they are finitely many, of languages."""
+        return {**super().sizes(), **({} if self.languages is None else {"languages": len(self.languages)})}
+
+    def draw_language(self, state: DocumentState, uniform: FloatArray) -> IntArray:
+        """The language of documents that end here, (W,), drawn from its exact distribution given all words."""
+        inner = self.predictor.read(state.inner, np.full(len(uniform), len(self.predictor.words)))
+        sums = np.cumsum(self.predictor.posterior(inner), axis=1)
+        return np.asarray((sums[:, :-1] <= (uniform * sums[:, -1])[:, None]).sum(axis=1))
+
+    def posterior(self, documents: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """P(language | the words before) at every position of each document, (n+1, K).
+
+        Raises:
+            InputError: the languages are not finitely many, or a document is impossible.
+        """
+        if self.languages is None:
+            raise InputError(
+                f"the languages of {self.name} are infinitely many, so that none has a probability; compare documents"
+                " with a pool of languages"
+            )
+        self.prepare([self.encode(document) for document in documents], full=False)
+        return [self._weights(document) for document in documents]
+
+    def knowing(self, language: int) -> DocumentProcess:
+        """The documents of one of the languages, by its number: the law of a reader who is told which it is.
+
+        Raises:
+            InputError: the languages are not finitely many, have no such number, or change within a document.
+        """
+        return self._copy(predictor=self.predictor.knowing(language))
+
+    def _copy(self, **changed: Any) -> DocumentProcess:
+        """The same with other attributes, and nothing kept."""
+        result = copy.copy(self)
+        for kept in ("exact", "_occupied"):
+            result.__dict__.pop(kept, None)
+        result.__dict__.update(changed)
+        return result
+
+    def _weights(self, document: Sequence[str]) -> FloatArray:
+        state, rows = self.begin(1), []
+        for at, word in enumerate([*self.encode(document).tolist(), None]):
+            rows.append(self.predictor.posterior(state.inner)[0])
+            if word is None:
+                break
+            number = np.array([word], dtype=np.int64)
+            if not self.probability(state, number)[0] > 0.0:
+                raise InputError(f"word {at + 1} of a document, {document[at]!r}, cannot stand there in {self.name}")
+            state = self.read(state, number)
+        return np.stack(rows)
+
+    # -- lengths ------------------------------------------------------------------------------------------
+
+    def given(self, lengths: LengthRange) -> DocumentProcess:
+        """As `Process.given`.
+
+        Raises:
+            InputError: also where the end of a string tells of the language, which a table of lengths does not know.
+        """
+        if self.predictor.end is None:
+            raise InputError(
+                f"documents of {self.name} have no range of lengths: its strings end more probably after some words"
+                " than after others; leave the range out",
+                code="missing-ability",
+            )
+        return self._copy(lengths=lengths, _reaching=self._reach(lengths))
+
+    def _reach(self, lengths: LengthRange) -> FloatArray:
+        """Ln P(a length of the range | words read, finished strings, the present one begun), (high+2, J, 2) nats."""
+        assert self.predictor.end is not None
+        columns = self.count.columns
+        with np.errstate(divide="ignore"):
+            end, on = np.log(self.predictor.end), np.log1p(-self.predictor.end)
+            last = self.count.last(np.arange(columns))
+            is_last, more = np.log(last), np.log1p(-last)
+        table = np.full((lengths.high + 2, columns, 2), -np.inf)
+        for t in range(lengths.high, -1, -1):
+            after = table[t + 1, :, 0] if self.count.geometric else np.append(table[t + 1, 1:, 0], -np.inf)
+            ends = np.logaddexp(more + after, is_last if t in lengths else np.full(columns, -np.inf))
+            table[t, :, 0] = table[t + 1, :, 1]
+            table[t, :, 1] = np.logaddexp(on + table[t + 1, :, 1], end + ends)
+        if not np.isfinite(table[0, 0, 0]):
+            raise no_length(self.name, lengths)
+        return table
+
+    def _factors(self, state: DocumentState) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """By what the probability of a word, and that of the end of the string as a separator or end, change, (W,)."""
+        last = self.count.last(state.strings)
+        if self._reaching is None or self.lengths is None:
+            return np.ones(len(last)), 1.0 - last, last
+        table, t = self._reaching, state.words
+        column = np.minimum(state.strings, self.count.columns - 1)
+        here = table[t, column, state.begun.astype(np.int64)]
+        word = np.exp(table[t + 1, column, 1] - here)
+        separator = (1.0 - last) * np.exp(table[t + 1, np.minimum(column + 1, self.count.columns - 1), 0] - here)
+        inside = (t >= self.lengths.low) & (t <= self.lengths.high)
+        return word, separator, last * np.where(inside, np.exp(-here), 0.0)
+
+    def length_pmf(self, high: int) -> FloatArray:
+        """As `Process.length_pmf`: the strings and the separators between them."""
+        if self.lengths is not None:
+            top = min(high, self.lengths.high)
+            result = np.zeros(high + 1)
+            pmf = self._copy(lengths=None).length_pmf(top)[self.lengths.low :]
+            assert self._reaching is not None
+            result[self.lengths.low : top + 1] = pmf / np.exp(self._reaching[0, 0, 0])
+            return result
+        if self.predictor.end is not None:
+            _, inside = self._walk(high)
+            return np.asarray(inside @ self.count.last(np.arange(self.count.columns)) * self.predictor.end)
+        own, prior, switch = self.predictor.string_lengths(high)
+        begun = np.zeros(own.shape)  # P(language, words up to the beginning of a string)
+        begun[:, 0] = prior
+        result = np.zeros(high + 1)
+        for strings in range(self.count.mean if not self.count.geometric else high // 2 + 1):
+            ended = np.maximum(fftconvolve(begun, own, axes=1)[:, : high + 1], 0.0)
+            last = float(self.count.last(np.array([strings]))[0])
+            result += last * ended.sum(axis=0)
+            goes_on = np.pad(ended, ((0, 0), (1, 0)))[:, :-1] * (1.0 - last)
+            begun = (1.0 - switch) * goes_on + switch * prior[:, None] * goes_on.sum(axis=0)
+        return result
+
+    def expected_words(self) -> FloatArray:
+        """As `Process.expected_words`."""
+        if self.lengths is None:
+            return np.append(self.count.mean * self.predictor.expected_words(), self.count.mean - 1.0)
+        places, separators = self._occupied
+        return np.append(places @ self.predictor.words_by_place(len(places)), separators)
+
+    @property
+    def mean_length(self) -> float:
+        """As `Process.mean_length`, whatever the words."""
+        if self.lengths is not None:
+            places, separators = self._occupied
+            return float(places.sum() + separators)
+        if self.predictor.end is not None:
+            return self.count.mean / self.predictor.end + self.count.mean - 1.0
+        return float(self.expected_words().sum())
+
+    @cached_property
+    def _occupied(self) -> tuple[FloatArray, float]:
+        """Expected number of words at each place of a string, (high,), and of separators, under ``lengths``."""
+        table, end = self._reaching, self.predictor.end
+        assert table is not None and end is not None
+        high = len(table) - 2
+        begin, _ = self._walk(high)
+        reach = np.exp(table - table[0, 0, 0])
+        on = (1.0 - end) ** np.arange(high)
+        places = np.array([(begin[: high - i] * reach[i + 1 : high + 1, :, 1]).sum() * on[i] for i in range(high)])
+        return places, float((begin[1:] * reach[1 : high + 1, :, 0]).sum())
+
+    def _walk(self, high: int) -> tuple[FloatArray, FloatArray]:
+        """P(t words, so many finished strings) at the beginning of a string, and inside one, (high+1, J) each."""
+        assert self.predictor.end is not None
+        end, last = self.predictor.end, self.count.last(np.arange(self.count.columns))
+        begin, inside = np.zeros((2, high + 1, self.count.columns))
+        begin[0, 0] = 1.0
+        for t in range(high):
+            inside[t + 1] = begin[t] + inside[t] * (1.0 - end)
+            after = inside[t] * end * (1.0 - last)
+            begin[t + 1] = after if self.count.geometric else np.append(0.0, after[:-1])
+        return begin, inside
+
+
+def _taken(state: Any, kept: IntArray | BoolArray) -> Any:
+    """Some of the documents of a predictor's state; the buffers stay."""
+    return state._replace(rows=state.rows[kept])

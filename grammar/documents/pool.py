@@ -1,0 +1,198 @@
+"""Finite pools: documents of one of K automata, with the exact weight of each after every word."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truesource.grammar.documents._kernels import pool as kernels
+from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
+from truesource.grammar.documents.automata import Automata
+from truesource.grammar.documents.document import WordPredictor, check_pool, told
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+
+
+class PoolPredictor(WordPredictor):
+    """Bayes' rule over K automata.
+
+    Args:
+        languages: (K,) their names.
+        automata: K of them.
+        prior: (K,) P(language).
+        switch: P(the language is drawn again) before each string but the first.
+
+    Raises:
+        InputError: there is no language, or no word that two of them have.
+    """
+
+    def __init__(self, languages: Sequence[str], automata: Automata, prior: FloatArray, switch: float) -> None:
+        check_pool(languages, bool(automata.in_common().any()))
+        super().__init__(automata.words, automata.end, self._bytes(automata), languages)
+        self.automata, self.prior, self.switch = automata, prior, switch
+        with np.errstate(divide="ignore"):
+            self.log_prior = np.log(prior)
+
+    @staticmethod
+    @abstractmethod
+    def _bytes(automata: Automata) -> int:
+        """Memory of one document."""
+
+    def posterior(self, state: Any) -> FloatArray:
+        """As `WordPredictor.posterior`."""
+        return np.asarray(np.exp(state.log_weight[state.rows]))
+
+    def knowing(self, language: int) -> PoolPredictor:
+        """As `WordPredictor.knowing`."""
+        return told(self, language)
+
+    def string_lengths(self, high: int) -> tuple[FloatArray, FloatArray, float]:
+        """As `WordPredictor.string_lengths`."""
+        return self.automata.length_pmf(high), self.prior, self.switch
+
+    def expected_words(self) -> FloatArray:
+        """As `WordPredictor.expected_words`."""
+        return self.automata.expected_words(self.prior)
+
+    def words_by_place(self, high: int) -> FloatArray:
+        """As `WordPredictor.words_by_place`."""
+        return self.automata.words_by_place(self.prior, high)
+
+
+def predictor_of(languages: Sequence[str], automata: Automata, prior: FloatArray, switch: float) -> PoolPredictor:
+    """The predictor of a pool, by whether its automata are deterministic; errors are those of `PoolPredictor`."""
+    return (KnownPool if automata.known else HiddenPool)(languages, automata, prior, switch)
+
+
+class KnownState(NamedTuple):
+    """Deterministic automata after the words so far."""
+
+    rows: IntArray  #: (n,)
+    at: Int32Array  #: (W, K) state of each
+    log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
+    asked: IntArray  #: (W,) word of which ``joint`` has the probabilities; -1 none
+    total: FloatArray  #: (W,) ln P(that word | words so far), nats
+    joint: FloatArray  #: (W, K) ln P(language, that word | words so far), nats
+
+
+class KnownPool(PoolPredictor):
+    """Automata of which the words so far tell the state: 20 bytes a document and language."""
+
+    @staticmethod
+    def _bytes(automata: Automata) -> int:
+        return 20 * (len(automata.first) - 1)
+
+    @cached_property
+    def tables(self) -> KnownMoves:
+        """The automata, as kernels take them: a state for each state and probability that the string ends in it."""
+        automata, g = self.automata, self.automata.states
+        after = np.full((g, len(self.words)), -1)
+        inner = automata.target >= 0
+        after[automata.source[inner], automata.word[inner]] = automata.target[inner]
+        possible = automata.emission > 0.0
+        starts = automata.first[:-1]
+        mantissa, exponent = np.frexp(np.append(automata.ending[possible], np.zeros(len(starts))))
+        ending = np.ldexp(np.round(mantissa * 2.0**44), exponent - 44)  # equal but for rounding
+        pairs = np.stack([np.append(after[possible], starts), ending], axis=1)
+        states, number = np.unique(pairs, axis=0, return_inverse=True)
+        own, stop = states[:, 0].astype(np.int64), states[:, 1]
+        stop[own < 0] = 1.0
+        entered = np.zeros(after.shape, dtype=np.int32)
+        entered[possible] = number.ravel()[: -len(starts)]
+        word = np.where(own[:, None] < 0, 0.0, automata.emission[own]) * (1.0 - stop)[:, None]
+        moved = np.where(word > 0.0, entered[own], np.arange(len(own))[:, None]).astype(np.int32)
+        with np.errstate(divide="ignore"):
+            logs = np.log(word), np.log(stop)
+        return KnownMoves(
+            start=number.ravel()[-len(starts) :].astype(np.int32),
+            after=np.ascontiguousarray(moved.T),
+            log_word=np.ascontiguousarray(logs[0].T),
+            word=np.ascontiguousarray(word.T),
+            log_stop=logs[1],
+            stop=stop,
+        )
+
+    def begin(self, n: int) -> KnownState:
+        """As `WordPredictor.begin`."""
+        shape = (n, len(self.log_prior))
+        at, weight = np.tile(self.tables.start, (n, 1)), np.tile(self.log_prior, (n, 1))
+        return KnownState(np.arange(n), at, weight, np.full(n, -1), np.empty(n), np.empty(shape))
+
+    def law(self, state: KnownState) -> tuple[FloatArray, FloatArray]:
+        """As `WordPredictor.law`."""
+        law, stop = kernels.known_words(state.rows, state.at, state.log_weight, self.tables)
+        return law, stop
+
+    def log_probability(self, state: KnownState, words: IntArray) -> FloatArray:
+        """As `WordPredictor.log_probability`."""
+        rows, *buffers = state
+        return np.asarray(kernels.known_probability(rows, words, *buffers, self.tables))
+
+    def read(self, state: KnownState, words: IntArray) -> KnownState:
+        """As `WordPredictor.read`."""
+        rows, *buffers = state
+        kernels.known_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
+        return state
+
+    def draw(self, state: KnownState, uniform: FloatArray) -> IntArray:
+        """As `WordPredictor.draw`."""
+        return np.asarray(kernels.known_draw(state.rows, uniform, state.at, state.log_weight, self.tables))
+
+
+class HiddenState(NamedTuple):
+    """Automata with hidden states after the words so far."""
+
+    rows: IntArray  #: (n,)
+    belief: FloatArray  #: (W, G) P(state | words so far, language, the string goes on)
+    ended: FloatArray  #: (W, K) P(the string ends here | words so far, language)
+    log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
+
+
+class HiddenPool(PoolPredictor):
+    """Automata, such as hidden Markov models, of which words tell only a distribution over states."""
+
+    @staticmethod
+    def _bytes(automata: Automata) -> int:
+        return 8 * automata.states + 16 * (len(automata.first) - 1)
+
+    @cached_property
+    def tables(self) -> HiddenMoves:
+        """The automata, as kernels take them."""
+        automata, v = self.automata, len(self.words)
+        language = np.searchsorted(automata.first, automata.source, side="right") - 1
+        place = language * v + automata.word
+        order = np.argsort(place, kind="stable")
+        bounds = np.searchsorted(place[order], np.arange(len(self.log_prior) * v + 1))
+        moves = (automata.source[order], automata.target[order], automata.p[order])
+        return HiddenMoves(automata.first, automata.first[:-1].copy(), automata.emission, bounds, *moves)
+
+    def begin(self, n: int) -> HiddenState:
+        """As `WordPredictor.begin`."""
+        belief = np.zeros((n, self.automata.states))
+        belief[:, self.automata.first[:-1]] = 1.0
+        weight = np.tile(self.log_prior, (n, 1))
+        return HiddenState(np.arange(n), belief, np.zeros(weight.shape), weight)
+
+    def law(self, state: HiddenState) -> tuple[FloatArray, FloatArray]:
+        """As `WordPredictor.law`."""
+        law, stop = kernels.hidden_words(*state, self.tables)
+        return law, stop
+
+    def log_probability(self, state: HiddenState, words: IntArray) -> FloatArray:
+        """As `WordPredictor.log_probability`."""
+        rows, *buffers = state
+        return np.asarray(kernels.hidden_probability(rows, words, *buffers, self.tables))
+
+    def read(self, state: HiddenState, words: IntArray) -> HiddenState:
+        """As `WordPredictor.read`."""
+        rows, *buffers = state
+        kernels.hidden_read(rows, words, *buffers, self.tables, self.log_prior, self.switch)
+        return state
+
+    def draw(self, state: HiddenState, uniform: FloatArray) -> IntArray:
+        """As `WordPredictor.draw`."""
+        rows, *buffers = state
+        return np.asarray(kernels.hidden_draw(rows, uniform, *buffers, self.tables))
