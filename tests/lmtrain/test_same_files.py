@@ -26,7 +26,7 @@ from truesource.lmtrain.training import train
 from truesource.lmtrain.training_record import TIMES, read_times, training_seconds
 
 SHAPE = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}  # with dropout
-MODELS = {name: model_settings(architecture=name, **SHAPE) for name in ("gpt2", "bert")}
+MODELS = {name: model_settings(architecture=name, **SHAPE) for name in ("gpt2", "bert", "diffusion")}
 TRAINING = TrainConfig(
     max_steps=14, batch_tokens=32, accumulation=2, eval_every=4, checkpoint_every=4, warmup_steps=2, snapshots="log"
 )
@@ -83,7 +83,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("over_old", [False, True], ids=["new", "over an old folder"])
 @pytest.mark.parametrize(
     ("architecture", "number", "steps"),
-    [("gpt2", signal.SIGINT, (9,)), ("gpt2", signal.SIGINT, (4, 6, 10)), ("bert", signal.SIGTERM, (6,))],
+    [
+        ("gpt2", signal.SIGINT, (9,)),
+        ("gpt2", signal.SIGINT, (4, 6, 10)),
+        ("bert", signal.SIGTERM, (6,)),
+        ("diffusion", signal.SIGTERM, (6,)),
+    ],
 )
 def test_an_interrupted_training_leaves_the_same_files(
     architecture: str, number: signal.Signals, steps: tuple[int, ...], over_old: bool,
