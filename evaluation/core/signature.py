@@ -30,7 +30,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "truth": "of a transformed text, what the exact probabilities are of: token or sentence",
         "disjoint": "sentences that the split leaves out: number and digest, or uncorrected where the truth keeps them",
         "reading": "how a model of pieces scores words",
-        "odds": "of minimal pairs: sum (ln P of sentences) or pseudo (sums of masked ln P)",
+        "odds": "of minimal pairs: sum (ln P of sentences), pseudo (of masked ln P), or given-length (any order)",
         "drawn": "length condition that minimal pairs were sampled under",
         "phenomenon": "of minimal pairs",
         "networks": "precision of the weights of networks, where it is not float32",

@@ -345,7 +345,7 @@ def _passed(dynamics: Dynamics) -> list[str]:
 
 def left_out(objective: str) -> str:
     """Tokens that do not count in the published frame, in words."""
-    return "unknown words" if objective == "masked" else "sentence ends, first words and unknown words"
+    return "sentence ends, first words and unknown words" if objective == "causal" else "unknown words"
 
 
 def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> str:

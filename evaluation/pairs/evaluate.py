@@ -224,7 +224,7 @@ def evaluate_pairs(
     odds = model_log_odds(model, some)
     parts: dict[str, object] = {
         "objective": model.objective,
-        "odds": "sum" if model.objective == "causal" else "pseudo",
+        "odds": {"causal": "sum", "masked": "pseudo", "any-order": "given-length"}[model.objective],
         "drawn": "none" if lengths is None else str(lengths),
         "pairs-read": len(pairs),
         "pairs": len(some),

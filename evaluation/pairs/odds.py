@@ -95,10 +95,10 @@ def truth_log_odds(pairs: Sequence[Pair], pcfg: PCFG, model: LanguageModel) -> F
     """Log odds of the grammar that a model is compared with, (P,) nats, as `model_log_odds`.
 
     For a causal model ln P(a)/P(b), as it stands in the pairs; for a masked model the difference of the exact sums of
-    ln P(word | all others).
+    ln P(word | all others), for one of any order that of ln P(sentence | its length).
     """
-    if model.objective == "masked":
-        return model_log_odds(Oracle(pcfg, "masked"), pairs)
+    if model.objective != "causal":
+        return model_log_odds(Oracle(pcfg, model.objective), pairs)
     sides = [np.array([-np.inf if p is None else p for p in side], dtype=np.float64) for side in _log_ps(pairs)]
     return _difference(sides[0], sides[1])
 
@@ -108,7 +108,7 @@ def _log_ps(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | Non
 
 
 def model_log_odds(model: LanguageModel, pairs: Sequence[Pair]) -> FloatArray:
-    """Ln Q(a)/Q(b) for a causal model, the difference of pseudo-log-likelihoods for a masked one, (P,) nats.
+    """Ln Q(a)/Q(b) of a causal model, else the difference of pseudo-log-likelihoods or of ELBOs, (P,) nats.
 
     Infinite where the model cannot make one side, NaN where it can make neither.
     """

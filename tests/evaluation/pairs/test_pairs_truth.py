@@ -236,6 +236,15 @@ def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: GeneratedPairs
     assert found.truth[0] == pytest.approx(pseudo(pair.a) - pseudo(pair.b), abs=1e-10)
 
 
+def test_odds_in_any_order_are_given_the_lengths(toy: PCFG, made: GeneratedPairs) -> None:
+    pair = next(p for p in made.pairs if p.possible)
+    found = evaluate_pairs(Oracle(toy, "any-order"), [pair], toy)
+    pmf = toy.exact.length_pmf(max(len(pair.a), len(pair.b)))
+    given = [math.log(probability(toy, words) / pmf[len(words)]) for words in (pair.a, pair.b)]
+    assert found.truth[0] == pytest.approx(given[0] - given[1], abs=1e-10)
+    assert "odds:given-length" in found.records()[0]["signature"]
+
+
 def test_one_seed_gives_the_same_pairs(toy: PCFG, made: GeneratedPairs) -> None:
     assert make_pairs(toy, LENGTHS, SETTINGS, seed=5).pairs == made.pairs
     assert make_pairs(toy, LENGTHS, PairSettings(number=25, tries=40), seed=6).pairs != made.pairs
