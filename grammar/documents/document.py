@@ -258,8 +258,10 @@ class DocumentProcess(Process):
                 f"the languages of {self.name} are infinitely many, so that none has a probability; compare documents"
                 " with a pool of languages"
             )
-        self.prepare([self.encode(document) for document in documents], full=False)
-        return [self._weights(document) for document in documents]
+        result: list[FloatArray] = []
+        for at in range(0, len(documents), self.at_once):
+            result += self._weights(documents[at : at + self.at_once])
+        return result
 
     def knowing(self, language: int) -> DocumentProcess:
         """The documents of one of the languages, by its number: the law of a reader who is told which it is.
@@ -277,17 +279,25 @@ class DocumentProcess(Process):
         result.__dict__.update(changed)
         return result
 
-    def _weights(self, document: Sequence[str]) -> FloatArray:
-        state, rows = self.begin(1), []
-        for at, word in enumerate([*self.encode(document).tolist(), None]):
-            rows.append(self.predictor.posterior(state.inner)[0])
-            if word is None:
-                break
-            number = np.array([word], dtype=np.int64)
-            if not self.probability(state, number)[0] > 0.0:
-                raise InputError(f"word {at + 1} of a document, {document[at]!r}, cannot stand there in {self.name}")
-            state = self.read(state, number)
-        return np.stack(rows)
+    def _weights(self, documents: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """As `posterior`, of documents that are read together."""
+        encoded = [self.encode(document) for document in documents]
+        self.prepare(encoded, full=False)
+        sizes = np.array([len(document) for document in encoded])
+        result = [np.empty((size + 1, len(self.languages or ()))) for size in sizes]
+        state, alive = self.begin(len(documents)), np.arange(len(documents))
+        for j in range(int(sizes.max()) + 1):
+            for i, row in zip(alive.tolist(), self.predictor.posterior(state.inner), strict=True):
+                result[i][j] = row
+            goes_on = sizes[alive] > j
+            state, alive = self.take(state, goes_on), alive[goes_on]
+            words = np.array([encoded[i][j] for i in alive.tolist()], dtype=np.int64)
+            impossible = np.flatnonzero(~(self.probability(state, words) > 0.0))
+            if impossible.size:
+                word = documents[alive[impossible[0]]][j]
+                raise InputError(f"word {j + 1} of a document, {word!r}, cannot stand there in {self.name}")
+            state = self.read(state, words)
+        return result
 
     # -- lengths ------------------------------------------------------------------------------------------
 
