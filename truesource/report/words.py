@@ -213,10 +213,17 @@ def verdict(models: Sequence[Record]) -> str:
     )
 
 
+CONTEXTS = {
+    "causal": "its left context",
+    "masked": "all other words of the sentence",
+    "any-order": "the words known so far, in a random order,",
+}
+
+
 def _price(relative: float, objective: str) -> str:
     """The meaning of a relative perplexity, in words."""
     nats = math.log(relative)
-    context = "its left context" if objective == "causal" else "all other words of the sentence"
+    context = CONTEXTS[objective]
     if abs(nats) < 5e-5:
         return f"given {context}, it predicts each token as well as the grammar itself does"
     more = "more" if nats > 0 else "less"

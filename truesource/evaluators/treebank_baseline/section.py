@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from truesource.chain.treebank.text import TextRecord
 from truesource.evaluation.core.score import ScoreRecord
+from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.records import STRICT, Count, InnerPath, Positive
 from truesource.report.finished_run import FinishedRun
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
@@ -177,7 +178,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     text = run.record("treebank_baseline/text/text.json", TextRecord)
     if not found or text is None:
         return None
-    objectives = [o for o in ("causal", "masked") if any(record["objective"] == o for record in found.values())]
+    objectives = [o for o in OBJECTIVES if any(record["objective"] == o for record in found.values())]
     groups = {
         o: {name: record["records"] for name, record in found.items() if record["objective"] == o} for o in objectives
     }
