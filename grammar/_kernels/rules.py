@@ -79,6 +79,40 @@ class ChartRules(NamedTuple):
     lexicon: LexicalRules
 
 
+class GapRules(NamedTuple):
+    """Parts of a grammar that patterns with gaps take; see `truesource.grammar.inference._kernels.gaps`."""
+
+    closure: SparseRows  #: unary, by rows
+    pairs: PairRules
+    below_start: Int32Array  #: (S+1,) child pairs of the rules of symbol a are below[below_start[a]:below_start[a+1]]
+    below: Int32Array  #: (R,)
+    lexicon: LexicalRules
+    emission: SparseRows  #: P(word | symbol), by rows
+    sums: FloatArray  #: (S,) of these
+
+
+class GapCells(NamedTuple):
+    """The cells of `WIDTH` patterns of n words, bits by lane; see `truesource.grammar.inference._kernels.gaps`."""
+
+    n: int
+    may: NDArray[np.uint8]  #: (spans, S) lanes in which the symbol can make the span
+    need: NDArray[np.uint8]  #: (spans, S) lanes in which it does in some whole sentence, the top of a unary chain
+    symbol: Int32Array  #: (cells,) of each cell, span by span
+    begin: IntArray  #: (spans,) cells of a span are symbol[begin:end]
+    end: IntArray  #: (spans,)
+    place: Int32Array  #: (spans, S) number of the cell where there is one
+
+
+class GapAsked(NamedTuple):
+    """What the cells of one span need below them."""
+
+    low: NDArray[np.uint8]  #: (S,) lanes that need the symbol at the lower end of a unary chain
+    lows: Int32Array  #: (S,) these symbols
+    pair: NDArray[np.uint8]  #: (P,) lanes that need the child pair
+    left: Int32Array  #: (S,) left children of these pairs
+    met: IntArray  #: (S,) the last span for which the symbol was listed there
+
+
 class CausalPass(NamedTuple):
     """Result of a left-to-right pass over W sentences of n words."""
 
