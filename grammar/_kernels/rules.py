@@ -83,6 +83,7 @@ class GapRules(NamedTuple):
     """Parts of a grammar that patterns with gaps take; see `truesource.grammar.inference._kernels.gaps`."""
 
     closure: SparseRows  #: unary, by rows
+    chains: SparseRows  #: the same by columns
     pairs: PairRules
     below_start: Int32Array  #: (S+1,) child pairs of the rules of symbol a are below[below_start[a]:below_start[a+1]]
     below: Int32Array  #: (R,)
@@ -91,26 +92,33 @@ class GapRules(NamedTuple):
     sums: FloatArray  #: (S,) of these
 
 
-class GapCells(NamedTuple):
-    """The cells of `WIDTH` patterns of n words, bits by lane; see `truesource.grammar.inference._kernels.gaps`."""
+class LaneLists(NamedTuple):
+    """Of each span a list, the lanes of each item as bits."""
 
-    n: int
-    may: NDArray[np.uint8]  #: (spans, S) lanes in which the symbol can make the span
-    need: NDArray[np.uint8]  #: (spans, S) lanes in which it does in some whole sentence, the top of a unary chain
-    symbol: Int32Array  #: (cells,) of each cell, span by span
-    begin: IntArray  #: (spans,) cells of a span are symbol[begin:end]
+    item: Int32Array  #: those of a span are item[begin[span]:end[span]]
+    lanes: IntArray
+    begin: IntArray  #: (spans,)
     end: IntArray  #: (spans,)
-    place: Int32Array  #: (spans, S) number of the cell where there is one
 
 
-class GapAsked(NamedTuple):
-    """What the cells of one span need below them."""
+class GapSpans(NamedTuple):
+    """What can make the spans of patterns of n words, as bits; see `truesource.grammar.inference._kernels.gaps`."""
 
-    low: NDArray[np.uint8]  #: (S,) lanes that need the symbol at the lower end of a unary chain
-    lows: Int32Array  #: (S,) these symbols
-    pair: NDArray[np.uint8]  #: (P,) lanes that need the child pair
-    left: Int32Array  #: (S,) left children of these pairs
-    met: IntArray  #: (S,) the last span for which the symbol was listed there
+    may: IntArray  #: (spans, S) lanes in which the symbol can make the span
+    need: IntArray  #: (spans, S) lanes in which it does in some whole sentence, the top of a unary chain
+    ahead: IntArray  #: (n, S, parts) where spans of the symbol that begin at i end
+    back: IntArray  #: (n+1, S, parts) where spans of the symbol that end at j begin
+
+
+class GapCells(NamedTuple):
+    """The cells of `WIDTH` patterns of n words."""
+
+    tops: LaneLists  #: symbols, each of them a cell
+    lows: LaneLists  #: lower ends of their unary chains
+    pairs: LaneLists  #: child pairs of the rules of these
+    place: Int32Array  #: (spans, S) number of the cell, -1 none
+    ahead: IntArray  #: as in `GapSpans`, of the cells alone
+    back: IntArray
 
 
 class CausalPass(NamedTuple):

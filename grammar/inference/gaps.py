@@ -36,6 +36,7 @@ class GapCharts:
         self._start, self._words = pcfg.start, len(pcfg.terminals)
         self._rules = GapRules(
             sparse_rows(tables.unary_closure),
+            sparse_rows(tables.unary_closure.T),
             pairs,
             np.searchsorted(pairs.parent[order], np.arange(size + 1)).astype(np.int32),
             of_rules[order],

@@ -1,14 +1,16 @@
-"""Kernels: the words at the gaps of patterns, `WIDTH` of them side by side, one to a lane.
+"""Kernels: the words at the gaps of patterns side by side, one to a lane.
 
 A gap can be made by every preterminal, but few symbols over few spans are part of a sentence that fits. So a pass up
-and one down first say which are, a bit for each lane; only these *cells* have weights. They are stored one after the
-other, `WIDTH` weights each. Span ``(i, j)`` has number ``j (j-1) / 2 + i``.
+and one down first say which are, a bit for each of `LANES` patterns; only these *cells* have weights, which are
+computed for `WIDTH` patterns at a time and stored one cell after the other. Span ``(i, j)`` has number
+``j (j-1) / 2 + i``. Where spans of a symbol end and begin is kept as bits, too, so that the splits of a span by a pair
+of symbols are those that two of them share.
 
 A cell that some lanes use has numbers in all. What a lane does not use is never more than its true weight, and no
 weight that it uses is made of it, since that would need the same cell.
 
-Each known word is multiplied by a scale, so that weights stay near 1 in sentences of some 100 words. Where one leaves
-the range from `LEAST` to `MOST`, the pattern is said to be wrong; within it, nothing that matters can be lost: what
+Each word is multiplied by a scale, so that weights stay near 1 in sentences of some 100 words. Where one leaves the
+range from `LEAST` to `MOST`, the pattern is said to be wrong; within it, nothing that matters can be lost: what
 underflows is below 1e-308.
 """
 
@@ -16,279 +18,337 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar._kernels.kernel import add_products, add_scaled, kernel, room, width
-from truesource.grammar._kernels.rules import GapAsked, GapCells, GapRules
+from truesource.grammar._kernels.kernel import add_products, add_scaled, kernel, lowest_bit, room, width
+from truesource.grammar._kernels.rules import GapCells, GapRules, GapSpans, LaneLists
 
 LEAST, MOST = 1e-120, 1e120
+BITS = 62  #: places in one whole number
+LANES = 64
 
 
 @kernel
-def _tags(words, i, lane, rules: GapRules, bits):
+def _tags(words, i, lane, rules: GapRules, bits, listed):
     """Which preterminals can make the word at place i, or any word at a gap, whose number is that of the words."""
     start, parent, _ = rules.lexicon
-    bits[:] = 0
-    for w in range(width()):
+    n_listed = 0
+    for w in range(min(LANES, words.shape[1] - lane)):
         word = words[i, lane + w]
         if word == start.size - 1:
             for a in range(rules.sums.size):
                 if rules.sums[a] > 0.0:
+                    if bits[a] == 0:
+                        listed[n_listed] = a
+                        n_listed += 1
                     bits[a] |= 1 << w
         elif word >= 0:
             for r in range(start[word], start[word + 1]):
+                if bits[parent[r]] == 0:
+                    listed[n_listed] = parent[r]
+                    n_listed += 1
                 bits[parent[r]] |= 1 << w
+    return n_listed
 
 
 @kernel
-def _up(words, lane, rules: GapRules):
-    """Which symbols can make which span, whatever stands beside it: bits (spans, S), and lists of them by span."""
+def _parents(i, j, spans: GapSpans, begun, n_begun, rules: GapRules, bits, listed):
+    """Which symbols can make span (i, j) by a binary rule; ``begun`` (S,) are those that begin at i."""
     _, right, by_left, rule_start, parent, _ = rules.pairs
-    closure_start, closure_column, _ = rules.closure
-    n, n_states = words.shape[0], by_left.size - 1
-    may = np.zeros((n * (n + 1) // 2, n_states), dtype=np.uint8)
-    bits, found = np.zeros(n_states, dtype=np.uint8), np.zeros(right.size, dtype=np.uint8)
-    symbol, begin, end = np.empty(1024, np.int32), np.zeros(len(may), np.int64), np.zeros(len(may), np.int64)
-    size = 0
+    may, ahead, back = spans.may, spans.ahead, spans.back
+    n_listed = 0
+    for x in range(n_begun):
+        b = begun[x]
+        for p in range(by_left[b], by_left[b + 1]):
+            new = 0
+            for q in range(ahead.shape[2]):
+                splits = ahead[i, b, q] & back[j, right[p], q]
+                while splits != 0:
+                    k = q * BITS + lowest_bit(splits)
+                    splits &= splits - 1
+                    new |= may[k * (k - 1) // 2 + i, b] & may[j * (j - 1) // 2 + k, right[p]]
+            if new != 0:
+                for r in range(rule_start[p], rule_start[p + 1]):
+                    if bits[parent[r]] == 0:
+                        listed[n_listed] = parent[r]
+                        n_listed += 1
+                    bits[parent[r]] |= new
+    return n_listed
+
+
+@kernel
+def _up(words, lane, rules: GapRules, spans: GapSpans):
+    """Which symbols can make which span, whatever stands beside it: bits, and a list of them by span."""
+    chain_start, chain_to, _ = rules.chains
+    may, ahead, back = spans.may, spans.ahead, spans.back
+    n, n_states = ahead.shape[0], may.shape[1]
+    begin, end = np.zeros(len(may), dtype=np.int64), np.zeros(len(may), dtype=np.int64)
+    bits, listed = np.zeros(n_states, dtype=np.int64), np.empty(n_states, dtype=np.int32)
+    begun, n_begun = np.empty((n, n_states), dtype=np.int32), np.zeros(n, dtype=np.int64)
+    symbol, size = np.empty(1024, dtype=np.int32), 0
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
             if i == j - 1:
-                _tags(words, i, lane, rules, bits)
+                n_listed = _tags(words, i, lane, rules, bits, listed)
             else:
-                bits[:] = 0
-                found[:] = 0
-                for k in range(i + 1, j):
-                    left, beside = k * (k - 1) // 2 + i, may[j * (j - 1) // 2 + k]
-                    for x in range(begin[left], end[left]):
-                        own = may[left, symbol[x]]
-                        for p in range(by_left[symbol[x]], by_left[symbol[x] + 1]):
-                            new = own & beside[right[p]] & ~found[p]
-                            if new != 0:
-                                found[p] |= new
-                                for r in range(rule_start[p], rule_start[p + 1]):
-                                    bits[parent[r]] |= new
+                n_listed = _parents(i, j, spans, begun[i], n_begun[i], rules, bits, listed)
             symbol = room(symbol, size + n_states)
             begin[span] = size
-            for a in range(n_states):
-                for e in range(closure_start[a], closure_start[a + 1]):
-                    may[span, a] |= bits[closure_column[e]]
-                if may[span, a] != 0:
-                    symbol[size] = a
-                    size += 1
+            for x in range(n_listed):
+                b = listed[x]
+                for e in range(chain_start[b], chain_start[b + 1]):
+                    if may[span, chain_to[e]] == 0:
+                        symbol[size] = chain_to[e]
+                        size += 1
+                    may[span, chain_to[e]] |= bits[b]
+                bits[b] = 0
             end[span] = size
-    return may, symbol, begin, end
+            for x in range(begin[span], size):
+                a = symbol[x]
+                if not _any(ahead[i, a]):
+                    begun[i, n_begun[i]] = a
+                    n_begun[i] += 1
+                ahead[i, a, j // BITS] |= 1 << (j % BITS)
+                back[j, a, i // BITS] |= 1 << (i % BITS)
+    return LaneLists(symbol, bits, begin, end)
 
 
 @kernel
-def _ask(span, stamp, cells: GapCells, rules: GapRules, asked: GapAsked):
-    """What the cells of a span need below them: lower ends of chains of unary rules, and child pairs of their rules.
+def _any(row):
+    for x in row:  # noqa: SIM110 (numba has no generators)
+        if x != 0:
+            return True
+    return False
 
-    Returns the numbers of the ends and of the left children that are listed.
-    """
+
+@kernel
+def _lows(span, spans: GapSpans, tops: LaneLists, rules: GapRules, low, lows, size):
+    """Add the lower ends of chains of unary rules over a span to the list ``lows``, their lanes to ``low``."""
     closure_start, closure_column, _ = rules.closure
-    low, lows, pair, left, met = asked
-    n_low, n_left = 0, 0
-    low[:] = 0
-    pair[:] = 0
-    for x in range(cells.begin[span], cells.end[span]):
-        a = cells.symbol[x]
-        lanes = cells.need[span, a]
+    for x in range(tops.begin[span], tops.end[span]):
+        a = tops.item[x]
+        lanes = spans.need[span, a]
         if lanes != 0:
             for e in range(closure_start[a], closure_start[a + 1]):
                 b = closure_column[e]
-                new = lanes & cells.may[span, b]
+                new = lanes & spans.may[span, b]
                 if new != 0:
                     if low[b] == 0:
-                        lows[n_low] = b
-                        n_low += 1
+                        lows[size] = b
+                        size += 1
                     low[b] |= new
-    for x in range(n_low):
-        for r in range(rules.below_start[lows[x]], rules.below_start[lows[x] + 1]):
-            p = rules.below[r]
-            pair[p] |= low[lows[x]]
-            b = rules.pairs.left[p]
-            if met[b] != stamp:
-                met[b] = stamp
-                left[n_left] = b
-                n_left += 1
-    return n_low, n_left
-
-
-@kernel
-def _splits(b, i, j, need, splits):
-    """Where span (i, j) can end a left child b, how many."""
-    n = 0
-    for k in range(i + 1, j):
-        if need[k * (k - 1) // 2 + i, b] != 0:
-            splits[n] = k
-            n += 1
-    return n
-
-
-@kernel
-def _down(start, cells: GapCells, rules: GapRules, asked: GapAsked):
-    """Mark in ``need`` the cells that are part of a whole sentence."""
-    n, need, may = cells.n, cells.need, cells.may
-    need[n * (n - 1) // 2, start] = may[n * (n - 1) // 2, start]
-    splits = np.empty(n, dtype=np.int64)
-    for length in range(n, 1, -1):
-        for i in range(n - length + 1):
-            j = i + length
-            span = j * (j - 1) // 2 + i
-            _, n_left = _ask(span, span + 1, cells, rules, asked)
-            for x in range(n_left):
-                b = asked.left[x]
-                n_splits = _splits(b, i, j, may, splits)
-                if n_splits == 0:
-                    continue
-                for p in range(rules.pairs.by_left[b], rules.pairs.by_left[b + 1]):
-                    if asked.pair[p] == 0:
-                        continue
-                    c = rules.pairs.right[p]
-                    for y in range(n_splits):
-                        left, right = splits[y] * (splits[y] - 1) // 2 + i, j * (j - 1) // 2 + splits[y]
-                        lanes = asked.pair[p] & may[left, b] & may[right, c]
-                        if lanes != 0:
-                            need[left, b] |= lanes
-                            need[right, c] |= lanes
-
-
-@kernel
-def _number(cells: GapCells):
-    """Keep the cells that are needed, and number them."""
-    size = 0
-    for j in range(1, cells.n + 1):
-        for i in range(j - 1, -1, -1):
-            span = j * (j - 1) // 2 + i
-            first = size
-            for x in range(cells.begin[span], cells.end[span]):
-                a = cells.symbol[x]
-                if cells.need[span, a] != 0:
-                    cells.symbol[size] = a
-                    cells.place[span, a] = size
-                    size += 1
-            cells.begin[span], cells.end[span] = first, size
     return size
 
 
 @kernel
-def _inside(words, scales, lane, n_cells, cells: GapCells, rules: GapRules, asked: GapAsked):
-    """Weights of the cells, (cells * lanes,)."""
-    lanes, n, n_states = width(), cells.n, cells.need.shape[1]
-    closure_start, closure_column, closure_value = rules.closure
-    _, right_of, by_left, rule_start, parent, prob = rules.pairs
-    need, place, low = cells.need, cells.place, asked.low
-    inside, bare, acc = np.zeros(n_cells * lanes), np.zeros(n_states * lanes), np.zeros(lanes)
-    splits = np.empty(n, dtype=np.int64)
-    for j in range(1, n + 1):
-        for i in range(j - 1, -1, -1):
-            span = j * (j - 1) // 2 + i
-            if cells.begin[span] == cells.end[span]:
-                continue
-            n_low, n_left = _ask(span, -span - 1, cells, rules, asked)
-            for x in range(n_low):
-                for w in range(lanes):
-                    bare[asked.lows[x] * lanes + w] = 0.0
-            if i == j - 1:
-                _weigh(words, scales, i, lane, rules, low, bare)
-                n_left = 0
-            for x in range(n_left):
-                b = asked.left[x]
-                n_splits = _splits(b, i, j, need, splits)
-                if n_splits == 0:
-                    continue
-                for p in range(by_left[b], by_left[b + 1]):
-                    if asked.pair[p] == 0:
-                        continue
-                    some = False
-                    for y in range(n_splits):
-                        left, right = splits[y] * (splits[y] - 1) // 2 + i, j * (j - 1) // 2 + splits[y]
-                        if asked.pair[p] & need[left, b] & need[right, right_of[p]] != 0:
-                            if not some:
-                                acc[:] = 0.0
-                                some = True
-                            add_products(acc, 0, inside, place[left, b] * lanes, inside, place[right, right_of[p]] * lanes)
-                    if some:
-                        for r in range(rule_start[p], rule_start[p + 1]):
-                            if low[parent[r]] != 0:
-                                add_scaled(bare, parent[r] * lanes, prob[r], acc, 0)
-            for x in range(cells.begin[span], cells.end[span]):
-                a = cells.symbol[x]
-                for e in range(closure_start[a], closure_start[a + 1]):
-                    if low[closure_column[e]] != 0:
-                        add_scaled(inside, x * lanes, closure_value[e], bare, closure_column[e] * lanes)
-    return inside
+def _split(i, j, p, lanes, spans: GapSpans, rules: GapRules):
+    """Mark what child pair p over span (i, j) needs in these lanes; in which of them it needs anything."""
+    may, need = spans.may, spans.need
+    b, c = rules.pairs.left[p], rules.pairs.right[p]
+    some = 0
+    for q in range(spans.ahead.shape[2]):
+        splits = spans.ahead[i, b, q] & spans.back[j, c, q]
+        while splits != 0:
+            k = q * BITS + lowest_bit(splits)
+            splits &= splits - 1
+            left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+            new = lanes & may[left, b] & may[right, c]
+            if new != 0:
+                need[left, b] |= new
+                need[right, c] |= new
+                some |= new
+    return some
 
 
 @kernel
-def _weigh(words, scales, i, lane, rules: GapRules, low, bare):
-    """Weights of preterminals over the word at place i, or over any word at a gap."""
-    start, parent, prob = rules.lexicon
-    for w in range(width()):
-        word = words[i, lane + w]
-        if word == start.size - 1:
-            for a in range(rules.sums.size):
-                if low[a] != 0:
-                    bare[a * width() + w] = rules.sums[a] * scales[i, lane + w]
-        elif word >= 0:
-            for r in range(start[word], start[word + 1]):
-                if low[parent[r]] != 0:
-                    bare[parent[r] * width() + w] = prob[r] * scales[i, lane + w]
-
-
-@kernel
-def _outside(words, scales, rows, lane, inside, cells: GapCells, rules: GapRules, asked: GapAsked, above, wrong, out):
-    """Outside weights of the cells, and the words at gaps from those of preterminals, into ``out``.
-
-    ``above`` (cells * lanes,) has that of the root, and zeros.
-    """
-    lanes, n, n_states = width(), cells.n, cells.need.shape[1]
-    closure_start, closure_column, closure_value = rules.closure
-    _, right_of, by_left, rule_start, parent, prob = rules.pairs
-    need, place, low = cells.need, cells.place, asked.low
-    closed, demand = np.zeros(n_states * lanes), np.zeros(lanes)
-    splits = np.empty(n, dtype=np.int64)
+def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
+    """Mark the cells that are part of a whole sentence; lists of what makes each span below its unary chains."""
+    n, n_states = spans.ahead.shape[0], spans.may.shape[1]
+    low, asked = np.zeros(n_states, dtype=np.int64), np.zeros(rules.pairs.right.size, dtype=np.int64)
+    lows, low_lanes, n_lows = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int64), 0
+    pairs, pair_lanes, n_pairs = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int64), 0
+    begin, end = np.zeros((2, len(spans.may)), dtype=np.int64), np.zeros((2, len(spans.may)), dtype=np.int64)
+    spans.need[n * (n - 1) // 2, start] = spans.may[n * (n - 1) // 2, start]
     for length in range(n, 0, -1):
         for i in range(n - length + 1):
             j = i + length
             span = j * (j - 1) // 2 + i
-            if cells.begin[span] == cells.end[span]:
-                continue
-            n_low, n_left = _ask(span, span + 1, cells, rules, asked)
-            for x in range(n_low):
+            lows, low_lanes = room(lows, n_lows + n_states), room(low_lanes, n_lows + n_states)
+            begin[0, span], begin[1, span] = n_lows, n_pairs
+            n_lows = _lows(span, spans, tops, rules, low, lows, n_lows)
+            if length > 1:
+                pairs, pair_lanes = room(pairs, n_pairs + asked.size), room(pair_lanes, n_pairs + asked.size)
+                last = n_pairs
+                for x in range(begin[0, span], n_lows):
+                    for r in range(rules.below_start[lows[x]], rules.below_start[lows[x] + 1]):
+                        p = rules.below[r]
+                        if asked[p] == 0:
+                            pairs[last] = p
+                            last += 1
+                        asked[p] |= low[lows[x]]
+                for x in range(n_pairs, last):
+                    p = pairs[x]
+                    some = _split(i, j, p, asked[p], spans, rules)
+                    if some != 0:
+                        pairs[n_pairs], pair_lanes[n_pairs] = p, some
+                        n_pairs += 1
+                    asked[p] = 0
+            for x in range(begin[0, span], n_lows):
+                low_lanes[x] = low[lows[x]]
+                low[lows[x]] = 0
+            end[0, span], end[1, span] = n_lows, n_pairs
+    return LaneLists(lows, low_lanes, begin[0], end[0]), LaneLists(pairs, pair_lanes, begin[1], end[1])
+
+
+@kernel
+def _keep(lists: LaneLists, first):
+    """What `WIDTH` lanes from ``first`` on have of some lists."""
+    item, lanes = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int64)
+    begin, end = np.empty_like(lists.begin), np.empty_like(lists.end)
+    size, every = 0, (1 << width()) - 1
+    for span in range(begin.size):
+        most = size + lists.end[span] - lists.begin[span]
+        item, lanes = room(item, most), room(lanes, most)
+        begin[span] = size
+        for x in range(lists.begin[span], lists.end[span]):
+            own = (lists.lanes[x] >> first) & every
+            if own != 0:
+                item[size], lanes[size] = lists.item[x], own
+                size += 1
+        end[span] = size
+    return LaneLists(item, lanes, begin, end)
+
+
+@kernel
+def _needed(tops: LaneLists, spans: GapSpans):
+    """The lanes in which each symbol over each span is part of a whole sentence."""
+    lanes = np.zeros(tops.item.size, dtype=np.int64)
+    for span in range(len(spans.may)):
+        for x in range(tops.begin[span], tops.end[span]):
+            lanes[x] = spans.need[span, tops.item[x]]
+    return LaneLists(tops.item, lanes, tops.begin, tops.end)
+
+
+@kernel
+def _number(cells: GapCells):
+    """Number the cells, and say where those of a symbol begin and end."""
+    n = cells.ahead.shape[0]
+    cells.place[:] = -1
+    cells.ahead[:] = 0
+    cells.back[:] = 0
+    tops = cells.tops
+    for j in range(1, n + 1):
+        for i in range(j):
+            span = j * (j - 1) // 2 + i
+            for x in range(tops.begin[span], tops.end[span]):
+                a = tops.item[x]
+                cells.place[span, a] = x
+                cells.ahead[i, a, j // BITS] |= 1 << (j % BITS)
+                cells.back[j, a, i // BITS] |= 1 << (i % BITS)
+
+
+@kernel
+def _weigh(words, scales, i, lane, lows, rules: GapRules, low, bare):
+    """Weights of preterminals ``lows`` over the word at place i, or over any word at a gap."""
+    start, parent, prob = rules.lexicon
+    for w in range(width()):
+        word = words[i, lane + w]
+        if word == start.size - 1:
+            for a in lows:
+                bare[a * width() + w] = rules.sums[a] * scales[i, lane + w]
+        elif word >= 0:
+            for r in range(start[word], start[word + 1]):
+                if low[parent[r]]:
+                    bare[parent[r] * width() + w] = prob[r] * scales[i, lane + w]
+
+
+@kernel
+def _inside(words, scales, lane, inside, cells: GapCells, rules: GapRules):
+    """Weights of the cells, to ``inside`` (cells * lanes,), which is zero."""
+    lanes, place, ahead, back = width(), cells.place, cells.ahead, cells.back
+    n, n_states = ahead.shape[0], place.shape[1]
+    chain_start, chain_to, chain_value = rules.chains
+    left_of, right_of, _, rule_start, parent, prob = rules.pairs
+    low, bare, acc = np.zeros(n_states, dtype=np.bool_), np.zeros(n_states * lanes), np.zeros(lanes)
+    for j in range(1, n + 1):
+        for i in range(j - 1, -1, -1):
+            span = j * (j - 1) // 2 + i
+            lows = cells.lows.item[cells.lows.begin[span] : cells.lows.end[span]]
+            for b in lows:
+                low[b] = True
                 for w in range(lanes):
-                    closed[asked.lows[x] * lanes + w] = 0.0
-            for x in range(cells.begin[span], cells.end[span]):
-                a = cells.symbol[x]
-                _check(above, x, need[span, a], wrong)
-                for e in range(closure_start[a], closure_start[a + 1]):
-                    if low[closure_column[e]] != 0:
-                        add_scaled(closed, closure_column[e] * lanes, closure_value[e], above, x * lanes)
-            for x in range(n_low):
-                _check(closed, asked.lows[x], low[asked.lows[x]], wrong)
+                    bare[b * lanes + w] = 0.0
+            if i == j - 1:
+                _weigh(words, scales, i, lane, lows, rules, low, bare)
+            for x in range(cells.pairs.begin[span], cells.pairs.end[span]):
+                p = cells.pairs.item[x]
+                b, c = left_of[p], right_of[p]
+                for w in range(lanes):
+                    acc[w] = 0.0
+                for q in range(ahead.shape[2]):
+                    splits = ahead[i, b, q] & back[j, c, q]
+                    while splits != 0:
+                        k = q * BITS + lowest_bit(splits)
+                        splits &= splits - 1
+                        left, right = place[k * (k - 1) // 2 + i, b], place[j * (j - 1) // 2 + k, c]
+                        add_products(acc, 0, inside, left * lanes, inside, right * lanes)
+                for r in range(rule_start[p], rule_start[p + 1]):
+                    if low[parent[r]]:
+                        add_scaled(bare, parent[r] * lanes, prob[r], acc, 0)
+            for b in lows:
+                low[b] = False
+                for e in range(chain_start[b], chain_start[b + 1]):
+                    top = place[span, chain_to[e]]
+                    if top >= 0:
+                        add_scaled(inside, top * lanes, chain_value[e], bare, b * lanes)
+
+
+@kernel
+def _outside(words, scales, rows, lane, inside, cells: GapCells, rules: GapRules, above, wrong, out):
+    """Outside weights of the cells, and the words at gaps from those of preterminals, into ``out``.
+
+    ``above`` (cells * lanes,) has that of the root, and zeros.
+    """
+    lanes, place, ahead, back = width(), cells.place, cells.ahead, cells.back
+    n, n_states = ahead.shape[0], place.shape[1]
+    chain_start, chain_to, chain_value = rules.chains
+    left_of, right_of, _, rule_start, parent, prob = rules.pairs
+    low, closed, demand = np.zeros(n_states, dtype=np.bool_), np.zeros(n_states * lanes), np.zeros(lanes)
+    for length in range(n, 0, -1):
+        for i in range(n - length + 1):
+            j = i + length
+            span = j * (j - 1) // 2 + i
+            for x in range(cells.tops.begin[span], cells.tops.end[span]):
+                _check(above, x, cells.tops.lanes[x], wrong)
+            lows = cells.lows.item[cells.lows.begin[span] : cells.lows.end[span]]
+            for b in lows:
+                low[b] = True
+                for w in range(lanes):
+                    closed[b * lanes + w] = 0.0
+                for e in range(chain_start[b], chain_start[b + 1]):
+                    top = place[span, chain_to[e]]
+                    if top >= 0:
+                        add_scaled(closed, b * lanes, chain_value[e], above, top * lanes)
+            for x in range(cells.pairs.begin[span], cells.pairs.end[span]):
+                p = cells.pairs.item[x]
+                b, c = left_of[p], right_of[p]
+                for w in range(lanes):
+                    demand[w] = 0.0
+                for r in range(rule_start[p], rule_start[p + 1]):
+                    if low[parent[r]]:
+                        add_scaled(demand, 0, prob[r], closed, parent[r] * lanes)
+                for q in range(ahead.shape[2]):
+                    splits = ahead[i, b, q] & back[j, c, q]
+                    while splits != 0:
+                        k = q * BITS + lowest_bit(splits)
+                        splits &= splits - 1
+                        left = place[k * (k - 1) // 2 + i, b] * lanes
+                        right = place[j * (j - 1) // 2 + k, c] * lanes
+                        add_products(above, left, demand, 0, inside, right)
+                        add_products(above, right, demand, 0, inside, left)
+            for b in lows:
+                low[b] = False
             if length == 1:
-                _words(words, scales, i, rows, lane, n_low, asked, closed, rules, out)
-                continue
-            for x in range(n_left):
-                b = asked.left[x]
-                n_splits = _splits(b, i, j, need, splits)
-                if n_splits == 0:
-                    continue
-                for p in range(by_left[b], by_left[b + 1]):
-                    if asked.pair[p] == 0:
-                        continue
-                    some = False
-                    for y in range(n_splits):
-                        left, right = splits[y] * (splits[y] - 1) // 2 + i, j * (j - 1) // 2 + splits[y]
-                        if asked.pair[p] & need[left, b] & need[right, right_of[p]] != 0:
-                            if not some:
-                                some = True
-                                demand[:] = 0.0
-                                for r in range(rule_start[p], rule_start[p + 1]):
-                                    if low[parent[r]] != 0:
-                                        add_scaled(demand, 0, prob[r], closed, parent[r] * lanes)
-                            one, other = place[left, b] * lanes, place[right, right_of[p]] * lanes
-                            add_products(above, one, demand, 0, inside, other)
-                            add_products(above, other, demand, 0, inside, one)
+                _words(words, scales, i, rows, lane, lows, closed, rules, out)
 
 
 @kernel
@@ -300,18 +360,39 @@ def _check(weights, x, used, wrong):
 
 
 @kernel
-def _words(words, scales, i, rows, lane, n_low, asked: GapAsked, closed, rules: GapRules, out):
+def _words(words, scales, i, rows, lane, lows, closed, rules: GapRules, out):
     """P(word at place i | what is known), where it is a gap, into ``out`` (R, n, V)."""
     gap = rules.lexicon.start.size - 1
     word_start, word, prob = rules.emission
     for w in range(width()):
         if words[i, lane + w] == gap:
-            for x in range(n_low):
-                a = asked.lows[x]
-                weight = closed[a * width() + w]
+            row = out[rows[lane + w], i]
+            for a in lows:
+                weight = closed[a * width() + w] * scales[i, lane + w]
                 if weight > 0.0:
                     for e in range(word_start[a], word_start[a + 1]):
-                        out[rows[lane + w], i, word[e]] += weight * prob[e] * scales[i, lane + w]
+                        row[word[e]] += weight * prob[e]
+
+
+@kernel
+def _group(words, scales, lane, cells: GapCells, root, rules: GapRules, rows, totals, wrong, out):
+    """`fill` for the `WIDTH` lanes from ``lane`` on; ``root`` is the cell of a whole sentence."""
+    lanes = width()
+    bad, tops = wrong[lane : lane + lanes], cells.tops
+    size = tops.end[tops.end.size - 1]
+    inside = np.zeros(size * lanes)
+    _inside(words, scales, lane, inside, cells, rules)
+    for x in range(size):
+        _check(inside, x, tops.lanes[x], bad)
+    for w in range(lanes):
+        if tops.lanes[root] & (1 << w) != 0:
+            totals[lane + w] = inside[root * lanes + w]
+    if rows.size > 0:
+        above = np.zeros(inside.size)
+        for w in range(lanes):
+            if totals[lane + w] > 0.0:
+                above[root * lanes + w] = 1.0 / max(totals[lane + w], LEAST)
+        _outside(words, scales, rows, lane, inside, cells, rules, above, bad, out)
 
 
 @kernel
@@ -329,37 +410,24 @@ def fill(words, scales, start, rules: GapRules, rows, out):
     Returns:
         (W,) weight of all sentences that fit, scaled; and which patterns may be wrong, (W,).
     """
-    n, lanes = len(words), width()
-    n_states, n_spans = rules.sums.size, n * (n + 1) // 2
+    n, n_states = len(words), rules.sums.size
+    n_spans, parts, whole = n * (n + 1) // 2, n // BITS + 1, n * (n - 1) // 2
     totals, wrong = np.zeros(words.shape[1]), np.zeros(words.shape[1], dtype=np.bool_)
-    asked = GapAsked(
-        np.zeros(n_states, dtype=np.uint8),
-        np.zeros(n_states, dtype=np.int32),
-        np.zeros(rules.pairs.right.size, dtype=np.uint8),
-        np.zeros(n_states, dtype=np.int32),
-        np.zeros(n_states, dtype=np.int64),
-    )
-    for lane in range(0, words.shape[1], lanes):
-        may, symbol, begin, end = _up(words, lane, rules)
-        root = n * (n - 1) // 2
-        if may[root, start] == 0:
-            continue
-        need, place = np.zeros_like(may), np.empty((n_spans, n_states), dtype=np.int32)
-        cells = GapCells(n, may, need, symbol, begin, end, place)
-        asked.met[:] = 0
-        _down(start, cells, rules, asked)
-        n_cells = _number(cells)
-        asked.met[:] = 0
-        inside = _inside(words, scales, lane, n_cells, cells, rules, asked)
-        bad, above, top = wrong[lane : lane + lanes], np.zeros(inside.size), place[root, start] * lanes
-        for span in range(n_spans):
-            for x in range(begin[span], end[span]):
-                _check(inside, x, need[span, symbol[x]], bad)
-        for w in range(lanes):
-            if may[root, start] & (1 << w) != 0:
-                totals[lane + w] = inside[top + w]
-                above[top + w] = 1.0 / max(inside[top + w], LEAST)
-        asked.met[:] = 0
-        if rows.size > 0:
-            _outside(words, scales, rows, lane, inside, cells, rules, asked, above, bad, out)
+    place = np.empty((n_spans, n_states), dtype=np.int32)
+    for block in range(0, words.shape[1], LANES):
+        spans = GapSpans(
+            np.zeros((n_spans, n_states), dtype=np.int64),
+            np.zeros((n_spans, n_states), dtype=np.int64),
+            np.zeros((n, n_states, parts), dtype=np.int64),
+            np.zeros((n + 1, n_states, parts), dtype=np.int64),
+        )
+        tops = _up(words, block, rules, spans)
+        lows, pairs = _down(start, tops, rules, spans)
+        tops = _needed(tops, spans)
+        for lane in range(block, min(block + LANES, words.shape[1]), width()):
+            if (spans.may[whole, start] >> (lane - block)) & ((1 << width()) - 1) != 0:
+                own = (_keep(tops, lane - block), _keep(lows, lane - block), _keep(pairs, lane - block))
+                cells = GapCells(*own, place, spans.ahead, spans.back)
+                _number(cells)
+                _group(words, scales, lane, cells, place[whole, start], rules, rows, totals, wrong, out)
     return totals, wrong
