@@ -200,14 +200,21 @@ def _down(start, tops: LaneLists, rules: GapRules, spans: GapSpans):
 
 
 @kernel
-def _keep(lists: LaneLists, first):
-    """What `WIDTH` lanes from ``first`` on have of some lists."""
-    item, lanes = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int64)
-    begin, end = np.empty_like(lists.begin), np.empty_like(lists.end)
+def _room(lists: LaneLists):
+    """Room for a part of some lists."""
+    size = 0
+    for span in range(lists.end.size):
+        size = max(size, lists.end[span])
+    item, lanes = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
+    return LaneLists(item, lanes, np.empty_like(lists.begin), np.empty_like(lists.end))
+
+
+@kernel
+def _keep(lists: LaneLists, first, kept: LaneLists):
+    """What `WIDTH` lanes from ``first`` on have of some lists, to ``kept``."""
+    item, lanes, begin, end = kept
     size, every = 0, (1 << width()) - 1
     for span in range(begin.size):
-        most = size + lists.end[span] - lists.begin[span]
-        item, lanes = room(item, most), room(lanes, most)
         begin[span] = size
         for x in range(lists.begin[span], lists.end[span]):
             own = (lists.lanes[x] >> first) & every
@@ -215,7 +222,6 @@ def _keep(lists: LaneLists, first):
                 item[size], lanes[size] = lists.item[x], own
                 size += 1
         end[span] = size
-    return LaneLists(item, lanes, begin, end)
 
 
 @kernel
@@ -375,12 +381,14 @@ def _words(words, scales, i, rows, lane, lows, closed, rules: GapRules, out):
 
 
 @kernel
-def _group(words, scales, lane, cells: GapCells, root, rules: GapRules, rows, totals, wrong, out):
-    """`fill` for the `WIDTH` lanes from ``lane`` on; ``root`` is the cell of a whole sentence."""
+def _group(words, scales, lane, cells: GapCells, weights, root, rules: GapRules, rows, totals, wrong, out):
+    """`fill` for the `WIDTH` lanes from ``lane`` on; ``root`` is the cell of a whole sentence, ``weights`` is room."""
     lanes = width()
     bad, tops = wrong[lane : lane + lanes], cells.tops
     size = tops.end[tops.end.size - 1]
-    inside = np.zeros(size * lanes)
+    inside, above = weights[0, : size * lanes], weights[1, : size * lanes]
+    for x in range(size * lanes):
+        inside[x] = above[x] = 0.0
     _inside(words, scales, lane, inside, cells, rules)
     for x in range(size):
         _check(inside, x, tops.lanes[x], bad)
@@ -388,7 +396,6 @@ def _group(words, scales, lane, cells: GapCells, root, rules: GapRules, rows, to
         if tops.lanes[root] & (1 << w) != 0:
             totals[lane + w] = inside[root * lanes + w]
     if rows.size > 0:
-        above = np.zeros(inside.size)
         for w in range(lanes):
             if totals[lane + w] > 0.0:
                 above[root * lanes + w] = 1.0 / max(totals[lane + w], LEAST)
@@ -424,10 +431,13 @@ def fill(words, scales, start, rules: GapRules, rows, out):
         tops = _up(words, block, rules, spans)
         lows, pairs = _down(start, tops, rules, spans)
         tops = _needed(tops, spans)
+        cells = GapCells(_room(tops), _room(lows), _room(pairs), place, spans.ahead, spans.back)
+        weights = np.empty((2, tops.item.size * width()))
         for lane in range(block, min(block + LANES, words.shape[1]), width()):
             if (spans.may[whole, start] >> (lane - block)) & ((1 << width()) - 1) != 0:
-                own = (_keep(tops, lane - block), _keep(lows, lane - block), _keep(pairs, lane - block))
-                cells = GapCells(*own, place, spans.ahead, spans.back)
+                _keep(tops, lane - block, cells.tops)
+                _keep(lows, lane - block, cells.lows)
+                _keep(pairs, lane - block, cells.pairs)
                 _number(cells)
-                _group(words, scales, lane, cells, place[whole, start], rules, rows, totals, wrong, out)
+                _group(words, scales, lane, cells, weights, place[whole, start], rules, rows, totals, wrong, out)
     return totals, wrong
