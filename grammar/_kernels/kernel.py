@@ -166,6 +166,16 @@ def add_scaled(_: Any, total: Any, t: Any, weight: Any, x: Any, i: Any) -> Any:
     return types.void(total, types.intp, total.dtype, x, types.intp), codegen
 
 
+@intrinsic
+def lowest_bit(_: Any, bits: Any) -> Any:
+    """The place of the lowest bit that is set in a whole number, which is not 0."""
+
+    def codegen(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen
+
+
 @kernel
 def width():
     """`WIDTH`, as kernels take it: so that their cache sees it change."""

@@ -79,6 +79,48 @@ class ChartRules(NamedTuple):
     lexicon: LexicalRules
 
 
+class GapRules(NamedTuple):
+    """Parts of a grammar that patterns with gaps take; see `truesource.grammar.inference._kernels.gaps`."""
+
+    closure: SparseRows  #: unary, by rows
+    chains: SparseRows  #: the same by columns
+    pairs: PairRules
+    below_start: Int32Array  #: (S+1,) child pairs of the rules of symbol a are below[below_start[a]:below_start[a+1]]
+    below: Int32Array  #: (R,)
+    lexicon: LexicalRules
+    emission: SparseRows  #: P(word | symbol), by rows
+    sums: FloatArray  #: (S,) of these
+
+
+class LaneLists(NamedTuple):
+    """Of each span a list, the lanes of each item as bits."""
+
+    item: Int32Array  #: those of a span are item[begin[span]:end[span]]
+    lanes: IntArray
+    begin: IntArray  #: (spans,)
+    end: IntArray  #: (spans,)
+
+
+class GapSpans(NamedTuple):
+    """What can make the spans of patterns of n words, as bits; see `truesource.grammar.inference._kernels.gaps`."""
+
+    may: IntArray  #: (spans, S) lanes in which the symbol can make the span
+    need: IntArray  #: (spans, S) lanes in which it does in some whole sentence, the top of a unary chain
+    ahead: IntArray  #: (n, S, parts) where spans of the symbol that begin at i end
+    back: IntArray  #: (n+1, S, parts) where spans of the symbol that end at j begin
+
+
+class GapCells(NamedTuple):
+    """The cells of `WIDTH` patterns of n words."""
+
+    tops: LaneLists  #: symbols, each of them a cell
+    lows: LaneLists  #: lower ends of their unary chains
+    pairs: LaneLists  #: child pairs of the rules of these
+    place: Int32Array  #: (spans, S) number of the cell, -1 none
+    ahead: IntArray  #: as in `GapSpans`, of the cells alone
+    back: IntArray
+
+
 class CausalPass(NamedTuple):
     """Result of a left-to-right pass over W sentences of n words."""
 

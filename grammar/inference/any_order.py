@@ -2,7 +2,8 @@
 
 A pattern is a sentence in which some words are not known (None); their number is. Where a word is not known, each
 preterminal has the weight of all its words together, so that one inside and one outside pass give the probability of
-every word at every gap: the cost of a masked word, which is the pattern with one gap.
+every word at every gap. Charts hold what is part of a sentence that fits (`GapCharts`). Linear grammars, and weights
+beyond the range of a float, take the passes of whole sentences, with one word more that stands for any.
 """
 
 from __future__ import annotations
@@ -10,16 +11,14 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.inference.batch import BUDGET, Batch, Distributions, batches, run
-from truesource.grammar.inference.distributions import masked_blocks
+from truesource.grammar.inference.batch import BUDGET, Batch, batches, run
+from truesource.grammar.inference.gaps import GapCharts
 from truesource.grammar.inference.posterior import posterior
-from truesource.grammar.inference.windows import with_any_word
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -46,22 +45,19 @@ class AnyOrder:
 
     def __init__(self, pcfg: PCFG) -> None:
         self.pcfg = pcfg
-        self._hiding = with_any_word(pcfg)
+        self._charts = GapCharts(pcfg)
 
-    @cached_property
-    def _any(self) -> str:
-        return self._hiding.terminals[-1]
-
-    def _filled(self, patterns: Sequence[Pattern]) -> list[list[str]]:
-        """Patterns as sentences of the grammar that has a word for any word.
+    def _numbers(self, patterns: Sequence[Pattern]) -> list[Int32Array]:
+        """Patterns as numbers of words, the number of words at a gap, -1 where the grammar has no such word.
 
         Raises:
             InputError: one is empty.
         """
+        place, gap = self.pcfg.word_ids, len(self.pcfg.terminals)
         for number, pattern in enumerate(patterns, start=1):
             if not len(pattern):
                 raise InputError(f"pattern {number} is empty; give a word or a gap for each place")
-        return [[self._any if word is None else word for word in pattern] for pattern in patterns]
+        return [np.array([gap if w is None else place.get(w, -1) for w in p], dtype=np.int32) for p in patterns]
 
     def log_probs(self, patterns: Sequence[Pattern]) -> FloatArray:
         """Ln of the probability of all sentences that fit each pattern, (N,) nats; -inf where there is none.
@@ -71,21 +67,26 @@ class AnyOrder:
         Raises:
             InputError: a pattern is empty.
         """
-        filled = self._filled(patterns)
-        halves = np.array([len(pattern) for pattern in patterns]) * math.log(2.0)
-        return np.asarray(self._hiding.exact.string_log_probs(filled) + halves)
+        return self._fill(self._numbers(patterns))
 
     def marginals(self, patterns: Sequence[Pattern]) -> list[FloatArray]:
         """P(word at each place | the known words and their number), (n, V) of each pattern.
 
-        At a gap a row sums to one, at a known word it is all on that word; zeros where no sentence fits.
+        At a gap a row sums to one, at a known word it is all on that word; zeros where no sentence fits. Patterns of
+        one length share the memory of their tables.
 
         Raises:
             InputError: a pattern is empty.
         """
-        tables: list[FloatArray] = [np.zeros((len(pattern), len(self.pcfg.terminals))) for pattern in patterns]
-        self._fill([self._hiding.encode(pattern) for pattern in self._filled(patterns)], tables)
-        return tables
+        encoded = self._numbers(patterns)
+        lengths = np.array([len(each) for each in encoded], dtype=np.int64)
+        rows, tables = np.zeros(len(encoded), dtype=np.int64), {}
+        for n in np.unique(lengths).tolist():
+            members = np.flatnonzero(lengths == n)
+            rows[members] = np.arange(len(members))
+            tables[n] = np.zeros((len(members), n, len(self.pcfg.terminals)))
+        self._fill(encoded, tables, rows)
+        return [tables[n][row] for n, row in zip(lengths.tolist(), rows.tolist(), strict=True)]
 
     def denoise(self, ids: IntArray) -> FloatArray:
         """P(word at each place | the known words and their number) of patterns of one length, (B, n, V).
@@ -105,26 +106,42 @@ class AnyOrder:
             raise InputError(f"expecting an array (patterns, places) with one place or more, not {ids.shape}")
         if ids.size and not -1 <= ids.min() <= ids.max() < known:
             raise InputError(f"a number of a word is outside -1 (not known) to {known - 1}")
-        tables = np.zeros((*ids.shape, known))
-        self._fill(list(np.where(ids < 0, known, ids).astype(np.int32)), tables)
-        return tables
+        table = np.zeros((*ids.shape, known))
+        self._fill(list(np.where(ids < 0, known, ids).astype(np.int32)), {ids.shape[1]: table}, np.arange(len(ids)))
+        return table
 
-    def _fill(self, encoded: Sequence[Int32Array], tables: Sequence[FloatArray] | FloatArray) -> None:
-        """Write the words at the places of patterns, numbers of `_hiding` each, to ``tables``, (n, V) each."""
-        exact, known = self._hiding.exact, len(self.pcfg.terminals)
-        charts = exact.charts()
+    def _fill(
+        self,
+        encoded: Sequence[Int32Array],
+        tables: Mapping[int, FloatArray] | None = None,
+        rows: IntArray | None = None,
+    ) -> FloatArray:
+        """Ln of the probability of all sentences that fit patterns, numbers of words each, (N,) nats.
 
-        def task(batch: Batch) -> list[Distributions]:
-            return list(masked_blocks(exact, batch))
+        Args:
+            encoded: the number of words is a gap.
+            tables: by number of places n, (R, n, V), zeros: get the words at the places; None: they are not asked for.
+            rows: (N,) of the tables.
+        """
+        result, gap = np.full(len(encoded), -np.inf), len(self.pcfg.terminals)
+        # patterns that are alike come together: what is possible in one, is then possible in its neighbours
+        order = sorted(range(len(encoded)), key=lambda i: (np.count_nonzero(encoded[i] == gap), encoded[i].tobytes()))
 
-        work = list(batches(encoded, lambda n: charts.bytes_per_sentence(n, 1, True), BUDGET))
-        for _, blocks in run(task, work, "exact words at gaps of sentences", len(encoded)):
-            for block in blocks:
-                for row in np.flatnonzero(block.whole).tolist():
-                    hidden = block.observed[row] == known
-                    at = 2.0 * block.probability[row, :known] if hidden else np.arange(known) == block.observed[row]
-                    for i in block.members[row]:
-                        tables[i][block.position] = at
+        def task(batch: Batch) -> FloatArray:
+            if tables is None or rows is None:
+                return self._charts.fill(batch.words)
+            own = np.array([order[members[0]] for members in batch.members], dtype=np.int64)
+            return self._charts.fill(batch.words, tables[len(batch.words)], rows[own])
+
+        work = list(batches([encoded[i] for i in order], self._charts.bytes_per_pattern, BUDGET))
+        for batch, logs in run(task, work, "exact words at gaps of sentences", len(encoded)):
+            for members, log_prob in zip(batch.members, logs.tolist(), strict=True):
+                first, *others = (order[member] for member in members)
+                result[[first, *others]] = log_prob
+                if others and tables is not None and rows is not None:
+                    table = tables[len(batch.words)]
+                    table[rows[others]] = table[rows[first]]
+        return result
 
     def sample(self, pattern: Pattern, number: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
         """Sentences drawn from those that fit a pattern, in proportion to their probability.
@@ -134,7 +151,9 @@ class AnyOrder:
         Raises:
             InputError: no sentence fits.
         """
-        chart = posterior(self._hiding, self._possible(pattern))
+        self._require(pattern)
+        hiding = self._charts.hiding
+        chart = posterior(hiding, [hiding.terminals[-1] if word is None else word for word in pattern])
         emission, place = self.pcfg.exact.emission, self.pcfg.symbol_ids
         drawn = []
         for _ in range(number):
@@ -147,12 +166,11 @@ class AnyOrder:
             drawn.append(tuple(str(word) for word in words))
         return drawn
 
-    def _possible(self, pattern: Pattern) -> list[str]:
-        filled = self._filled([pattern])
-        if not np.isfinite(self._hiding.exact.string_log_probs(filled)[0]):
+    def _require(self, pattern: Pattern) -> None:
+        """Refuse a pattern that no sentence fits."""
+        if not np.isfinite(self.log_probs([pattern])[0]):
             shown = " ".join("___" if word is None else word for word in pattern)
             raise InputError(f"no sentence of the grammar fits {shown!r}", code="no-possible-sentence")
-        return filled[0]
 
     def best(self, pattern: Pattern) -> Iterator[Filling]:
         """All sentences that fit a pattern, the most probable first.
@@ -163,7 +181,7 @@ class AnyOrder:
         Raises:
             InputError: no sentence fits, or the search takes more than `MOST` patterns.
         """
-        self._possible(pattern)
+        self._require(pattern)
         order, looked = itertools.count(), 0
         queue: list[tuple[float, int, tuple[str | None, ...]]] = [(0.0, next(order), tuple(pattern))]
         while queue:

@@ -1,0 +1,121 @@
+"""Charts of patterns, sentences of which some words are not known: see `truesource.grammar.inference._kernels.gaps`."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from truesource.grammar._kernels.kernel import WIDTH
+from truesource.grammar._kernels.rules import GapRules, SparseRows
+from truesource.grammar.inference._kernels import gaps
+from truesource.grammar.inference.batch import BUDGET, batches, require_memory
+from truesource.grammar.inference.distributions import masked_blocks
+from truesource.grammar.inference.rules import sparse_rows
+from truesource.grammar.inference.windows import with_any_word
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+
+
+class GapCharts:
+    """Fills patterns of one length, with charts of no cell that is not part of a sentence that fits one of them.
+
+    Linear grammars, and patterns whose weights leave the range of a float, take the passes of whole sentences.
+
+    Args:
+        pcfg: the grammar.
+    """
+
+    def __init__(self, pcfg: PCFG) -> None:
+        self._pcfg, self._gap = pcfg, len(pcfg.terminals)
+
+    @cached_property
+    def hiding(self) -> PCFG:
+        """The grammar with one word more, the last, that stands for any."""
+        return with_any_word(self._pcfg)
+
+    @cached_property
+    def _rules(self) -> GapRules:
+        exact = self._pcfg.exact
+        pairs, emission = exact.pairs, exact.emission
+        order = np.argsort(pairs.parent, kind="stable")
+        of_rules = np.repeat(np.arange(len(pairs.left), dtype=np.int32), np.diff(pairs.rule_start))
+        return GapRules(
+            sparse_rows(exact.unary_closure),
+            sparse_rows(exact.unary_closure.T),
+            pairs,
+            np.searchsorted(pairs.parent[order], np.arange(len(self._pcfg.symbols) + 1)).astype(np.int32),
+            of_rules[order],
+            exact.lexicon,
+            SparseRows(emission.indptr.astype(np.int32), emission.indices.astype(np.int32), emission.data),
+            exact.lexical_sums,
+        )
+
+    @cached_property
+    def _scales(self) -> FloatArray:
+        """Of each word, of a gap, and of an unknown word: a word's weight is 1 in the symbol that likes it best."""
+        likeliest = np.zeros(self._gap)
+        np.maximum.at(likeliest, self._pcfg.lexical[:, 1], np.exp(self._pcfg.lexical_logp))
+        return np.append(1.0 / np.where(likeliest > 0.0, likeliest, 1.0), [1.0, 1.0])
+
+    def bytes_per_pattern(self, n: int) -> int:
+        """Memory that a pattern of n places takes beside others."""
+        if self._pcfg.exact.linear is not None:
+            return self.hiding.exact.charts().bytes_per_sentence(n, 1, True)
+        return self._bytes(n) // gaps.LANES
+
+    def _bytes(self, n: int) -> int:
+        """Memory that the charts of `LANES` patterns of n places take, if a fourth of the cells is needed."""
+        return n * (n + 1) // 2 * len(self._pcfg.symbols) * (16 + 4 + 16 * WIDTH // 4)
+
+    def fill(self, words: Int32Array, out: FloatArray | None = None, rows: IntArray | None = None) -> FloatArray:
+        """Ln P(all sentences that fit) of each of W patterns side by side, (W,) nats; -inf where there is none.
+
+        Args:
+            words: (n, W) numbers; that of the words, V, is a gap, and -1 nothing.
+            out: (R, n, V), zeros, gets P(word at each place | what is known); None: it is not asked for.
+            rows: (W,) of ``out``, of each pattern.
+        """
+        rows = np.zeros(0, dtype=np.int64) if out is None or rows is None else rows
+        table = np.zeros((0, len(words), 0)) if out is None else out
+        if self._pcfg.exact.linear is None:
+            logs, right = self._sparse(words, table, rows)
+        else:
+            logs, right = np.full(words.shape[1], -np.inf), np.zeros(words.shape[1], dtype=np.bool_)
+        left = np.flatnonzero(~right)
+        if left.size:
+            logs[left] = self._whole(words[:, left], table, rows[left] if rows.size else rows)
+        if rows.size:
+            at, column = np.nonzero((words >= 0) & (words < self._gap) & np.isfinite(logs))
+            table[rows[column], at, words[at, column]] = 1.0
+        return logs
+
+    def _sparse(self, words: Int32Array, table: FloatArray, rows: IntArray) -> tuple[FloatArray, BoolArray]:
+        """`fill`, known words apart; and which patterns are right, (W,)."""
+        n, width = words.shape
+        require_memory(n, self._bytes(n))
+        padded = np.full((n, -(-width // WIDTH) * WIDTH), -1, dtype=np.int32)
+        padded[:, :width] = words
+        places = np.zeros(padded.shape[1] if rows.size else 0, dtype=np.int64)
+        places[: len(rows)] = rows
+        scales = self._scales[padded]
+        totals, wrong = gaps.fill(padded, scales, self._pcfg.start, self._rules, places, table)
+        with np.errstate(divide="ignore"):
+            logs = np.log(totals) - np.log(scales).sum(axis=0)
+        return logs[:width], ~wrong[:width]
+
+    def _whole(self, words: Int32Array, table: FloatArray, rows: IntArray) -> FloatArray:
+        """`fill`, known words apart, by passes over sentences with a word that stands for any."""
+        exact, gap = self.hiding.exact, self._gap
+        charts, logs = exact.charts(), np.full(words.shape[1], -np.inf)
+        columns = [np.ascontiguousarray(column) for column in words.T]
+        for batch in batches(columns, lambda n: charts.bytes_per_sentence(n, 1, bool(rows.size)), BUDGET):
+            found = charts.causal(batch.words, first=len(words) + 1)
+            own, members = np.array([(x, i) for x, each in enumerate(batch.members) for i in each]).T
+            logs[members] = (found.log_conditional.sum(axis=0) + found.log_stop[-1])[own] + len(words) * math.log(2.0)
+            if rows.size:
+                for block in masked_blocks(exact, batch):
+                    hidden = (block.whole & (block.observed == gap))[own]
+                    table[rows[members[hidden]], block.position] = 2.0 * block.probability[own[hidden], :gap]
+        return logs
