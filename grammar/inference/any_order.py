@@ -78,6 +78,14 @@ class AnyOrder:
         Raises:
             InputError: a pattern is empty.
         """
+        return self.answers(patterns)[1]
+
+    def answers(self, patterns: Sequence[Pattern]) -> tuple[FloatArray, list[FloatArray]]:
+        """`log_probs` and `marginals`, at the cost of the latter.
+
+        Raises:
+            InputError: a pattern is empty.
+        """
         encoded = self._numbers(patterns)
         lengths = np.array([len(each) for each in encoded], dtype=np.int64)
         rows, tables = np.zeros(len(encoded), dtype=np.int64), {}
@@ -85,8 +93,8 @@ class AnyOrder:
             members = np.flatnonzero(lengths == n)
             rows[members] = np.arange(len(members))
             tables[n] = np.zeros((len(members), n, len(self.pcfg.terminals)))
-        self._fill(encoded, tables, rows)
-        return [tables[n][row] for n, row in zip(lengths.tolist(), rows.tolist(), strict=True)]
+        logs = self._fill(encoded, tables, rows)
+        return logs, [tables[n][row] for n, row in zip(lengths.tolist(), rows.tolist(), strict=True)]
 
     def denoise(self, ids: IntArray) -> FloatArray:
         """P(word at each place | the known words and their number) of patterns of one length, (B, n, V).

@@ -91,8 +91,13 @@ class GapCharts:
             table[rows[column], at, words[at, column]] = 1.0
         return logs
 
-    def _sparse(self, words: Int32Array, table: FloatArray, rows: IntArray) -> tuple[FloatArray, BoolArray]:
-        """`fill`, known words apart; and which patterns are right, (W,)."""
+    def _sparse(
+        self, words: Int32Array, table: FloatArray, rows: IntArray, scale: FloatArray | None = None
+    ) -> tuple[FloatArray, BoolArray]:
+        """`fill`, known words apart; and which patterns are right, (W,). Those that are not have zeros.
+
+        What leaves the range of a float, is done again with a ``scale`` (W,) a place that makes whole sentences near 1.
+        """
         n, width = words.shape
         require_memory(n, self._bytes(n))
         padded = np.full((n, -(-width // WIDTH) * WIDTH), -1, dtype=np.int32)
@@ -100,10 +105,19 @@ class GapCharts:
         places = np.zeros(padded.shape[1] if rows.size else 0, dtype=np.int64)
         places[: len(rows)] = rows
         scales = self._scales[padded]
+        if scale is not None:
+            scales[:, :width] *= scale
         totals, wrong = gaps.fill(padded, scales, self._pcfg.start, self._rules, places, table)
+        totals, right = totals[:width], ~wrong[:width]
         with np.errstate(divide="ignore"):
-            logs = np.log(totals) - np.log(scales).sum(axis=0)
-        return logs[:width], ~wrong[:width]
+            logs = np.log(totals) - np.log(scales[:, :width]).sum(axis=0)
+        if rows.size:
+            table[rows[~right]] = 0.0
+        again = np.flatnonzero(~right & (totals > 0.0))
+        if again.size and scale is None:
+            own = rows[again] if rows.size else rows
+            logs[again], right[again] = self._sparse(words[:, again], table, own, totals[again] ** (-1.0 / n))
+        return logs, right
 
     def _whole(self, words: Int32Array, table: FloatArray, rows: IntArray) -> FloatArray:
         """`fill`, known words apart, by passes over sentences with a word that stands for any."""

@@ -12,8 +12,12 @@ from random_grammars import cases
 from reference_inference import all_strings, rules_of
 from scipy.stats import chisquare
 
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
+from truesource.grammar.inference.windows import with_any_word
+from truesource.grammar.languages import hmm, ngram
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
@@ -74,6 +78,77 @@ def test_one_gap_is_a_masked_word() -> None:
     for j, table in enumerate(AnyOrder(BRANCHING).marginals(patterns)):
         np.testing.assert_allclose(table[j], BRANCHING.masked(sentence, j), rtol=0.0, atol=1e-12)
         assert table[(j + 1) % 4].max() == 1.0
+
+
+@settings(max_examples=25)
+@given(cases(max_size=6))
+def test_one_gap_is_the_masked_score_and_a_beginning_the_causal_one_of_that_length(case: Case) -> None:
+    """Both of code that knows nothing of gaps: `masked_log_probs`, and causal scores of lengths n..n."""
+    pcfg, (sentence,) = case
+    assume(math.isfinite(pcfg.log_prob(sentence)))
+    n, truth, numbers = len(sentence), AnyOrder(pcfg), pcfg.encode(sentence)
+    one: list[Pattern] = [[None if i == j else w for i, w in enumerate(sentence)] for j in range(n)]
+    begun: list[Pattern] = [[*sentence[:j], *[None] * (n - j)] for j in range(n)]
+    tables = truth.marginals([*one, *begun])
+    own = np.log([table[j % n, numbers[j % n]] for j, table in enumerate(tables)])
+    np.testing.assert_allclose(own[:n], pcfg.exact.masked_log_probs([sentence])[0], rtol=0.0, atol=1e-10)
+    causal = pcfg.exact.causal_log_probs([sentence], LengthRange(n, n))[0]
+    np.testing.assert_allclose(own[n:], causal[:n], rtol=0.0, atol=1e-10)
+    assert causal[n] == pytest.approx(0.0, abs=1e-10)
+
+
+def forward_backward(first: FloatArray, move: FloatArray, emit: FloatArray, known: list[int | None]) -> FloatArray:
+    """P(word at each place | known words) of a hidden Markov model, (n, V)."""
+    fit = np.array([emit.sum(axis=1) if word is None else emit[:, word] for word in known])
+    ahead, back = [first], [np.ones(len(first))]
+    for weights in fit[:-1]:
+        ahead.append((ahead[-1] * weights) @ move)
+    for weights in fit[:0:-1]:
+        back.append(move @ (weights * back[-1]))
+    states = np.array(ahead) * np.array(back[::-1])
+    shown = np.array([emit if word is None else emit * np.eye(emit.shape[1])[word] for word in known])
+    words = np.einsum("ns,nsv->nv", states, shown)
+    return np.asarray(words / words.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", ["ngram", "hmm"])
+def test_a_markov_chain_is_filled_by_forward_and_backward(name: str) -> None:
+    if name == "ngram":
+        pcfg, table = language(name, order=2, vocabulary=6), ngram.tables(ngram.RandomNgramSettings(order=2, vocabulary=6))
+        first, move, emit = table[0], table[1:], np.eye(6)
+    else:
+        pcfg = language(name, states=4, vocabulary=6)
+        first, move, emit = hmm.parameters(hmm.HmmSettings(states=4, vocabulary=6))
+    rng = np.random.default_rng(3)
+    numbers = rng.integers(6, size=(30, 12))
+    ids = np.where(rng.random(numbers.shape) < rng.random((30, 1)), numbers, -1)
+    truth = AnyOrder(pcfg)
+    for row, table in zip(ids.tolist(), truth.denoise(ids), strict=True):
+        wanted = forward_backward(first, move, emit, [None if word < 0 else word for word in row])
+        np.testing.assert_allclose(table, wanted, rtol=0.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("p", [1e-30, 1e-200, 1e-300])
+def test_words_of_tiny_probability_do_not_leave_the_range_of_floats(p: float) -> None:
+    pcfg = PCFG.from_text(f"S -> S S 0.5 | A B 0.5\nA -> 'b' {p} | 'a' 1.0\nB -> 'b' 0.5 | 'x' 0.2 | 'y' 0.3")
+    truth = AnyOrder(pcfg)
+    logs, (table, other) = truth.answers([["b", None], ["a", None]])
+    assert logs == pytest.approx([math.log(0.5) + math.log(p), math.log(0.5)], abs=1e-10)
+    for words in (table[1], other[1]):
+        assert words[[pcfg.word_ids[w] for w in ("a", "b", "x", "y")]] == pytest.approx([0.0, 0.5, 0.2, 0.3], abs=1e-12)
+
+
+def test_long_patterns_do_not_leave_the_range_of_floats() -> None:
+    """Against whole sentences with a word that stands for any; more than 62 places need two numbers of bits."""
+    rng, n = np.random.default_rng(7), 260
+    known = rng.choice(["a", "b", "c"], n).tolist()
+    pattern: Pattern = [None if rng.random() < 0.5 else word for word in known]
+    hiding, truth = with_any_word(BRANCHING), AnyOrder(BRANCHING)
+    shown = [hiding.terminals[-1] if word is None else word for word in pattern]
+    logs, (table,) = truth.answers([pattern])
+    assert logs[0] == pytest.approx(hiding.log_prob(shown) + n * math.log(2.0), rel=1e-12)
+    for at in (pattern.index(None), n - 1 - pattern[::-1].index(None)):
+        np.testing.assert_allclose(table[at], 2.0 * hiding.masked(shown, at)[:3], rtol=0.0, atol=1e-10)
 
 
 def test_the_best_fillings_come_in_order_and_are_all_there() -> None:
