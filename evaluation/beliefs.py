@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
 from truesource.grammar.inference.beliefs import Beliefs
 from truesource.grammar.support.arrays import FloatArray, IntArray
-from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 SHARES = (0.7, 0.8)  #: of the sentences, where those that maps are fitted to end, and those that choose the decay
@@ -117,6 +117,27 @@ def r2(
         raise NothingToMeasureError("this belief is the same after all words, so there is nothing to read", "one-label")
     low, high = resampled_ratio(wrong, spread, seed=seed)
     return Interval(1.0 - float(wrong.sum() / spread.sum()), *ends(1.0 - high, 1.0 - low))
+
+
+def readable(vectors: Vectors, beliefs: Beliefs, seed: int = DEFAULT_SEED) -> Interval:
+    """R2 of the best affine map from vectors to a belief: fitted to most sentences, measured on the others.
+
+    Args:
+        vectors: (T, D), such as those of a layer of a network.
+        beliefs: of the same T words.
+        seed: of the interval.
+
+    Raises:
+        InputError: there is not one vector a word.
+        NothingToMeasureError: there are fewer than ten sentences, or the belief never changes.
+    """
+    if vectors.ndim != 2 or len(vectors) != len(beliefs):
+        raise InputError(
+            f"{len(beliefs)} words need as many rows of numbers, but the array has the shape {vectors.shape}"
+        )
+    parts = BeliefParts.of(beliefs.sentence)
+    read = fit(vectors, beliefs.values, parts)(vectors)
+    return r2(read, beliefs.values, parts, beliefs.sentence, seed)
 
 
 def mean_after(keys: Sequence[Sequence[Hashable]], beliefs: FloatArray, parts: BeliefParts) -> FloatArray:

@@ -120,6 +120,13 @@ def test_sessions_of_pages_run(page: Path) -> None:
     assert failures == 0
 
 
+def test_a_loop_of_ones_own_takes_thirty_lines_at_most() -> None:
+    page = (ROOT / "docs" / "tutorials" / "own_loop.md").read_text(encoding="utf-8")
+    code = "".join(re.findall(r"^```{code-cell} ipython3\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    assert "kl_to_truth" in code and "beliefs" in code and undefined(code) == []
+    assert len([line for line in code.splitlines() if line.strip()]) <= 30
+
+
 def test_the_pages_show_every_verb() -> None:
     from truesource.cli.app import VERBS
 

@@ -1,10 +1,11 @@
-"""The Python API: pages of the nouns of `truesource` by what they are for, and of the modules of each package."""
+"""The Python API: an index of names by what people want to do, pages of them, and of the modules of each package."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import truesource
@@ -12,9 +13,9 @@ import truesource
 ROOT = Path(truesource.__file__).parent
 #: pages of nouns
 TITLES = {
-    "grammars": "Grammars and treebanks",
-    "corpora-and-models": "Corpora and models",
-    "comparison": "Comparison with the truth",
+    "grammars": "Make a language, or learn a grammar from trees",
+    "corpora-and-models": "Sample text, train models and score with them",
+    "comparison": "Compare models with the truth",
 }
 #: the page of each noun, in their order
 NOUNS = {
@@ -50,6 +51,47 @@ NOUNS = {
     "ParallelText": "comparison",
     "InputError": "comparison",
 }
+#: public names of inner modules, by what people want to do with them
+INNER = {
+    "Use the truth in your own training loop": (
+        "lmtrain.truth.endless",
+        "lmtrain.truth.ExactTargets",
+        "lmtrain.truth.kl_to_truth",
+        "lmtrain.truth.TruthCallback",
+        "lmtrain.tokenizer.WordVocabulary",
+        "grammar.inference.next_words.NextWords",
+    ),
+    "Look into a network": (
+        "grammar.inference.beliefs.Beliefs",
+        "evaluation.beliefs.readable",
+        "lmtrain.probing.hidden_states",
+        "lmtrain.patching.patched_log_probs",
+        "lmtrain.patching.untrained",
+        "lmtrain.snapshots.checkpoints",
+    ),
+    "Ask the truth more": (
+        "grammar.truth.load_truth",
+        "grammar.truth.process",
+        "grammar.process.Process",
+        "grammar.inference.any_order.AnyOrder",
+    ),
+    "Measure more, or write a measure of your own": (
+        "evaluation.explain.changes",
+        "evaluation.explain.first_of",
+        "evaluation.memory.memory",
+        "evaluation.memory.repeated",
+        "evaluation.dynamics.compare.learning_dynamics",
+        "evaluation.dynamics.table.findings",
+        "evaluation.dynamics.CurveSettings",
+        "evaluation.core.setting.Setting",
+        "evaluation.core.windows.BestWithin",
+        "evaluation.core.transformed.text_grammar",
+        "generator.text.RawTextReader",
+        "generator.text.write_offsets",
+        "grammar.support.settings.Settings",
+    ),
+}
+#: packages, by what people do with them
 PACKAGES = {
     "grammar": "Treebanks, probabilistic grammars and everything exact about them",
     "generator": "Corpora that are sampled from a grammar, and the interface of what scores them",
@@ -58,6 +100,7 @@ PACKAGES = {
 }
 #: inner modules that guides import from and that are in none of these packages
 OTHERS = ("truesource.parsing.record",)
+KINDS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MEMBERS = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n"
 HEAD = """\
 # Python API
@@ -76,6 +119,37 @@ def _contents(title: str, text: str, heading: str, pages: Mapping[str, str]) -> 
     return f"## {title}\n\n{text}\n\n| {heading} |\n| --- | --- |\n{rows}\n{toctree}"
 
 
+def _named(title: str, summaries: Mapping[str, str]) -> str:
+    """A part of the index: names with a line about each."""
+    rows = ((f"{{py:obj}}`{name.rpartition('.')[2]} <truesource.{name}>`", text) for name, text in summaries.items())
+    table = "".join(f"| {link} | {text.replace('|', chr(92) + '|')} |\n" for link, text in rows)
+    return f"## {title}\n\n| name | what it is |\n| --- | --- |\n{table}\n"
+
+
+def _noun_summary(noun: str) -> str:
+    """The first line of the docstring of a name of `truesource`."""
+    home, name = getattr(truesource, noun).__module__, getattr(truesource, noun).__name__
+    return _summaries(home.removeprefix("truesource."))[name]
+
+
+@cache
+def _summaries(module: str) -> dict[str, str]:
+    """The first line of the docstring of each public class and function of a module, by name.
+
+    Raises:
+        ValueError: one has none.
+    """
+    file = ROOT.joinpath(*module.split("."))
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    found: dict[str, str] = {}
+    for each in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(each, KINDS) and not each.name.startswith("_"):
+            found[each.name] = (ast.get_docstring(each) or "").partition("\n")[0]  # of overloads the last has the text
+    if missing := [name for name, text in found.items() if not text]:
+        raise ValueError(f"{module} says nothing of {', '.join(missing)}")
+    return found
+
+
 def _link_text(page: str) -> str:
     return TITLES.get(page) or f"`truesource.{page}`"
 
@@ -89,8 +163,13 @@ def api_pages() -> dict[str, str]:
         f"{page}.rst": _nouns(title, [noun for noun, on in NOUNS.items() if on == page])
         for page, title in TITLES.items()
     }
+    index = HEAD
+    for page, title in TITLES.items():
+        index += _named(title, {noun: _noun_summary(noun) for noun, on in NOUNS.items() if on == page})
+    for title, names in INNER.items():
+        index += _named(title, {name: _summaries(*name.rsplit(".", 1)[:1])[name.rsplit(".", 1)[1]] for name in names})
     nouns = {page: ", ".join(f"`{noun}`" for noun, on in NOUNS.items() if on == page) for page in TITLES}
-    index = HEAD + _contents("Names of truesource", "What `from truesource import ...` offers.", "page | names", nouns)
+    index += _contents("Pages", "What `from truesource import ...` offers.", "page | names", nouns)
     for package, text in PACKAGES.items():
         inner = _package_pages(package)
         pages |= inner
@@ -151,8 +230,7 @@ def _public(path: Path) -> bool:
 def _has_names(file: Path) -> bool:
     """Whether a module defines something public."""
     body = ast.parse(file.read_text(encoding="utf-8")).body
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    return any(isinstance(each, kinds) and not each.name.startswith("_") for each in body)
+    return any(isinstance(each, KINDS) and not each.name.startswith("_") for each in body)
 
 
 def _about(name: str) -> str:
@@ -174,6 +252,13 @@ def _module(name: str) -> str:
     options = f"   :exclude-members: {', '.join(here)}\n" if here else ""
     links = "".join(f":py:obj:`truesource.{noun}` has a place of its own.\n\n" for noun in here)
     title = _title(name.rpartition(".")[2], "-")
+    table = (
+        ".. list-table::\n   :widths: 30 70\n\n" if (summaries := _summaries(name.removeprefix("truesource."))) else ""
+    )
+    for each, text in summaries.items():
+        target = f"truesource.{each}" if each in here else f"{name}.{each}"
+        table += f"   * - :py:obj:`{each} <{target}>`\n     - {text}\n"
+    title += f"{table}\n"
     return f"{title}.. automodule:: {name}\n   :members:\n   :ignore-module-all:\n{options}\n{links}"
 
 

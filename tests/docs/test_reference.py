@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from api_pages import NOUNS, TITLES, api_pages
+from api_pages import INNER, NOUNS, TITLES, api_pages
 from command_pages import command_pages
 from key_page import page as key_page
 from tiny_run import prepare, run
@@ -159,3 +161,35 @@ def test_the_index_of_the_api_says_of_every_page_what_it_has() -> None:
     assert rows.keys() | {"index.md"} == pages.keys()
     assert all(rows.values())
     assert rows["grammar.parsing.rst"] == str(truesource.grammar.parsing.__doc__).partition("\n")[0]
+
+
+def test_the_index_of_the_api_says_in_a_line_what_each_public_name_is() -> None:
+    rows = dict(
+        re.findall(r"^\| \{py:obj\}`\w+ <truesource\.([\w.]+)>` \| (.+) \|$", api_pages()["index.md"], re.MULTILINE)
+    )
+    stable = (REFERENCE / "stability.md").read_text(encoding="utf-8")
+    inner = [
+        f"{module}.{name}"
+        for module, names in re.findall(r"^\| `truesource\.([\w.]+)` \| (`.*) \|$", stable, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", names)
+        if (ROOT / module.partition(".")[0]).is_dir()
+    ]
+    assert len(inner) > 20
+    assert {*NOUNS, *inner} <= rows.keys() == {*NOUNS, *(name for names in INNER.values() for name in names)}
+    assert rows["LengthRange"] == str(truesource.LengthRange.__doc__).partition("\n")[0]
+    assert all(text.endswith(".") or text.endswith(":") for text in rows.values())
+
+
+def test_the_pages_of_the_api_say_in_a_line_what_each_class_and_function_is() -> None:
+    text = "".join(page for name, page in api_pages().items() if name.endswith(".rst"))
+    rows = re.findall(r"^   \* - :py:obj:`\w+ <(truesource[\w.]+)>`\n     - (.*)$", text, re.MULTILINE)
+    described = {name for name, line in rows if line}
+    modules = re.findall(r"^\.\. automodule:: ([\w.]+)$", text, re.MULTILINE)
+    defined = {
+        f"truesource.{name}" if name in truesource.__all__ else f"{module}.{name}"
+        for module in modules
+        for name, each in vars(importlib.import_module(module)).items()
+        if not name.startswith("_") and isinstance(each, type | FunctionType) and each.__module__ == module
+        if each.__qualname__ == name
+    }
+    assert len(defined) > 1000 and defined - described == set()

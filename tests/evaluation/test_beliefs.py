@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from truesource.evaluation.beliefs import AffineMap, BeliefParts, divergences, fit, last_words, mean_after, picture, r2
+from truesource.evaluation.beliefs import (
+    AffineMap,
+    BeliefParts,
+    divergences,
+    fit,
+    last_words,
+    mean_after,
+    picture,
+    r2,
+    readable,
+)
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 RNG = np.random.default_rng(3)
 SENTENCE = np.repeat(np.arange(100), 6)
@@ -46,6 +56,16 @@ def test_r2_is_the_share_that_is_signal() -> None:
     assert r2(fit(x, noise, parts)(x), noise, parts, sentence).value < 0.002
     with pytest.raises(NothingToMeasureError, match="the same after all words"):
         r2(np.ones((n, 1)), np.ones((n, 1)), parts, sentence)
+
+
+def test_a_belief_is_readable_from_itself_and_not_from_noise() -> None:
+    grammar = PCFG.from_text("S -> A B 1\nA -> 'a' 0.5 | 'b' 0.5\nB -> 'c' 1")
+    beliefs = grammar.beliefs([["a", "c"], ["b", "c"]] * 200, "next-word")
+    x = np.column_stack([beliefs.values @ RNG.normal(size=(beliefs.values.shape[1], 3)), RNG.normal(size=len(beliefs))])
+    assert readable(x, beliefs).value == pytest.approx(1.0, abs=1e-6)
+    assert readable(x[:, 3:], beliefs).value < 0.05
+    with pytest.raises(InputError, match="800 words need as many rows"):
+        readable(x[:5], beliefs)
 
 
 def test_vectors_that_outnumber_the_words_are_held_back() -> None:
