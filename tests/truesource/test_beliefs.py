@@ -80,6 +80,12 @@ def test_masked_models_have_the_beliefs_given_all_words(
     assert done.code == 0, done.err
     records = json.loads((tmp_path / "b.json").read_text("utf-8"))
     assert {r["target"] for r in records} == {"outside", "inside-outside"}
+    beside = {(r["target"], r["vectors"]) for r in records if r["layer"] is None and r["vectors"].endswith("-words")}
+    assert beside == {("outside", f"next-{k}-words") for k in (1, 2)} | {
+        ("inside-outside", f"last-{k}-words") for k in (1, 2)
+    }
+    outside = values(records, "word", "outside")
+    assert outside[0] < 0.1 and outside[1] > 0.3  # before the first layer, a masked word knows its place alone
     assert {r["name"] for r in records} == {"r2"} and "untrained" not in {r["vectors"] for r in records}
     wrong = command(*called("--kinds", "open", model="bert"))
     assert wrong.code == 2 and "given the words before" in wrong.err

@@ -132,8 +132,7 @@ def r2_table(record: Record, target: str) -> ReportTable:
         columns=("read from", "R2", "R2, untrained"),
         rows=rows,
         note="R2: share of the variance of the exact belief that a linear map explains, in other sentences; 95%"
-        " intervals from resampling sentences. Last words: not the exact belief given these alone, but the mean of the"
-        " exact beliefs after the same words in the sentences that maps are fitted to",
+        f" intervals from resampling sentences. {_words_note(target)}",
     )
 
 
@@ -145,6 +144,15 @@ def _beside(vectors: str) -> str:
     if where == "next":
         return "the words next to it alone" if number == "1" else f"the next {number} words on either side alone"
     return "the last word alone" if number == "1" else f"the last {number} words alone"
+
+
+def _words_note(target: str) -> str:
+    """What the words alone tell, since it is not exact."""
+    where, name = ("between", "Words next to it") if target == "outside" else ("after", "Last words")
+    return (
+        f"{name}: not the exact belief given these alone, but the mean of the exact beliefs {where} the same words in the"
+        " sentences that maps are fitted to"
+    )
 
 
 def patched_table(record: Record, target: str) -> ReportTable | None:
