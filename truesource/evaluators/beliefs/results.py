@@ -150,8 +150,8 @@ def _words_note(target: str) -> str:
     """What the words alone tell, since it is not exact."""
     where, name = ("between", "Words next to it") if target == "outside" else ("after", "Last words")
     return (
-        f"{name}: not the exact belief given these alone, but the mean of the exact beliefs {where} the same words in the"
-        " sentences that maps are fitted to"
+        f"{name}: not the exact belief given these alone, but the mean of the exact beliefs {where} the same words in"
+        " the sentences that maps are fitted to"
     )
 
 
