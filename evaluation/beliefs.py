@@ -168,6 +168,17 @@ def last_words(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
     return [tuple(words[i - min(number - 1, at) : i + 1]) for i, at in enumerate(position)]
 
 
+def neighbours(beliefs: Beliefs, number: int) -> list[tuple[int, ...]]:
+    """The words next to each, ``number`` of them on either side, as numbers; -1 beyond the ends of a sentence."""
+    words, sentence = beliefs.token, beliefs.sentence
+    table = np.full((len(words), 2 * number), -1, dtype=np.int64)
+    for k in range(1, number + 1):
+        same = sentence[k:] == sentence[:-k]
+        table[k:, number - k] = np.where(same, words[:-k], -1)
+        table[:-k, number + k - 1] = np.where(same, words[k:], -1)
+    return [tuple(row) for row in table.tolist()]
+
+
 @dataclass(frozen=True, eq=False)
 class Picture:
     """Beliefs of some words, and what is read of them, in the plane in which beliefs vary most."""

@@ -78,6 +78,7 @@ def hidden_layers(
     layers: Sequence[int] | None = None,
     pooling: Pooling = "last",
     words: IntArray | None = None,
+    hide: bool = False,
     budget: float = BUDGET,
 ) -> Iterator[tuple[int, Vectors]]:
     """`hidden_states` layer after layer, by rising number, such that not all stand in memory.
@@ -91,20 +92,25 @@ def hidden_layers(
         layers: numbers of those wanted; None: all.
         pooling: for models of pieces.
         words: numbers of the words whose vectors are wanted, rising, (W,); None: all.
+        hide: read each word's vector with that word alone masked, as when the network is asked for it.
         budget: bytes of vectors; one layer is kept at least.
 
     Yields:
         Number of the layer, and (W, D) vectors, float32; not kept here.
 
     Raises:
-        InputError: as `hidden_states`.
+        InputError: as `hidden_states`, or ``hide`` and the model has no mask.
     """
     require(model, "hidden-states", "evaluate probing")
+    if hide and not (isinstance(model, Network) and model.objective != "causal"):
+        raise InputError(f"{model.name} cannot be read with words masked; only a masked network can")
     if not isinstance(model, Network):
         yield from _layers_of_others(model, sentences, layers, words)
         return
     text = _Text.of(model, sentences)
     wanted = np.arange(text.word_bounds[-1]) if words is None else words
+    if hide:
+        text, wanted = text.hidden(wanted)
     widths = _widths(model, text)
     numbers = [*range(len(widths))] if layers is None else sorted(layers)
     missing = [layer for layer in numbers if not 0 <= layer < len(widths)]
@@ -162,13 +168,13 @@ class _Text:
         marks: Marks,
         masked: bool,
         size: int,
-        sentences: Sequence[Sequence[str]],
+        sizes: Sequence[int],
     ) -> None:
-        self.rows, self.marks, self.masked = rows, marks, masked
+        self.rows, self.marks, self.masked, self.size = rows, marks, masked, size
         self.counts = counts  # (W,) tokens of each word
         self.lengths = np.array([len(row) for row in rows], dtype=np.int64)
         #: (S+1,) where the words of each begin
-        self.word_bounds = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])]).astype(np.int64)
+        self.word_bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.budget = batch_budget(size)
 
     @classmethod
@@ -178,14 +184,31 @@ class _Text:
             model.check_readable(sentences)
             words = model.encoder
             rows = words.encode(sentences)
-            marks = Marks((words.bos,), (words.eos,) if masked else (), None, words.pad)
-            return cls(rows, np.ones(sum(map(len, rows)), dtype=np.int64), marks, masked, len(words), sentences)
+            marks = Marks((words.bos,), (words.eos,) if masked else (), words.mask, words.pad)
+            counts = np.ones(sum(map(len, rows)), dtype=np.int64)
+            return cls(rows, counts, marks, masked, len(words), [len(sentence) for sentence in sentences])
         pieces = model.aligner.align(sentences)
         before, after, mask, pad = model.aligner.marks
         after = after if masked else ()
         check_piece_counts(pieces, len(before) + len(after), model.longest)
         marks = Marks(before, after, mask, pad)
-        return cls(pieces.rows(), pieces.counts, marks, masked, len(model.aligner), sentences)
+        sizes = [len(sentence) for sentence in sentences]
+        return cls(pieces.rows(), pieces.counts, marks, masked, len(model.aligner), sizes)
+
+    def hidden(self, words: IntArray) -> tuple[_Text, IntArray]:
+        """A copy of its sentence for each of some words (W,), with that word masked; and the numbers of these there."""
+        assert self.marks.mask is not None
+        sentence = np.searchsorted(self.word_bounds, words, side="right") - 1
+        first = self.word_bounds[sentence]
+        rows = []
+        for word, row, start in zip(words.tolist(), (self.rows[i] for i in sentence), first.tolist(), strict=True):
+            before = int(self.counts[start:word].sum())
+            rows.append(row.copy())
+            rows[-1][before : before + self.counts[word]] = self.marks.mask
+        sizes = np.diff(self.word_bounds)[sentence]
+        counts = [self.counts[start : start + size] for start, size in zip(first.tolist(), sizes.tolist(), strict=True)]
+        made = _Text(rows, np.concatenate(counts), self.marks, self.masked, self.size, sizes.tolist())
+        return made, made.word_bounds[:-1] + words - first
 
     def words(self, sentences: IntArray) -> IntArray:
         """Numbers of the words of some sentences, in their order."""

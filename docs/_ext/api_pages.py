@@ -166,8 +166,9 @@ def api_pages() -> dict[str, str]:
     index = HEAD
     for page, title in TITLES.items():
         index += _named(title, {noun: _noun_summary(noun) for noun, on in NOUNS.items() if on == page})
-    for title, names in INNER.items():
-        index += _named(title, {name: _summaries(*name.rsplit(".", 1)[:1])[name.rsplit(".", 1)[1]] for name in names})
+    for title, inside in INNER.items():
+        homes = [name.rpartition(".") for name in inside]
+        index += _named(title, {f"{home}.{name}": _summaries(home)[name] for home, _, name in homes})
     nouns = {page: ", ".join(f"`{noun}`" for noun, on in NOUNS.items() if on == page) for page in TITLES}
     index += _contents("Pages", "What `from truesource import ...` offers.", "page | names", nouns)
     for package, text in PACKAGES.items():

@@ -25,8 +25,9 @@ GENERATED = "<!-- make reproductions writes this page from data/reproductions --
 INDEX_HEAD = """\
 # Reproductions
 
-Every table and figure of four papers, run again: what the paper reports, what comes out here, and whether its claims
-hold. One command runs a row, such as `truesource reproduce jz-figure-1` ([how to](../howto/reproduce.md)).
+Every table and figure of four papers, and one claim of a fifth, run again: what the paper reports, what comes out
+here, and whether its claims hold. One command runs a row, such as `truesource reproduce jz-figure-1`
+([how to](../howto/reproduce.md)).
 """
 
 INDEX_NOTE = """\

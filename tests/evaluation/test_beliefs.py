@@ -13,6 +13,7 @@ from truesource.evaluation.beliefs import (
     fit,
     last_words,
     mean_after,
+    neighbours,
     picture,
     r2,
     readable,
@@ -89,6 +90,8 @@ def test_means_after_words_fall_back_to_fewer_words() -> None:
     sentences = [["a", "b"], ["b", "b"], ["a"]] * 5 + [["b", "a"]] * 2
     found = pcfg.beliefs(sentences, "next-word")
     assert last_words(found, 2)[:5] == [(0,), (0, 1), (1,), (1, 1), (0,)]
+    assert neighbours(found, 2)[:2] == [(-1, -1, 1, -1), (-1, 0, -1, -1)]
+    assert neighbours(found, 1)[:5] == [(-1, 1), (0, -1), (-1, 1), (1, -1), (-1, -1)]
     values = np.arange(len(found), dtype=np.float64)[:, None]
     parts = BeliefParts(np.arange(5), np.arange(5, 8), np.arange(8, len(found)))
     read = mean_after([last_words(found, 2), last_words(found, 1)], values, parts)

@@ -63,6 +63,45 @@ def test_the_vectors_are_the_networks_own_sentence_by_sentence(architecture: str
         assert found[layer] == pytest.approx(np.concatenate([row[layer] for row in rows]), abs=2e-5)
 
 
+@pytest.mark.parametrize("architecture", MASKED)
+def test_a_word_can_be_read_while_it_is_masked(architecture: str) -> None:
+    network, tokenizer = build(architecture)
+    words = WordVocabulary(tokenizer)
+    rows = []
+    for ids in words.encode(SENTENCES):
+        for place in range(1, len(ids) + 1):
+            tokens = [words.bos, *ids.tolist(), words.eos]
+            tokens[place] = words.mask
+            with torch.no_grad():
+                states = network(input_ids=torch.tensor([tokens]), output_hidden_states=True).hidden_states
+            rows.append([state[0, place].numpy() for state in states])
+    model = as_language_model(network, tokenizer, "m")
+    for layer, found in hidden_layers(model, SENTENCES, hide=True):
+        assert found == pytest.approx(np.stack([row[layer] for row in rows]), abs=2e-5)
+    some = dict(hidden_layers(model, SENTENCES, hide=True, words=np.array([1, 5, 10])))
+    assert some[2] == pytest.approx(np.stack([rows[i][2] for i in (1, 5, 10)]), abs=2e-5)
+    causal = as_language_model(*build("gpt2"), "m")
+    with pytest.raises(InputError, match="m cannot be read with words masked"):
+        list(hidden_layers(causal, SENTENCES, hide=True))
+
+
+def test_all_pieces_of_a_word_are_masked_together(tmp_path: Path) -> None:
+    text = [["abab", "ba"], ["bbab", "a", "abba"]] * 3
+    model = load_model(save_piece_model(tmp_path / "m", text, "bpe", 14, architecture="bert"), device="cpu")
+    pieces = model.aligner.align(text[1:2])
+    before, after, mask, _ = model.aligner.marks
+    assert pieces.counts.max() > 1
+    found = dict(hidden_layers(model, text[1:2], hide=True))[1]
+    ends = np.cumsum(pieces.counts)
+    for word, (start, end) in enumerate(zip(ends - pieces.counts, ends, strict=True)):
+        row = pieces.rows()[0].copy()
+        row[start:end] = mask
+        with torch.no_grad():
+            inputs = torch.tensor([[*before, *row.tolist(), *after]])
+            state = model.model(input_ids=inputs, output_hidden_states=True).hidden_states[1][0]
+        assert found[word] == pytest.approx(state[len(before) + end - 1].numpy(), abs=2e-5)
+
+
 def test_hidden_states_of_transformers_are_as_transformers_gives_them() -> None:
     network, tokenizer = build("gpt2")
     found = hidden_states(as_language_model(network, tokenizer, "m"), [["w0", "w1"]])

@@ -102,6 +102,9 @@ generate runs/toy/models/counts -n 40 --seed 5 -o samples --json samples.json
 cite runs/toy --bibtex
 evaluate memory {MODEL} --sentences 30 --json memory.json --table memory.md
 explain {MODEL} -o why --sentences 30 --levers data,context --json explain.json --table explain.md
+evaluate beliefs runs/toy/models/gpt2-seed3 runs/toy/corpus {ORACLE} --pairs 10 --json beliefs.json --table beliefs.md
+evaluate beliefs runs/toy/models/bert-seed3 runs/toy/corpus {ORACLE} --json masked_beliefs.json
+export runs/toy/corpus -o shards
 """,
     ),
     "grammars": (
@@ -133,6 +136,8 @@ language
 language dyck:k=2,depth=3 --json dyck.json -o dyck.npz
 language english:size=small --json english.json
 schema
+infill g.npz "the ___ ___ a ___" --top 5 -n 3 --json infill.json --table infill.md
+export corpus -o lines --to jsonl --split eval --no-bound
 """,
     ),
     "grids": (

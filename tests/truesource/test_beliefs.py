@@ -15,11 +15,13 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluators.beliefs import BeliefSettings
 from truesource.evaluators.beliefs.reading import BeliefText, patch, read_beliefs
+from truesource.evaluators.beliefs.results import _planes
 from truesource.experiment import execute, load_config
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import language
 from truesource.lmtrain.models import load_model
+from truesource.report.figures import figure as new_figure
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SHAPE = {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.0}
@@ -78,6 +80,12 @@ def test_masked_models_have_the_beliefs_given_all_words(
     assert done.code == 0, done.err
     records = json.loads((tmp_path / "b.json").read_text("utf-8"))
     assert {r["target"] for r in records} == {"outside", "inside-outside"}
+    beside = {(r["target"], r["vectors"]) for r in records if r["layer"] is None and r["vectors"].endswith("-words")}
+    assert beside == {("outside", f"next-{k}-words") for k in (1, 2)} | {
+        ("inside-outside", f"last-{k}-words") for k in (1, 2)
+    }
+    outside = values(records, "word", "outside")
+    assert outside[0] < 0.1 and outside[1] > 0.3  # before the first layer, a masked word knows its place alone
     assert {r["name"] for r in records} == {"r2"} and "untrained" not in {r["vectors"] for r in records}
     wrong = command(*called("--kinds", "open", model="bert"))
     assert wrong.code == 2 and "given the words before" in wrong.err
@@ -147,3 +155,14 @@ def test_the_run_has_the_same_numbers_and_a_section(
     assert set(stage["pictures"]["state"]) == {"layer", "share", "truth", "read", "colour"}
     page = Path("report.html").read_text("utf-8")
     assert "Beliefs in the layers" in page and "the other belief written in" in page
+
+
+def test_no_point_that_is_read_lies_outside_of_its_picture() -> None:
+    points = {"truth": [[0.0, 0.0], [1.0, 1.0]], "read": [[-3.0, 0.5], [0.5, 4.0]]}
+    with new_figure(6.0, 3.0, "planes") as drawn:
+        panels = drawn.subplots(1, 2)
+        _planes(panels, {**points, "colour": [[0.0, 0.0, 0.0]] * 2, "layer": 1, "share": 0.5})
+        limits = [(axes.get_xlim(), axes.get_ylim()) for axes in panels]
+    assert limits[0] == limits[1]
+    (left, right), (bottom, top) = limits[0]
+    assert left < -3.0 and right > 1.0 and bottom < 0.0 and top > 4.0

@@ -1,4 +1,4 @@
-"""The rows of the four papers: each table and figure is there, results are of the rows as they are, pages of both."""
+"""The rows of the papers: each table and figure is there, results are of the rows as they are, pages of both."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ SHOWN = {
     "roh2020": "Figure 1a, 1b, 1c; Table 1, 2",
     "meister2021": "Table 1, 2, 3, 4, 5, 6, 7; Figure 1, 2, 3, 4, 5, 6, 7, 8, 9a, 9b",
 }
+#: papers of which single claims are tested
+PARTLY = {"zhao2023"}
 ROWS = [row for paper in papers().values() for row in paper.rows]
 RUN = [row for row in ROWS if row.runs]
 
@@ -40,8 +42,8 @@ def items(paper: str) -> list[str]:
     return found
 
 
-def test_there_are_rows_of_the_four_papers() -> None:
-    assert papers().keys() == SHOWN.keys()
+def test_there_are_rows_of_the_papers() -> None:
+    assert papers().keys() == SHOWN.keys() | PARTLY
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names) > 40
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.evaluation.beliefs import BeliefParts, divergences, fit, last_words, mean_after, r2
+from truesource.evaluation.beliefs import BeliefParts, divergences, fit, last_words, mean_after, neighbours, r2
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
@@ -42,7 +42,7 @@ class BeliefReading:
     parts: BeliefParts
     layers: Sequence[Layer]
     untrained: Mapping[int, Interval]  #: by layer; empty where it was not asked for
-    after_words: Mapping[int, Interval]  #: the mean belief after the same last words, by their number
+    after_words: Mapping[int, Interval]  #: the mean belief after the same last words, or between the same, by number
     own: Interval | None  #: the map from the model's own distribution of the next word; None: it has none
 
     @property
@@ -180,21 +180,28 @@ def _interval(text: BeliefText, beliefs: Beliefs, read: FloatArray) -> Interval:
 def _from_layers(
     text: BeliefText, model: LanguageModel, beliefs: Mapping[Target, Beliefs]
 ) -> dict[Target, list[Layer]]:
-    """What is read of each belief from the layers of a model."""
+    """What is read of each belief from the layers of a model; of one given the other words, with the word masked."""
     result: dict[Target, list[Layer]] = {target: [] for target in beliefs}
     layers = None if text.settings.layers is None else sorted(text.settings.layers)
-    for number, vectors in hidden_layers(model, text.sentences, layers=layers):
-        for target, found in beliefs.items():
-            made = fit(vectors, found.values, text.parts)
-            read = made(vectors)
-            result[target].append(Layer(number, _interval(text, found, read), made.decay, read))
+    for hide in sorted({hides(model, target) for target in beliefs}):
+        for number, vectors in hidden_layers(model, text.sentences, layers=layers, hide=hide):
+            for target in (each for each in beliefs if hides(model, each) == hide):
+                found = beliefs[target]
+                made = fit(vectors, found.values, text.parts)
+                read = made(vectors)
+                result[target].append(Layer(number, _interval(text, found, read), made.decay, read))
     return result
 
 
+def hides(model: LanguageModel, target: Target) -> bool:
+    """Whether a belief is read with its word masked; vectors of one's own code cannot be."""
+    return target == "outside" and isinstance(model, Network)
+
+
 def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
-    """What the mean beliefs after the same last words explain, by their number."""
-    most = text.settings.last_words
-    keys = [last_words(beliefs, k) for k in range(most, 0, -1)]
+    """What the mean beliefs after the same last words explain, or between the same words, by their number."""
+    most, of = text.settings.last_words, neighbours if beliefs.kind == "outside" else last_words
+    keys = [of(beliefs, k) for k in range(most, 0, -1)]
     return {
         k: _interval(text, beliefs, mean_after(keys[most - k :], beliefs.values, text.parts))
         for k in range(1, most + 1)

@@ -29,7 +29,7 @@ TITLES = {
     "open": "open constituents by label",
     "depth": "number of open constituents",
     "next-word": "exact probabilities of the next word",
-    "outside": "preterminal, given all other words",
+    "outside": "preterminal, given all other words; the word masked",
     "inside-outside": "preterminal, given all words",
 }
 PATCHED = {
@@ -88,7 +88,7 @@ def _read(setting: Setting, model: LanguageModel, reading: BeliefReading, text: 
     for number, value in reading.untrained.items():
         yield of(value, "untrained", number)
     for k, value in reading.after_words.items():
-        yield of(value, f"last-{k}-words")
+        yield of(value, f"{'next' if reading.target == 'outside' else 'last'}-{k}-words")
     if reading.own is not None:
         yield of(reading.own, "own-next-word")
 
@@ -132,7 +132,7 @@ def r2_table(record: Record, target: str) -> ReportTable:
         columns=("read from", "R2", "R2, untrained"),
         rows=rows,
         note="R2: share of the variance of the exact belief that a linear map explains, in other sentences; 95%"
-        " intervals from resampling sentences",
+        f" intervals from resampling sentences. {_words_note(target)}",
     )
 
 
@@ -140,8 +140,19 @@ def _beside(vectors: str) -> str:
     """What stands in the place of hidden states, for readers."""
     if vectors == "own-next-word":
         return "the model's own next-word probabilities"
-    number = vectors.split("-")[1]
+    where, number = vectors.split("-")[:2]
+    if where == "next":
+        return "the words next to it alone" if number == "1" else f"the next {number} words on either side alone"
     return "the last word alone" if number == "1" else f"the last {number} words alone"
+
+
+def _words_note(target: str) -> str:
+    """What the words alone tell, since it is not exact."""
+    where, name = ("between", "Words next to it") if target == "outside" else ("after", "Last words")
+    return (
+        f"{name}: not the exact belief given these alone, but the mean of the exact beliefs {where} the same words in"
+        " the sentences that maps are fitted to"
+    )
 
 
 def patched_table(record: Record, target: str) -> ReportTable | None:
@@ -224,7 +235,10 @@ def _curves(axes: Any, records: Sequence[Record]) -> None:
 
 
 def _planes(panels: Sequence[Any], shown: Mapping[str, Any]) -> None:
-    """The plane of the truth, and the same of what is read."""
+    """The plane of the truth, and the same of what is read; both panels hold all points of both."""
+    both = np.concatenate([np.array(shown[name]) for name in ("truth", "read")])
+    low, high = both.min(axis=0), both.max(axis=0)
+    margin = 0.05 * np.where(high > low, high - low, 1.0)
     for axes, name, title in zip(
         panels, ("truth", "read"), ("exact", f"read from layer {shown['layer']}"), strict=True
     ):
@@ -233,5 +247,5 @@ def _planes(panels: Sequence[Any], shown: Mapping[str, Any]) -> None:
         axes.set_title(title, fontsize=9)
         axes.set_xlabel(f"first component (the plane has {shown['share']:.0%} of the variance)", fontsize=8)
         axes.set_ylabel("second component", fontsize=8)
-    panels[1].set_xlim(panels[0].get_xlim())
-    panels[1].set_ylim(panels[0].get_ylim())
+        axes.set_xlim(low[0] - margin[0], high[0] + margin[0])
+        axes.set_ylim(low[1] - margin[1], high[1] + margin[1])
