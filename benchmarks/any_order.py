@@ -54,7 +54,10 @@ def main() -> None:
     pattern = long_pattern(Sampler(pcfg, LengthRange(LONG, LONG)), rng)
     before, began = peak(), time.perf_counter()
     truth.marginals([pattern])
-    print(f"{LONG} words, half of them known: {time.perf_counter() - began:.1f} s, peak {peak():,.0f} MB of memory", end="")
+    print(
+        f"{LONG} words, half of them known: {time.perf_counter() - began:.1f} s, peak {peak():,.0f} MB of memory",
+        end="",
+    )
     print(f" ({before:,.0f} MB before)")
     began = time.perf_counter()
     pcfg.exact.masked_log_probs(text)

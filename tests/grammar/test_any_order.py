@@ -114,7 +114,10 @@ def forward_backward(first: FloatArray, move: FloatArray, emit: FloatArray, know
 @pytest.mark.parametrize("name", ["ngram", "hmm"])
 def test_a_markov_chain_is_filled_by_forward_and_backward(name: str) -> None:
     if name == "ngram":
-        pcfg, table = language(name, order=2, vocabulary=6), ngram.tables(ngram.RandomNgramSettings(order=2, vocabulary=6))
+        pcfg, table = (
+            language(name, order=2, vocabulary=6),
+            ngram.tables(ngram.RandomNgramSettings(order=2, vocabulary=6)),
+        )
         first, move, emit = table[0], table[1:], np.eye(6)
     else:
         pcfg = language(name, states=4, vocabulary=6)

@@ -28,7 +28,11 @@ def canvases(pcfg: PCFG, lengths: LengthRange) -> dict[tuple[str, ...], float]:
     """All canvases with their probabilities, by enumeration."""
     rules = rules_of(pcfg)
     strings = all_strings(rules, lengths.high)[rules.start]
-    found = {(*s, *[END] * (lengths.high - m)): p for m in range(lengths.low, lengths.high + 1) for s, p in strings[m].items()}
+    found = {
+        (*s, *[END] * (lengths.high - m)): p
+        for m in range(lengths.low, lengths.high + 1)
+        for s, p in strings[m].items()
+    }
     total = math.fsum(found.values())
     return {canvas: p / total for canvas, p in found.items()} if total else {}
 
