@@ -11,7 +11,6 @@ from truesource.grammar._kernels.kernel import WIDTH
 from truesource.grammar._kernels.rules import GapRules, SparseRows
 from truesource.grammar.inference._kernels import gaps
 from truesource.grammar.inference.batch import BUDGET, batches, require_memory
-from truesource.grammar.inference.distributions import masked_blocks
 from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.inference.windows import with_any_word
 from truesource.grammar.pcfg import PCFG
@@ -121,15 +120,17 @@ class GapCharts:
 
     def _whole(self, words: Int32Array, table: FloatArray, rows: IntArray) -> FloatArray:
         """`fill`, known words apart, by passes over sentences with a word that stands for any."""
-        exact, gap = self.hiding.exact, self._gap
-        charts, logs = exact.charts(), np.full(words.shape[1], -np.inf)
+        charts, logs = self.hiding.exact.charts(), np.full(words.shape[1], -np.inf)
+        emission = self._pcfg.exact.emission.T.tocsr()
         columns = [np.ascontiguousarray(column) for column in words.T]
         for batch in batches(columns, lambda n: charts.bytes_per_sentence(n, 1, bool(rows.size)), BUDGET):
             found = charts.causal(batch.words, first=len(words) + 1)
             own, members = np.array([(x, i) for x, each in enumerate(batch.members) for i in each]).T
             logs[members] = (found.log_conditional.sum(axis=0) + found.log_stop[-1])[own] + len(words) * math.log(2.0)
             if rows.size:
-                for block in masked_blocks(exact, batch):
-                    hidden = (block.whole & (block.observed == gap))[own]
-                    table[rows[members[hidden]], block.position] = 2.0 * block.probability[own[hidden], :gap]
+                leaves = charts.leaves(batch.words, whole_only=True)
+                for at, observed in enumerate(batch.words):
+                    hidden = (leaves.whole & (observed == self._gap))[own]
+                    joint = (emission @ leaves.weights[at][:, own[hidden]]).T
+                    table[rows[members[hidden]], at] = joint / np.maximum(joint.sum(axis=1, keepdims=True), 5e-324)
         return logs
