@@ -69,6 +69,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "fills": "steps that a sampler takes for a sentence, or all: one word a step",
         "denoiser": "what gives the words at gaps: model or exact",
         "below": "threshold, nats a token",
+        "family": "distribution that the languages of documents were drawn from",
         "members": "training sentences whose memory is measured: number and digest",
         "fresh": "which fresh sentences they are set against: unseen where those of the training text are left out",
     },

@@ -95,6 +95,7 @@ REFUSE = {
     "evaluate divergence model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate context model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate diffusion model corpus --oracle toy.npz": f"the model model needs {LM}",
+    "evaluate documents model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate memory model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate tokenisation model corpus --oracle toy.npz": f"the model model needs {LM}",
     "evaluate pplu model corpus --oracle toy.npz": f"the model model needs {LM}",

@@ -6,6 +6,7 @@ from truesource.evaluators.beliefs import BELIEFS
 from truesource.evaluators.context import CONTEXT
 from truesource.evaluators.diffusion import DIFFUSION
 from truesource.evaluators.divergence import DIVERGENCE
+from truesource.evaluators.documents import DOCUMENTS
 from truesource.evaluators.dynamics import DYNAMICS
 from truesource.evaluators.explain import EXPLAIN
 from truesource.evaluators.memory import MEMORY
@@ -25,6 +26,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     TREEBANK_BASELINE,
     DIVERGENCE,
     CONTEXT,
+    DOCUMENTS,
     DIFFUSION,
     MEMORY,
     TOKENISATION,
