@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
@@ -135,7 +136,7 @@ def strategy(
     """The mixture of some exact predictors that is nearest to a model, at every position of some documents.
 
     Weights minimise the mean KL(model || mixture) over positions, which has one minimum (unless two predictors are the
-    same); they are found by expectation maximisation. Call it for each snapshot of a model to see what it learns when.
+    same). Call it for each snapshot of a model to see what it learns when.
 
     Args:
         model: causal, of whole words, with full distributions.
@@ -201,6 +202,9 @@ def _nearest(exact: FloatArray, q: FloatArray) -> FloatArray:
 
     Events that no predictor allows are left out of ``q``.
     """
+    if len(exact) == 2:
+        first = _nearest_of_two(exact, q)
+        return np.array([first, 1.0 - first])
     weight = np.full(len(exact), 1.0 / len(exact))
     allowed = exact.sum(axis=0) > 0.0
     q = np.where(allowed, q, 0.0)
@@ -216,6 +220,17 @@ def _nearest(exact: FloatArray, q: FloatArray) -> FloatArray:
     return np.asarray(weight)
 
 
+def _nearest_of_two(exact: FloatArray, q: FloatArray) -> float:
+    """The weight of the first where the slope is 0, or an end; expectation maximisation is slow near 0 and 1."""
+
+    def slope(weight: float) -> float:
+        return float(_slope(exact, q, weight).sum())
+
+    if slope(0.0) <= 0.0:
+        return 0.0
+    return 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=ENOUGH))
+
+
 def _intervals(
     names: tuple[str, ...], exact: FloatArray, q: FloatArray, documents: Sequence[Sequence[str]], seed: int
 ) -> dict[str, tuple[float, float]]:
@@ -228,8 +243,15 @@ def _intervals(
     return {names[0]: (low, high), names[1]: (1.0 - high, 1.0 - low)}
 
 
+def _slope(exact: FloatArray, q: FloatArray, weight: float) -> FloatArray:
+    """Derivative of the sum of q ln(mixture) at each position by the weight of the first of two predictors, (T,)."""
+    first, second = exact
+    mixture = np.maximum(second + weight * (first - second), LEAST)
+    return np.asarray((q * (first - second) / mixture).sum(axis=1))
+
+
 def _slopes(exact: FloatArray, q: FloatArray, starts: IntArray) -> FloatArray:
-    """Derivative of the sum of q ln(mixture) of each document, by the weight of the first of two, at `GRID`, (D, G).
+    """`_slope` summed over each document, at the weights of `GRID`, (D, G).
 
     It falls with the weight; the sum over documents is 0 at the weight that is nearest to the model.
 
@@ -238,9 +260,7 @@ def _slopes(exact: FloatArray, q: FloatArray, starts: IntArray) -> FloatArray:
         q: (T, E) of the model.
         starts: (D,) first position of each document.
     """
-    first, second = exact
-    change = q * (first - second)
-    slopes = [(change / np.maximum(second + w * (first - second), LEAST)).sum(axis=1) for w in GRID.tolist()]
+    slopes = [_slope(exact, q, w) for w in GRID.tolist()]
     return np.asarray(np.add.reduceat(np.stack(slopes, axis=1), starts, axis=0))
 
 
@@ -296,7 +316,7 @@ def documents_read(model: DistributionModel, setting: Setting, *, family: Truth 
         family: the distribution that the languages were drawn from.
 
     Raises:
-        InputError: the truth is none of documents, or the family cannot make one of them.
+        InputError: the truth is none of documents, or the family is the same or cannot make one of them.
         NothingToMeasureError: the model is masked.
     """
     truth = setting.known
@@ -306,6 +326,8 @@ def documents_read(model: DistributionModel, setting: Setting, *, family: Truth 
             " dirichlet-markov, dirichlet-automaton or context-tree",
             code="missing-ability",
         )
+    if family is not None and family.identity == truth.identity:
+        raise InputError(f"the family {family.identity} is the truth itself; leave the family out")
     check_sentences(setting.sentences)
     if model.objective != "causal":
         raise NothingToMeasureError(

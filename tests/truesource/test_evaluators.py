@@ -248,8 +248,40 @@ def test_tendencies_of_a_sample_are_those_of_the_run(
     assert of_model and [{k: v for k, v in r.items() if k not in of_table} for r in by_verb] == of_model
 
 
+DOCUMENTS = """\
+name: toy
+grammar: {language: pool, family: ngram/order=2/vocabulary=3/mean_length=3, languages: 4, strings: 3}
+corpus: {splits: {train: 60, eval: 30}}
+models: [{name: net, model: {architecture: ngram}}]
+evaluation: {documents: {sentences: 20, family: "dirichlet-markov:vocabulary=3,mean_length=3,strings=3"}}
+"""
+
+
+def test_documents_of_the_verb_are_those_of_the_run(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a run of its own: the one of all evaluators has a grammar of sentences, which are no documents."""
+    run(prepare(tmp_path, DOCUMENTS, ""))
+    monkeypatch.chdir(tmp_path / "runs" / "toy")
+    files = ("models/net", "corpus", "--oracle", "grammar/grammar.npz", "--sentences", 20)
+    family = ("--family", "dirichlet-markov:vocabulary=3,mean_length=3,strings=3")
+    called = command("evaluate", "documents", *files, *family, "--json", "verb.json", "--figure", "documents.svg")
+    assert called.code == 0, called.err
+    record = json.loads(Path("documents/net.json").read_text("utf-8"))
+    assert json.loads(Path("verb.json").read_text("utf-8")) == record["records"]
+    page, drawn = Path("report.html").read_text("utf-8"), Path("documents.svg").read_text("utf-8")
+    assert "</span>Learning a language while reading</h2>" in page and "By string and position, net" in page
+    assert all("KL(family‖model)" in text and "entropy of the language, nats" in text for text in (page, drawn))
+    assert "weight of the family" in called.out and "words before" in called.out
+    told = command("evaluate", "documents", *files, "--family", "dyck:k=1")
+    assert told.code == 2 and told.err.rstrip().endswith("such as dirichlet-markov:vocabulary=8, which dyck:k=1 is not")
+    plain = command("evaluate", "documents", *files[:3], family[1])
+    assert plain.code == 0 and "there is no entropy of them and no regret" in plain.err
+    assert "regret of a perfect reader" not in plain.out
+
+
 def test_no_evaluator_is_left_out() -> None:
-    assert {*SAME, "tendencies", "explain"} == {each.name for each in EVALUATORS}
+    assert {*SAME, "documents", "tendencies", "explain"} == {each.name for each in EVALUATORS}
 
 
 def test_the_page_of_settings_is_that_of_the_classes() -> None:

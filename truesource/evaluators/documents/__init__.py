@@ -19,8 +19,11 @@ class DocumentsSettings(Settings):
 
 MEASURES = (
     Measure("kl", "KL", meaning="KL(truth‖model), nats a token"),
+    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions where it is finite"),
+    Measure("kl_infinite", "KL infinite", meaning="share of positions"),
     Measure("kl_paired", "KL, paired", meaning="the same, of the tokens that stand there alone"),
     Measure("kl_family", "KL to the family", meaning="KL(family‖model), nats a token"),
+    Measure("kl_family_where_finite", "KL to the family, where finite", meaning="the same"),
     Measure("family_above", "family above the truth", meaning="what a reader of the family loses, nats a token"),
     Measure(
         "weight_truth", "weight of the truth", ".3f", meaning="in the mixture of both that is nearest to the model"
