@@ -275,6 +275,8 @@ def test_documents_of_the_verb_are_those_of_the_run(
     assert "weight of the family" in called.out and "words before" in called.out
     told = command("evaluate", "documents", *files, "--family", "dyck:k=1")
     assert told.code == 2 and told.err.rstrip().endswith("such as dirichlet-markov:vocabulary=8, which dyck:k=1 is not")
+    with pytest.raises(ValueError, match="a family is a language of documents"):
+        load_config(tmp_path / "toy.yaml", ["evaluation.documents.family=dyck:k=1"])
     plain = command("evaluate", "documents", *files[:3], family[1])
     assert plain.code == 0 and "there is no entropy of them and no regret" in plain.err
     assert "regret of a perfect reader" not in plain.out

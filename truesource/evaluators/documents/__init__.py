@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator, Measure
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
 
 
 class DocumentsSettings(Settings):
@@ -13,8 +18,24 @@ class DocumentsSettings(Settings):
 
     sentences: int | None = Field(200, ge=2, description="Number of documents to use, from the first.")
     family: str | None = Field(
-        None, description="What the languages were drawn from, such as dirichlet-markov:vocabulary=8."
+        None, description="How the languages were made: a language such as dirichlet-markov:vocabulary=8."
     )
+
+
+def check(config: RunConfig) -> None:
+    """Refuse a configuration with a family that is no language of documents."""
+    check_call(config.evaluation.of(DocumentsSettings))
+
+
+def check_call(settings: DocumentsSettings, **_: object) -> None:
+    """Refuse a family that is no language of documents, before anything is computed.
+
+    Raises:
+        InputError: it is none.
+    """
+    family_of = DOCUMENTS.function("family_of")
+    if settings.family is not None and family_of is not None:
+        family_of(settings.family)
 
 
 MEASURES = (
@@ -42,8 +63,8 @@ DOCUMENTS = Evaluator(
     code=f"{__name__}.results",
     help="""Compare a model with the best readers of documents of an unknown language, by string and position.
 
-    The truth of a pool knows its languages; a family is what they were drawn from. A model that memorises comes near
-    the first, one that generalises near the second.
+    The truth of a pool knows its languages; its family knows only how they were made. A model that memorises comes
+    near the first, one that generalises near the second.
 
     Example: truesource evaluate documents model/ corpus/ --oracle pool.npz --family dirichlet-markov:vocabulary=8
     """,
