@@ -78,6 +78,8 @@ INNER = {
     "Measure more, or write a measure of your own": (
         "evaluation.explain.changes",
         "evaluation.explain.first_of",
+        "evaluation.in_context.strategy",
+        "evaluation.in_context.what_is_known",
         "evaluation.memory.memory",
         "evaluation.memory.repeated",
         "evaluation.dynamics.compare.learning_dynamics",
