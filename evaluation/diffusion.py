@@ -114,6 +114,17 @@ class Schedule:
         return found
 
 
+def _random_ranks(rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """A random order of the places of each row, (B, n)."""
+    return rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
+
+
+def _at(table: FloatArray, rows: IntArray, chosen: BoolArray) -> FloatArray:
+    """Log probabilities of the words of rows, summed over the places that are chosen, (B,) nats."""
+    at = np.take_along_axis(table, rows[:, :, None], axis=2)[:, :, 0]
+    return np.asarray(np.where(chosen, at, 0.0).sum(axis=1))
+
+
 class Filler:
     """A sampler: fills sentences of one length along a schedule.
 
@@ -149,20 +160,17 @@ class Filler:
             rng: of random orders.
             beside: a denoiser that is asked for the same words on the same path; None: the second array is 0.
         """
-        known = np.zeros(rows.shape, dtype=bool)
-        rank = rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
-        totals = np.zeros((2, len(rows)))
+        known, rank = np.zeros(rows.shape, dtype=bool), _random_ranks(rows, rng)
+        log_q, log_beside = np.zeros((2, len(rows)))
         for size in schedule.sizes(rows.shape[1]):
             seen = np.where(known, rows, HIDDEN)
             table = self.table(seen)
             chosen = schedule.chosen(table, known, size, rank)
-            for total, of in zip(
-                totals, [table] if beside is None else [table, self.table(seen, beside)], strict=False
-            ):
-                at = np.take_along_axis(of, rows[:, :, None], axis=2)[:, :, 0]
-                total += np.where(chosen, at, 0.0).sum(axis=1)
+            log_q += _at(table, rows, chosen)
+            if beside is not None:
+                log_beside += _at(self.table(seen, beside), rows, chosen)
             known |= chosen
-        return totals[0], totals[1]
+        return log_q, log_beside
 
     def sample(self, rows: IntArray, schedule: Schedule, rng: np.random.Generator) -> list[list[str]]:
         """Sentences drawn from the sampler.
@@ -172,15 +180,13 @@ class Filler:
             schedule: of the sampler.
             rng: of orders and words.
         """
-        rank = rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
+        rank = _random_ranks(rows, rng)
         for size in schedule.sizes(int((rows[0] == HIDDEN).sum())):
             table = self.table(rows)
             chosen = schedule.chosen(table, rows != HIDDEN, size, rank)
             sums = np.cumsum(np.exp(table), axis=2)
             drawn = (sums <= rng.random(rows.shape)[:, :, None] * sums[:, :, -1:]).sum(axis=2)
-            drawn = np.minimum(
-                drawn, len(self.words) - 1
-            )  # any word where none fits what is there: it is wrong already
+            drawn = np.minimum(drawn, len(self.words) - 1)  # any word where none fits: the sentence is wrong already
             rows = np.where(chosen, drawn, rows)
         return [[self.words[i] for i in row] for row in rows.tolist()]
 

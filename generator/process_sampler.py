@@ -92,7 +92,7 @@ class ProcessSampler(TruthSampler):
             if not goes_on.all():
                 if isinstance(process, DocumentProcess) and language is not None:
                     ended = process.take(now, ~goes_on)
-                    language[alive[~goes_on]] = process.draw_language(ended, kernels.uniforms(sum(~goes_on), state))
+                    language[alive[~goes_on]] = process.draw_language(ended, kernels.uniforms(len(ended.words), state))
                 now, alive, drawn = process.take(now, goes_on), alive[goes_on], drawn[goes_on]
             places.append(alive)
             words.append(drawn)

@@ -5,7 +5,7 @@ The output layer runs only where something is to be predicted, see `Predictor`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from truesource.generator.language_model import ScoringFrame, TokenScores, framed_scores
 from truesource.generator.objectives import ORDERS, ranks
-from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.target_head import TargetHead
@@ -85,21 +85,11 @@ def score_masked(
     model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
     """Each word given all others, the model run once per word with that word alone masked."""
-    rows = vocabulary.encode(sentences)
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    sentence = np.repeat(np.arange(len(rows)), lengths)
-    position = np.arange(len(sentence)) - (np.cumsum(lengths) - lengths)[sentence]
-    words = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
-    unknown = words == vocabulary.unk
-    wanted = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
-    values = np.zeros(len(sentence))
-    with predictor(model, head) as predict, meter("the model's probabilities of masked words", len(wanted)) as bar:
-        for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
-            targets = wanted[some]
-            batch = one_mask_batch([rows[i] for i in sentence[targets]], position[targets], vocabulary)
-            values[targets] = _run(predict, model, batch)
-            bar.advance(len(some))
-    return framed_scores(values, unknown, lengths, lengths, frame)
+
+    def batches(rows: Sequence[IntArray], numbers: IntArray, places: IntArray) -> list[Batch]:
+        return [one_mask_batch(rows, places, vocabulary)]
+
+    return _score_words(model, head, vocabulary, sentences, frame, batches, "the model's probabilities of masked words")
 
 
 def score_any_order(
@@ -109,6 +99,38 @@ def score_any_order(
 
     The sum over a sentence estimates the lower bound (ELBO) of its log probability given its length.
     """
+    orders = [ranks(sentence) for sentence in sentences]
+
+    def batches(rows: Sequence[IntArray], numbers: IntArray, places: IntArray) -> Iterator[Batch]:
+        for order in range(ORDERS):
+            turns, _ = pack([orders[i][order] for i in numbers], -1)
+            hidden = turns >= turns[np.arange(len(turns)), places][:, None]
+            yield step_batch(rows, hidden, places, vocabulary)
+
+    return _score_words(model, head, vocabulary, sentences, frame, batches, "the model's probabilities in any order")
+
+
+def _score_words(
+    model: nn.Module,
+    head: str,
+    vocabulary: WordVocabulary,
+    sentences: Sequence[Sequence[str]],
+    frame: ScoringFrame,
+    batches: Callable[[Sequence[IntArray], IntArray, IntArray], Iterable[Batch]],
+    what: str,
+) -> TokenScores:
+    """Each word with some words masked: the mean over the batches that hide them.
+
+    Args:
+        model: the network.
+        head: its output layer.
+        vocabulary: of the model.
+        sentences: to score.
+        frame: which positions count.
+        batches: for some rows of tokens, the numbers of their sentences and a place in each, what the network reads
+            to predict the words there.
+        what: for the progress bar.
+    """
     rows = vocabulary.encode(sentences)
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     sentence = np.repeat(np.arange(len(rows)), lengths)
@@ -116,17 +138,13 @@ def score_any_order(
     words = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
     unknown = words == vocabulary.unk
     wanted = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
-    orders = [ranks(each) for each in sentences]
     values = np.zeros(len(sentence))
-    with predictor(model, head) as predict, meter("the model's probabilities in any order", len(wanted)) as bar:
+    with predictor(model, head) as predict, meter(what, len(wanted)) as bar:
         for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
             targets = wanted[some]
-            chosen, places = [rows[i] for i in sentence[targets]], position[targets]
-            for number in range(ORDERS):
-                turns, _ = pack([orders[i][number] for i in sentence[targets]], -1)
-                hidden = turns >= turns[np.arange(len(turns)), places][:, None]
-                batch = step_batch(chosen, hidden, places, vocabulary)
-                values[targets] += _run(predict, model, batch) / ORDERS
+            numbers = sentence[targets]
+            made = batches([rows[i] for i in numbers], numbers, position[targets])
+            values[targets] = np.mean([_run(predict, model, batch) for batch in made], axis=0)
             bar.advance(len(some))
     return framed_scores(values, unknown, lengths, lengths, frame)
 

@@ -69,22 +69,17 @@ class _LeftOut:
     """The sentences that a text leaves out, by their number of words."""
 
     def __init__(self, excluded: Exclusion, language: PCFG, read: Callable[[Sequence[str]], Sequence[str]]) -> None:
-        self._language = language
+        self._language, self._condition = language, 0.0
         by_length: dict[int, tuple[list[IntArray], list[float]]] = {}
-        possible = np.flatnonzero(np.isfinite(excluded.log_prob)).tolist()
-        if possible:  # their probabilities here are without the length condition, as those of patterns
-            first = [read(excluded.sentences[possible[0]])]
-            self._condition = self._condition_of(excluded, first)
-        for i in possible:
-            words, log_probs = by_length.setdefault(len(excluded.sentences[i]), ([], []))
-            words.append(np.asarray(language.encode(read(excluded.sentences[i])), dtype=np.int64))
-            log_probs.append(excluded.log_prob[i])
+        for number, (sentence, log_prob) in enumerate(excluded.possible()):
+            seen = read(sentence)
+            if not number:  # ln P of the range of lengths: probabilities here are without it, as those of patterns
+                free, given = (language.exact.string_log_probs([seen], lengths) for lengths in (None, excluded.lengths))
+                self._condition = float((free - given)[0])
+            words, log_probs = by_length.setdefault(len(seen), ([], []))
+            words.append(np.asarray(language.encode(seen), dtype=np.int64))
+            log_probs.append(log_prob)
         self._of = {n: (np.stack(words), np.array(log_probs)) for n, (words, log_probs) in by_length.items() if n}
-
-    def _condition_of(self, excluded: Exclusion, sentence: list[Sequence[str]]) -> float:
-        """Ln P of the range of lengths."""
-        exact = self._language.exact
-        return float((exact.string_log_probs(sentence) - exact.string_log_probs(sentence, excluded.lengths))[0])
 
     def without(self, known: FloatArray, sentence: Sequence[str], rank: IntArray) -> FloatArray:
         """Ln P of the first words of an order, (n+1,), less that of the sentences left out that have these words."""

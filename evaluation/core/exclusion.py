@@ -113,7 +113,7 @@ class Exclusion:
         """
         tree = _PrefixTree(seen)
         log_mass = np.full(len(tree), -np.inf)
-        for excluded, log_prob in self._possible():
+        for excluded, log_prob in self.possible():
             nodes = tree.along(read(excluded))
             log_mass[nodes] = np.logaddexp(log_mass[nodes], log_prob)
         corrected = []
@@ -139,7 +139,7 @@ class Exclusion:
         """
         log_mass = dict.fromkeys((gap for sentence in seen for gap in _gaps(sentence)), -np.inf)
         whole = dict.fromkeys(map(tuple, seen), -np.inf)
-        for excluded, log_prob in self._possible():
+        for excluded, log_prob in self.possible():
             words = tuple(read(excluded))
             if words in whole:
                 whole[words] = float(np.logaddexp(whole[words], log_prob))
@@ -165,13 +165,14 @@ class Exclusion:
             first: whether the first token of a sentence counts.
         """
         mass: dict[str, float] = {}
-        for excluded, log_prob in self._possible():
+        for excluded, log_prob in self.possible():
             probability = math.exp(log_prob)
             for token in read(excluded)[0 if first else 1 :]:
                 mass[token] = mass.get(token, 0.0) + probability
         return mass
 
-    def _possible(self) -> Iterator[tuple[Words, float]]:
+    def possible(self) -> Iterator[tuple[Words, float]]:
+        """Sentences of S that the grammar can make under the length condition, and ln P of each, nats."""
         for sentence, log_prob in zip(self.sentences, self.log_prob.tolist(), strict=True):
             if log_prob > -np.inf:
                 yield sentence, log_prob

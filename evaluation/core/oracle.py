@@ -136,8 +136,8 @@ class Oracle:
         require_whole(self.transform, self.objective, frame)
         if self.vocabulary is not None and not self.collapsed and frame.unk != "skip":
             raise InputError("an oracle with full contexts has no <unk> to score; use a frame that skips unknown words")
-        rows = self.token_log_probs(sentences)
         seen = [self.read(sentence) for sentence in sentences]
+        rows = self._in_order(self._rows(self._originals(seen), sentences))
         known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
         unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
         return assemble_scores(rows, unknown, frame)

@@ -24,8 +24,14 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 Pattern = Sequence[str | None]
+GAP = "___"  #: how a word that is not known is written
 AT_ONCE = 16  #: patterns that a search looks at together
 MOST = 20_000  #: patterns that a search looks at in all
+
+
+def shown(pattern: Pattern) -> str:
+    """A pattern as text."""
+    return " ".join(GAP if word is None else word for word in pattern)
 
 
 @dataclass(frozen=True)
@@ -177,8 +183,7 @@ class AnyOrder:
     def _require(self, pattern: Pattern) -> None:
         """Refuse a pattern that no sentence fits."""
         if not np.isfinite(self.log_probs([pattern])[0]):
-            shown = " ".join("___" if word is None else word for word in pattern)
-            raise InputError(f"no sentence of the grammar fits {shown!r}", code="no-possible-sentence")
+            raise InputError(f"no sentence of the grammar fits {shown(pattern)!r}", code="no-possible-sentence")
 
     def best(self, pattern: Pattern) -> Iterator[Filling]:
         """All sentences that fit a pattern, the most probable first.

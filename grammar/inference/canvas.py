@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.any_order import AnyOrder, Pattern
+from truesource.grammar.inference.any_order import AnyOrder, Pattern, shown
 from truesource.grammar.inference.batch import BUDGET
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
@@ -90,9 +90,9 @@ class Canvas:
         cuts = self._cuts(pattern)
         shares = _shares(self._truth.log_probs(cuts))
         if not shares.sum() > 0.0:
-            shown = " ".join("___" if word is None else word for word in pattern)
             raise InputError(
-                f"no sentence of {self.lengths} words of the grammar fits {shown!r}", code="no-possible-sentence"
+                f"no sentence of {self.lengths} words of the grammar fits {shown(pattern)!r}",
+                code="no-possible-sentence",
             )
         drawn: list[tuple[str, ...]] = []
         for cut, times in zip(cuts, rng.multinomial(number, shares / shares.sum()).tolist(), strict=True):

@@ -152,10 +152,7 @@ class MaskedDiffusionSettings(EncoderSettings):
     architecture: Literal["diffusion"] = Field("diffusion", description=ARCHITECTURE)
     objective: ClassVar[Objective] = "any-order"
     model_type = "bert"
-    presets = {
-        "tiny": {"heads": 4, "local_start": True},
-        "paper": {"heads": 8, "ffn_dim": 256, "max_positions": 512},
-    }
+    presets = BERTSettings.presets
 
     @model_validator(mode="after")
     def _whole_words(self) -> Self:

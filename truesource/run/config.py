@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -25,19 +25,17 @@ from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.abilities import DEVICE, Dtype
+from truesource.generator.objectives import OBJECTIVES, Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 from truesource.run.reading import read_settings
 
-if TYPE_CHECKING:
-    from truesource.generator.objectives import Objective
-
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  #: what numpy and torch take
-TAKEN = ("oracle", "oracle-causal", "oracle-masked", "oracle-any-order")  #: names of the truth in tables and files
+TAKEN = ("oracle", *(f"oracle-{objective}" for objective in OBJECTIVES))  #: names of the truth in tables and files
 
 
 class EvaluationConfig(Settings):
@@ -107,8 +105,6 @@ class RunConfig(Settings):
     @property
     def objectives(self) -> list[Objective]:
         """Those that the truth is scored for: causal and masked, and in any order where a model is trained so."""
-        from truesource.generator.objectives import OBJECTIVES
-
         filled = any(not model.loaded and model.fills_gaps for model in self.models)
         return [objective for objective in OBJECTIVES if filled or objective != "any-order"]
 
