@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -157,59 +156,6 @@ def left_corner_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     Steps to a symbol without a finite derivation are left out, as in `unary_closure`.
     """
     return closure(np.where(mass > 0.0, left_corner_matrix(pcfg, mass), 0.0), "left-corner closure")
-
-
-def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
-    """``t_A = P(A derives some finite string)``, (S,): least fixed point of ``t = lex + Un t + Bi(t, t)``.
-
-    Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis
-    2009), one strongly connected component after the other so that a critical one does not spoil the rest.
-    """
-    n = len(pcfg.symbols)
-    lexical = np.zeros(n)
-    rules = lexical_rules(pcfg)
-    np.add.at(lexical, rules.parent, rules.prob)
-    a, b, c = pcfg.binary.T
-    p = np.exp(pcfg.binary_logp)
-    unary_p = np.exp(pcfg.unary_logp)
-    graph = mean_matrix(pcfg, np.ones(n))
-    n_components, component = connected_components(csr_matrix((graph > 0.0).astype(np.int8)), connection="strong")
-    below: dict[int, set[int]] = {k: set() for k in range(n_components)}
-    for k, other in np.unique(np.stack([component[place] for place in np.nonzero(graph > 0.0)]), axis=1).T.tolist():
-        if k != other:
-            below[k].add(other)
-    alone = set(np.flatnonzero(np.bincount(component) == 1)) - set(component[graph.diagonal() > 0.0])
-    mass = np.zeros(n)
-    binary_of, unary_of = component[a], component[pcfg.unary[:, 0]]
-    for k in TopologicalSorter(below).static_order():
-        states = np.flatnonzero(component == k)
-        local = {int(s): i for i, s in enumerate(states)}
-        rb, ru = np.flatnonzero(binary_of == k), np.flatnonzero(unary_of == k)
-        ra = np.array([local[int(s)] for s in a[rb]], dtype=np.int64)
-        ua = np.array([local[int(s)] for s in pcfg.unary[ru, 0]], dtype=np.int64)
-        ub = pcfg.unary[ru, 1]
-        for _ in range(200):
-            value = lexical[states]
-            np.add.at(value, ra, p[rb] * mass[b[rb]] * mass[c[rb]])
-            np.add.at(value, ua, unary_p[ru] * mass[ub])
-            if k in alone:  # its value depends on other components alone
-                mass[states] = np.clip(value, 0.0, 1.0)
-                break
-            jacobian = np.zeros((len(states), n))
-            np.add.at(jacobian, (ra, b[rb]), p[rb] * mass[c[rb]])
-            np.add.at(jacobian, (ra, c[rb]), p[rb] * mass[b[rb]])
-            np.add.at(jacobian, (ua, ub), unary_p[ru])
-            gap = value - mass[states]
-            try:
-                step = np.linalg.solve(np.eye(len(states)) - jacobian[:, states], gap)
-            except np.linalg.LinAlgError:
-                step = gap
-            updated = np.clip(mass[states] + np.maximum(step, 0.0), 0.0, 1.0)
-            moved = float(np.abs(updated - mass[states]).max())
-            mass[states] = updated
-            if moved <= tolerance:
-                break
-    return mass
 
 
 def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels.counts import star
+from truesource.grammar.inference.masses import total_mass
 from truesource.grammar.inference.rules import (
     certainly_decays,
     left_corner_closure,
@@ -30,7 +31,6 @@ from truesource.grammar.inference.rules import (
     reachable,
     reachable_from,
     solve,
-    total_mass,
     unary_closure,
 )
 from truesource.grammar.rules import GrammarRules

@@ -1,0 +1,242 @@
+"""The product of a grammar and a reward automaton: symbols that also say from where to where the automaton goes.
+
+A symbol A becomes one symbol for each class of pairs of states (q, q'): the strings that A makes and that lead from q
+to q'. Pairs that the same strings lead through, for the same gains, are one class, so that a counter up to m has m
+classes and not m^2. The rule A -> B C has one copy for each state in the middle (Bar-Hillel, Perles & Shamir 1961;
+Nederhof & Satta 2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.tilting.rewards import RewardAutomaton
+
+BUDGET = 20_000_000  #: most rules of a product
+MOST_STATES = 256  #: of an automaton
+CODE = "too-many-rules"
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The rules of a product that sentences use, each with the rule of the grammar that it copies.
+
+    The start of a product stands below no symbol, and its rules also earn what the automaton pays at the end.
+    """
+
+    names: tuple[str, ...]  #: of each symbol
+    copied: IntArray  #: (S',) the symbol of the grammar that each copies
+    binary: Int32Array  #: (R', 3) parent, left child, right child
+    unary: Int32Array  #: (Q', 2)
+    lexical: Int32Array  #: (L', 2) parent, word
+    rule: tuple[IntArray, IntArray, IntArray]  #: of each rule of the three kinds, the number of the one it copies
+    gain: tuple[FloatArray, FloatArray, FloatArray]  #: what each rule earns
+    start: int = 0
+
+
+Rules = tuple[IntArray, IntArray, FloatArray]  #: rules, the numbers of those they copy, what they earn
+
+
+class _Pairs:
+    """Pairs of states (q, q'), in classes of those that the same strings lead through, for the same gains."""
+
+    def __init__(self, automaton: RewardAutomaton) -> None:
+        n = automaton.n_states
+        columns, kind = np.unique(np.concatenate([automaton.step, automaton.gain]), axis=1, return_inverse=True)
+        self.kind = kind.ravel()  #: (V,) words that do the same in all states are of one kind
+        self.step, self.gain = columns[:n].astype(np.int64), columns[n:]  #: (Q, kinds)
+        self.of = _refined(self.step, self.gain)  #: (Q, Q) class of each pair
+        first = np.unique(self.of, return_index=True)[1]
+        self.source, self.target = np.divmod(first, n)  #: (K,) a pair of each class
+        joined = np.zeros((n, n), dtype=bool)  # whether some string, of at least one word, leads from q to q'
+        joined[np.repeat(np.arange(n), self.step.shape[1]), self.step.ravel()] = True
+        for q in range(n):  # Warshall
+            joined |= joined[:, [q]] & joined[q]
+        self.splits = [  #: (k, left, right): strings of class k are one of class left, then one of class right
+            (k, int(self.of[q, middle]), int(self.of[middle, after]))
+            for k, (q, after) in enumerate(zip(self.source, self.target, strict=True))
+            for middle in np.flatnonzero(joined[q] & joined[:, after])
+        ]
+
+    def goes(self, k: int, words: Int32Array) -> BoolArray:
+        """Whether each of some words is a string of class k."""
+        return np.asarray(self.step[self.source[k], self.kind[words]] == self.target[k])
+
+
+def _refined(step: IntArray, gain: FloatArray) -> IntArray:
+    """Moore's refinement: two pairs stay together while every kind of word, for the same gain, leads to such pairs."""
+    n = len(step)
+    earned = np.repeat(np.unique(gain, return_inverse=True)[1].reshape(n, 1, -1), n, axis=1)
+    label, size = np.eye(n, dtype=np.int64), 0
+    while label.max() + 1 > size:
+        size = int(label.max()) + 1
+        key = np.concatenate([label[..., None], np.moveaxis(label[step], 1, 2), earned], axis=2)
+        label = np.unique(key.reshape(n * n, -1), axis=0, return_inverse=True)[1].reshape(n, n)
+    return np.asarray(label)
+
+
+class _Builder:
+    """Which copies of symbols sentences use, then the rules over them."""
+
+    def __init__(self, pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray) -> None:
+        self.pcfg, self.automaton, self.pairs = pcfg, automaton, _Pairs(automaton)
+        self.a, self.b, self.c = pcfg.binary.T
+        self.above, self.below = pcfg.unary.T
+        self.tag, self.word = pcfg.lexical.T
+        shape = len(self.pairs.source), len(pcfg.symbols)
+        self.makes = self._productive(np.zeros(shape, dtype=bool))  # (K, S) whether the copy makes some string
+        whole = self.pairs.of[automaton.start]
+        self.roots = {  # class of whole sentences: what its last state pays
+            int(whole[q]): float(automaton.end[q]) for q in np.flatnonzero(ends) if self.makes[whole[q], pcfg.start]
+        }
+        self.used = self._used(np.zeros(shape, dtype=bool))  # (K, S) whether the copy stands below the start
+
+    def _productive(self, makes: BoolArray) -> BoolArray:
+        for k in range(len(makes)):
+            makes[k, self.tag[self.pairs.goes(k, self.word)]] = True
+        before = -1
+        while before < (before := int(makes.sum())):
+            for k, left, right in self.pairs.splits:
+                makes[k, self.a[makes[left, self.b] & makes[right, self.c]]] = True
+            for row in makes:
+                row[self.above[row[self.below]]] = True
+        return makes
+
+    def _used(self, used: BoolArray) -> BoolArray:
+        before = -1
+        while before < (before := int(used.sum())):
+            active = self._active(used)
+            for k, left, right in self.pairs.splits:
+                rules = self._copied(active, k, left, right)
+                used[left, self.b[rules]] = True
+                used[right, self.c[rules]] = True
+            for k, row in enumerate(active):
+                used[k, self.below[row[self.above] & self.makes[k, self.below]]] = True
+        return used
+
+    def _active(self, used: BoolArray) -> BoolArray:
+        active = used.copy()
+        active[list(self.roots), self.pcfg.start] = True
+        return active
+
+    def _copied(self, parents: BoolArray, k: int, left: int, right: int) -> IntArray:
+        """Binary rules that have a copy with these classes, given which copies of their parents count."""
+        return np.flatnonzero(parents[k, self.a] & self.makes[left, self.b] & self.makes[right, self.c])
+
+    def _parents(self) -> Iterator[tuple[int | None, BoolArray]]:
+        """Copies whose rules are wanted, (K, S): those below the start; then the start itself, class by class."""
+        yield None, self.used
+        for k in self.roots:
+            root = np.zeros_like(self.used)
+            root[k, self.pcfg.start] = True
+            yield k, root
+
+    def require(self, budget: int) -> None:
+        """Refuse a product of too many rules, before any is made."""
+        n = 0
+        for _, parents in self._parents():
+            n += sum(len(self._copied(parents, *split)) for split in self.pairs.splits)
+            n += int((parents[:, self.above] & self.makes[:, self.below]).sum())
+            n += sum(int((row[self.tag] & self.pairs.goes(k, self.word)).sum()) for k, row in enumerate(parents))
+        if n > budget:
+            raise InputError(
+                f"the product of {self.pcfg.n_rules:,} rules and {self.automaton.n_states} states has {n:,} rules, more"
+                f" than {budget:,}; choose a simpler reward, or a smaller grammar (truesource convert --prune)",
+                code=CODE,
+            )
+
+    def product(self) -> Product:
+        """All rules: those of copies below the start, then those of the start, which pays at the end."""
+        number = np.zeros(self.used.shape, dtype=np.int64)
+        number[self.used] = 1 + np.arange(int(self.used.sum()))
+        tables: tuple[list[Rules], ...] = ([], [], [])
+        for start, parents in self._parents():
+            paid = 0.0 if start is None else self.roots[start]
+            for table, rows in zip(tables, self._tables(parents, number, start is not None), strict=True):
+                table += [(rules, copied, gain + paid) for rules, copied, gain in rows]
+        (binary, unary, lexical) = (_joined(table, width) for table, width in zip(tables, (3, 2, 2), strict=True))
+        place = np.nonzero(self.used)
+        return Product(
+            names=self._names(*place),
+            copied=np.concatenate([[self.pcfg.start], place[1]]),
+            binary=binary[0],
+            unary=unary[0],
+            lexical=lexical[0],
+            rule=(binary[1], unary[1], lexical[1]),
+            gain=(binary[2], unary[2], lexical[2]),
+        )
+
+    def _tables(self, parents: BoolArray, number: IntArray, top: bool) -> tuple[list[Rules], list[Rules], list[Rules]]:
+        """Rules of each kind whose parents count, as numbers of copies, with the rules they copy and what they earn."""
+        source = np.zeros_like(number) if top else number
+        binary: list[Rules] = []
+        unary: list[Rules] = []
+        lexical: list[Rules] = []
+        for k, left, right in self.pairs.splits:
+            rules = self._copied(parents, k, left, right)
+            children = number[left, self.b[rules]], number[right, self.c[rules]]
+            binary.append((np.stack([source[k, self.a[rules]], *children], axis=1), rules, np.zeros(len(rules))))
+        for k in range(len(parents)):
+            rules = np.flatnonzero(parents[k, self.above] & self.makes[k, self.below])
+            ends = source[k, self.above[rules]], number[k, self.below[rules]]
+            unary.append((np.stack(ends, axis=1), rules, np.zeros(len(rules))))
+            rules = np.flatnonzero(parents[k, self.tag] & self.pairs.goes(k, self.word))
+            words = self.word[rules]
+            gain = self.pairs.gain[self.pairs.source[k], self.pairs.kind[words]]
+            lexical.append((np.stack([source[k, self.tag[rules]], words], axis=1), rules, gain))
+        return binary, unary, lexical
+
+    def _names(self, classes: IntArray, symbols: IntArray) -> tuple[str, ...]:
+        """A name for each symbol: its own where it has one copy, else with a pair of states of the class."""
+        copies = np.bincount(symbols, minlength=len(self.pcfg.symbols))
+        copies[self.pcfg.start] += 1
+        taken = set(self.pcfg.symbols)
+        names = [self.pcfg.symbols[self.pcfg.start]]
+        for k, a in zip(classes.tolist(), symbols.tolist(), strict=True):
+            name = self.pcfg.symbols[a]
+            if copies[a] > 1:
+                name += f"/{self.pairs.source[k]}-{self.pairs.target[k]}"
+                while name in taken:
+                    name += "'"
+                taken.add(name)
+            names.append(name)
+        return tuple(names)
+
+
+def _joined(table: list[Rules], width: int) -> tuple[Int32Array, IntArray, FloatArray]:
+    if not table:
+        return np.empty((0, width), dtype=np.int32), np.empty(0, dtype=np.int64), np.empty(0)
+    rules, copied, gain = (np.concatenate(part) for part in zip(*table, strict=True))
+    return rules.astype(np.int32), copied.astype(np.int64), gain
+
+
+def product(
+    pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray | None = None, budget: int = BUDGET
+) -> Product | None:
+    """The product of a grammar and an automaton over its words; None where it makes no sentence.
+
+    Args:
+        pcfg: the grammar.
+        automaton: the reward.
+        ends: (Q,) which states a sentence may end in; all by default.
+        budget: most rules.
+
+    Raises:
+        InputError: it has more rules or the automaton more states than allowed (code ``too-many-rules``).
+    """
+    if automaton.n_states > MOST_STATES:
+        raise InputError(
+            f"the automaton has {automaton.n_states:,} states, more than {MOST_STATES}; choose a simpler reward",
+            code=CODE,
+        )
+    builder = _Builder(pcfg, automaton, np.ones(automaton.n_states, dtype=bool) if ends is None else ends)
+    if not builder.roots:
+        return None
+    builder.require(budget)
+    return builder.product()
