@@ -81,7 +81,7 @@ def _refined(step: IntArray, gain: FloatArray) -> IntArray:
     return np.asarray(label)
 
 
-class _Builder:
+class _Copies:
     """Which copies of symbols sentences use, then the rules over them."""
 
     def __init__(self, pcfg: GrammarRules, automaton: RewardAutomaton, ends: BoolArray) -> None:
@@ -235,7 +235,7 @@ def product(
             f"the automaton has {automaton.n_states:,} states, more than {MOST_STATES}; choose a simpler reward",
             code=CODE,
         )
-    builder = _Builder(pcfg, automaton, np.ones(automaton.n_states, dtype=bool) if ends is None else ends)
+    builder = _Copies(pcfg, automaton, np.ones(automaton.n_states, dtype=bool) if ends is None else ends)
     if not builder.roots:
         return None
     builder.require(budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -119,6 +120,21 @@ class Count(Event):
     def __post_init__(self) -> None:
         if not 0 <= self.low <= (self.low if self.high is None else self.high) <= LONGEST:
             raise InputError(f"a count goes from 0 to {LONGEST:,}, the least first, got {self.low} to {self.high}")
+
+    @classmethod
+    def parse(cls, text: str) -> Count:
+        """Read ``the=3``, ``the>=2`` or ``a+the=1..2``.
+
+        Raises:
+            InputError: it is none of these.
+        """
+        match = re.fullmatch(r"(?P<words>.+?)(?:>=(?P<least>\d+)|=(?P<low>\d+)(?:\.\.(?P<high>\d+))?)", text.strip())
+        if match is None:
+            raise InputError(f"a count is written the=3, the>=2, or a+the=1..2, got {text!r}")
+        words = tuple(match["words"].split("+"))
+        if match["least"] is not None:
+            return cls(words, int(match["least"]), None)
+        return cls(words, int(match["low"]), int(match["high"] or match["low"]))
 
     @property
     def spec(self) -> str:

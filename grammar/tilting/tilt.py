@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from truesource.grammar.tilting.product import BUDGET, Product, product
 from truesource.grammar.tilting.rewards import Event, Reward
 
 INFINITE = "infinite-sum"
+SMALL = 1e-4  #: of 1 / beta, for derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,14 @@ def _log_mass(pcfg: PCFG, lengths: LengthRange | None) -> float:
     return math.log(pcfg.exact.total_mass if lengths is None else pcfg.exact.range_mass(lengths))
 
 
+class FrontierPoint(NamedTuple):
+    """The most reward that a distribution can have at its distance from p, or the least distance at its reward."""
+
+    beta: float | None  #: of the tilted grammar that has both; None without a tilt, and where an event is required
+    reward: float  #: E*[r]
+    kl: float  #: KL(p* || p), nats a sentence
+
+
 @dataclass(frozen=True, eq=False)
 class Tilting:
     """A grammar and a reward, ready to be tilted by any beta: the product is made once.
@@ -150,6 +159,48 @@ class Tilting:
         if log_odds == 0.0:
             raise InputError(f"the event already has probability {probability}; choose another")
         return self.at(1.0 / log_odds)
+
+    def frontier(self, lengths: LengthRange | None = None, points: int = 41) -> list[FrontierPoint]:
+        """The exact frontier of reward and KL, from p itself upwards; no distribution lies below it.
+
+        Of an event it ends where the event is certain. Of other rewards it ends where Z is infinite, or at 6 standard
+        deviations of the reward by the first order of beta.
+
+        Raises:
+            InputError: as `at` and `Tilted.kl`.
+        """
+        if isinstance(self.reward, Event):
+            odds = math.exp(self.given().log_partition(lengths))
+            if odds >= 1.0:
+                return [FrontierPoint(None, 1.0, 0.0)]
+            return [_of_event(float(e), odds) for e in np.linspace(odds, 1.0, points)]
+        mean, above = (self._scaled(scale).expected_reward(lengths) for scale in (-SMALL, SMALL))
+        spread = math.sqrt(max(above - mean, 0.0) / (2.0 * SMALL))
+        if spread == 0.0:
+            return [FrontierPoint(None, mean, 0.0)]
+        found = [FrontierPoint(None, (mean + above) / 2.0, 0.0)]
+        for scale in np.linspace(0.0, 6.0 / spread, points)[1:].tolist():
+            try:
+                tilted = self._scaled(scale)
+                found.append(FrontierPoint(tilted.beta, tilted.expected_reward(lengths), tilted.kl(lengths)))
+            except InputError as error:
+                if error.code not in (INFINITE, "input"):
+                    raise
+                break
+        return found
+
+    def _scaled(self, scale: float) -> Tilted:
+        return self.at(1.0 / scale)
+
+
+def _of_event(probability: float, before: float) -> FrontierPoint:
+    """The nearest distribution that gives an event a probability, from one that gives it another."""
+    no, rest = 1.0 - probability, 1.0 - before
+    kl = probability * math.log(probability / before) + (no * math.log(no / rest) if no > 0.0 else 0.0)
+    if no <= 0.0 or probability == before:
+        return FrontierPoint(None, probability, max(kl, 0.0))
+    log_odds = math.log(probability / no) - math.log(before / rest)
+    return FrontierPoint(1.0 / log_odds if log_odds else None, probability, max(kl, 0.0))
 
 
 def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:

@@ -40,6 +40,7 @@ MEANINGS = {
 }
 #: names with several meanings, and why they are kept
 EXCEPTIONS = {
+    "--beta": "the price of KL in tilts, and the share of one half of a split word; both are what their papers call so",
     "--figure": "one figure: the file that a measurement is drawn to, and the name of one of a report",
     "--dev": "a part of what is split and what is trained on: share in one verb, text in the other",
     "--tolerance": "a bound on what each verb may neglect: mass of tokenisations, difference of frequencies",

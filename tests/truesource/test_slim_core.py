@@ -62,6 +62,7 @@ WORK = [
     "infill toy.npz 'the ___ sleeps'",
     "parse toy.npz text -o trees.mrg",
     "vary toy.npz -o variants --variant temperature=0.8",
+    "tilt toy.npz --regex '.* sleeps' -o tilted.npz",
     "score models.py:uniform corpus --oracle toy.npz --json scores.json",
     "compare models.py:uniform models.py:other corpus --oracle toy.npz --table table.tex --table table.csv",
     "evaluate naturalness corpus --reference bank.mrg",

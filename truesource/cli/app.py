@@ -38,6 +38,7 @@ VERBS = {
     "export": ("truesource.cli.export", "Write a corpus in the files that other training code reads."),
     "infill": ("truesource.cli.infill", "Fill the gaps of a sentence, with exact probabilities."),
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
+    "tilt": ("truesource.cli.tilt", "Tilt a grammar by a reward, or require an event: a grammar again."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
     "warm": ("truesource.cli.warm", "Compile the numerical kernels now, as for a container image."),
     "schema": ("truesource.cli.configuration:schema", "Print the JSON Schema of configurations, for editors."),
@@ -50,7 +51,7 @@ GROUPS = {
     "Start here": ("run", "new", "report"),
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
-    "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "export", "vary"),
+    "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "export", "vary", "tilt"),
     "Reference": ("schema", "warm", "cite"),
 }
 
