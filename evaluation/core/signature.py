@@ -68,6 +68,8 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "filling": "order in which a sampler fills gaps: random, confidence or blocks",
         "fills": "steps that a sampler takes for a sentence, or all: one word a step",
         "denoiser": "what gives the words at gaps: model or exact",
+        "event": "what sentences are steered to",
+        "steered": "how: best-of, filter (of particles), model, tilted or tuned, with its number",
         "below": "threshold, nats a token",
         "family": "distribution that the languages of documents were drawn from",
         "members": "training sentences whose memory is measured: number and digest",

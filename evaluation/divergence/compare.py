@@ -126,7 +126,7 @@ def mean_scores(
 
 def bounds(parts: Mapping[str, object]) -> tuple[float, float]:
     """Between which values a measure lies: shares, and what is a divergence or an entropy in every context."""
-    low = -math.inf if parts.get("estimator") == "paired" else 0.0
+    low = -math.inf if parts.get("estimator") == "paired" or parts.get("may") == "negative" else 0.0
     return low, 1.0 if parts.get("unit") == "share" else math.inf
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ANY = "*"  #: in a file, every word that has no line of its own in a state
 END = "<end>"  #: in a file, the end of the sentence
 LONGEST = 10_000  #: most occurrences that a count may ask for
+COUNT = re.compile(r"(?P<words>\S+?)(?:>=(?P<least>\d+)|=(?P<low>\d+)(?:\.\.(?P<high>\d+))?)")  #: such as ``the=3``
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class Count(Event):
         Raises:
             InputError: it is none of these.
         """
-        match = re.fullmatch(r"(?P<words>.+?)(?:>=(?P<least>\d+)|=(?P<low>\d+)(?:\.\.(?P<high>\d+))?)", text.strip())
+        match = COUNT.fullmatch(text.strip())
         if match is None:
             raise InputError(f"a count is written the=3, the>=2, or a+the=1..2, got {text!r}")
         words = tuple(match["words"].split("+"))
@@ -172,6 +173,18 @@ class Pattern(Event):
         columns[word_numbers(pcfg, words)] = np.arange(len(words))
         whole = np.ascontiguousarray(step[:, columns])
         return RewardAutomaton(0, whole, np.zeros(whole.shape), accepting.astype(np.float64))
+
+
+def event_of(text: str) -> Event:
+    """An event from text: a count such as ``the=3``, else a regular expression over words.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if COUNT.fullmatch(text.strip()):
+        return Count.parse(text)
+    compile_pattern(text)
+    return Pattern(text)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from truesource.evaluators.beliefs import BELIEFS
 from truesource.evaluators.context import CONTEXT
+from truesource.evaluators.control import CONTROL
 from truesource.evaluators.diffusion import DIFFUSION
 from truesource.evaluators.divergence import DIVERGENCE
 from truesource.evaluators.documents import DOCUMENTS
@@ -28,6 +29,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     CONTEXT,
     DOCUMENTS,
     DIFFUSION,
+    CONTROL,
     MEMORY,
     TOKENISATION,
     PPLU,

@@ -1,0 +1,180 @@
+"""Ways to make sentences satisfy an event, beside the exact frontier of its probability and KL.
+
+The truth p is steered towards an event E, such as "three times *the*". Whatever the way, the sentences that come have a
+distribution q, of which no one with the same q(E) is nearer to p than the tilted truth (see
+`truesource.grammar.tilting`): KL(q || p) is at least q(E) ln(q(E) / p(E)) + q(not E) ln(q(not E) / p(not E)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.printable import meter
+from truesource.grammar.tilting.rewards import Event
+from truesource.grammar.tilting.tilt import Tilted, Tilting
+
+AT_ONCE = 64  #: beginnings of sentences that are continued together
+
+
+def binary_kl(one: float, other: float) -> float:
+    """KL of an event with two probabilities, nats; the frontier at q(E) = ``one`` where p(E) = ``other``."""
+    parts = ((one, other), (1.0 - one, 1.0 - other))
+    if any(p > 0.0 and q <= 0.0 for p, q in parts):
+        return math.inf
+    return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
+
+
+class BestOf(NamedTuple):
+    """The best of n samples."""
+
+    probability: float  #: q(E) = 1 - (1 - p(E))^n
+    kl: float  #: KL(q || p), nats
+
+
+def best_of(n: int, probability: float) -> BestOf:
+    """Draw n sentences and keep one that satisfies the event, where one does.
+
+    Sentences of E keep their probabilities beside each other, and so do the others. Hence best-of-n of an event lies on
+    the frontier; n samples are its price (Stiennon et al. 2020; the bound ln n - (n-1)/n of its KL is not tight here).
+
+    Args:
+        n: samples, 1 or more.
+        probability: p(E).
+    """
+    reached = -math.expm1(n * math.log1p(-probability)) if probability < 1.0 else 1.0
+    return BestOf(reached, binary_kl(reached, probability))
+
+
+@dataclass(frozen=True, eq=False)
+class Guided:
+    """Sentences of independent particle filters, each one sentence that satisfies the event."""
+
+    sentences: list[list[str]]  #: one of each filter
+    log_z: FloatArray  #: (runs,) estimates of ln p(E), nats: their exponentials have mean p(E)
+
+
+class Steering:
+    """The truth and an event to steer it to.
+
+    Args:
+        pcfg: the truth.
+        event: what sentences are to satisfy.
+        lengths: condition on the number of words.
+
+    Raises:
+        InputError: as `Tilting.given`, or no sentence of E has such a length.
+    """
+
+    def __init__(self, pcfg: PCFG, event: Event, lengths: LengthRange | None = None) -> None:
+        self.pcfg, self.event, self.lengths = pcfg, event, lengths
+        self.tilting = Tilting(pcfg, event)
+        self.given: Tilted = self.tilting.given()  #: the truth given the event
+        self.probability = math.exp(self.given.log_partition(lengths))  #: p(E)
+        self._columns = np.array([pcfg.word_ids[word] for word in self.given.pcfg.terminals] + [len(pcfg.terminals)])
+
+    def satisfied(self, sentences: Sequence[Sequence[str]]) -> BoolArray:
+        """Which sentences satisfy the event, (n,); one with a word that the truth does not have does not."""
+        known = [all(word in self.pcfg.word_ids for word in sentence) for sentence in sentences]
+        rewards = self.event(self.pcfg, [s for s, ok in zip(sentences, known, strict=True) if ok])
+        result = np.zeros(len(sentences), dtype=bool)
+        result[np.flatnonzero(known)] = rewards > 0.0
+        return result
+
+    def next(self, prefixes: Sequence[Sequence[str]]) -> tuple[FloatArray, BoolArray]:
+        """Law of what follows each of some beginnings of one length, (B, V+1), and whether E can still come to hold."""
+        law, allowed = (
+            np.concatenate(
+                [_last(pcfg, prefixes[i : i + AT_ONCE], self.lengths) for i in range(0, len(prefixes), AT_ONCE)]
+            )
+            for pcfg in (self.pcfg, self.given.pcfg)
+        )
+        able = np.zeros(law.shape, dtype=bool)
+        able[:, self._columns] = allowed > 0.0
+        return law, able
+
+    def filters(self, particles: int, runs: int, seed: int) -> Guided:
+        """Draw by sequential Monte Carlo: words that rule E out are masked, and weights make up for it.
+
+        Each particle goes on by the truth's law of the next word, from which the words that rule the event out are
+        struck; it weighs the probability of those that are left. Particles are drawn again (systematic resampling)
+        where the effective number is below half. With one particle this is locally masked decoding, as of constrained
+        decoders, whose weights nobody looks at.
+
+        Args:
+            particles: of each filter.
+            runs: independent filters.
+            seed: of random numbers.
+        """
+        rng = np.random.default_rng(seed)
+        texts: list[list[str]] = [[] for _ in range(particles * runs)]
+        log_weight, log_z = np.zeros((runs, particles)), np.zeros(runs)
+        alive = np.arange(particles * runs)
+        words, done = [*self.pcfg.terminals, ""], 0
+        with meter(f"sentences of {particles} particles", runs) as bar:
+            while alive.size:
+                law, able = self.next([texts[i] for i in alive])
+                law = np.where(able, law, 0.0)
+                left = law.sum(axis=1)
+                log_weight.ravel()[alive] += np.log(left)
+                chosen = _drawn(law / left[:, None], rng)
+                ended = chosen == len(words) - 1
+                for i, word in zip(alive[~ended], chosen[~ended], strict=True):
+                    texts[i] = [*texts[i], words[word]]
+                going = np.zeros(particles * runs, dtype=bool)
+                going[alive[~ended]] = True
+                texts, going = _resampled(texts, going, log_weight, log_z, rng)
+                alive = np.flatnonzero(going)
+                left_over = int(going.reshape(runs, particles).any(axis=1).sum())
+                bar.advance(runs - left_over - done)
+                done = runs - left_over
+        log_z += _log_mean(log_weight)
+        share = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        kept = _drawn(share / share.sum(axis=1, keepdims=True), rng)
+        return Guided([texts[run * particles + i] for run, i in enumerate(kept)], log_z)
+
+
+def _last(pcfg: PCFG, prefixes: Sequence[Sequence[str]], lengths: LengthRange | None) -> FloatArray:
+    """Law of what follows each beginning of n words, (B, V+1)."""
+    n = len(prefixes[0])
+    if n == 0:
+        first = pcfg.exact.next_token([], lengths)
+        return np.tile([*first.probability, first.stop], (len(prefixes), 1))
+    words = np.ascontiguousarray(np.stack([pcfg.encode(prefix) for prefix in prefixes], axis=1))
+    found = pcfg.exact.charts().causal(words, lengths, first=n)
+    return np.column_stack([found.starts[-1].T @ pcfg.exact.emission, np.exp(found.log_stop[-1])])
+
+
+def _drawn(law: FloatArray, rng: np.random.Generator) -> IntArray:
+    """A column of each row, by its probabilities."""
+    below = np.cumsum(law, axis=1)
+    at = (below < rng.random((len(law), 1)) * below[:, -1:]).sum(axis=1)
+    return np.asarray(np.minimum(at, law.shape[1] - 1))
+
+
+def _log_mean(log_weight: FloatArray) -> FloatArray:
+    top = log_weight.max(axis=1)
+    return np.asarray(top + np.log(np.exp(log_weight - top[:, None]).mean(axis=1)))
+
+
+def _resampled(
+    texts: list[list[str]], going: BoolArray, log_weight: FloatArray, log_z: FloatArray, rng: np.random.Generator
+) -> tuple[list[list[str]], BoolArray]:
+    """Particles drawn again in the filters whose effective number is below half; weights and ``log_z`` in place."""
+    runs, particles = log_weight.shape
+    share = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    source = np.arange(runs * particles).reshape(runs, particles)
+    for run in np.flatnonzero(1.0 / (share**2).sum(axis=1) < particles / 2):
+        points = (np.arange(particles) + rng.random()) / particles
+        source[run] = run * particles + np.minimum(np.searchsorted(np.cumsum(share[run]), points), particles - 1)
+        log_z[run] += _log_mean(log_weight[[run]])[0]
+        log_weight[run] = 0.0
+    return [texts[i] for i in source.ravel()], going[source.ravel()]
