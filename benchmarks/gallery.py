@@ -130,25 +130,27 @@ def picture_of_documents(name: str) -> str:
     sampler = sampler_of(truth)
     drawn_documents = sampler.draw(READ, random_state(1))
     documents = sampler.sentences(drawn_documents)
-    readers = {"the truth, which is told nothing": truth.exact.causal_log_probs(documents)}
+    readers = {"a perfect reader": truth.exact.causal_log_probs(documents)}
     if drawn_documents.language is not None:
-        told = [truth.knowing(k).exact.causal_log_probs([d]) for k, d in zip(drawn_documents.language, documents)]
-        readers["a reader who is told the language"] = [row for (row,) in told]
+        told = [
+            truth.knowing(k).exact.causal_log_probs([d])
+            for k, d in zip(drawn_documents.language, documents, strict=True)
+        ]
+        readers["one who is told the language"] = [row for (row,) in told]
     with figure(8.4, 2.7, name) as drawn:
         left, right = drawn.subplots(1, 2)
         lengths = truth.exact.length_pmf(longest(truth))
         left.bar(np.arange(len(lengths))[1:], lengths[1:], width=1.0, color=TRUTH)
         left.set_xlabel("tokens of a document")
         left.set_ylabel("probability (exact)")
+        bands = [2**k // 2 for k in range(int(np.frexp(truth.exact.mean_length)[1]) + 1)]
         for (label, rows), color in zip(readers.items(), (TRUTH, MODEL), strict=False):
             band = np.concatenate([np.frexp(np.arange(len(row)))[1] for row in rows])
-            loss = np.bincount(band, -np.concatenate(rows)) / np.bincount(band)
+            loss = (np.bincount(band, -np.concatenate(rows)) / np.bincount(band))[: len(bands)]
             right.plot(range(len(loss)), loss, color=color, marker="o", markersize=4, label=label)
-        ends = [(2**k // 2, 2**k - 1) for k in range(len(loss))]
-        right.set_xticks(range(len(loss)), [str(low) if low == high else f"{low}-{high}" for low, high in ends])
+        right.set_xticks(range(len(bands)), [f"{low}" if low < 2 else f"{low}-" for low in bands])
         right.set_xlabel("words before, in the document")
-        right.set_ylabel("nats a token")
-        right.set_ylim(bottom=0.0)
+        right.set_ylabel("cost of a word, nats")
         right.legend()
         for axes in (left, right):
             axes.grid(which="major")
