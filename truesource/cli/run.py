@@ -36,8 +36,8 @@ def command(
     The run demo has the whole chain on an English grammar that comes with truesource; it takes a few minutes on two
     cores. truesource new writes a configuration of your own.
 
-    By name: architectures, compare, context, demo, diffusion, dynamics, gallery, language, probing, tendencies,
-    tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of that name comes
+    By name: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing,
+    tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of that name comes
     first.
 
     Example: truesource run demo

@@ -17,6 +17,7 @@ TOPICS = {
     "split-merge": "split-merge grammars",
     "prefix": "prefix probabilities",
     "variants": "variants of a grammar in the order of its children",
+    "control": "tilted grammars, and the frontier of reward and KL",
     "transforms": "text in impossible orders of words",
     "naturalness": "laws of word frequency on disjoint halves",
     "masked": "pseudo-perplexity",
@@ -96,6 +97,7 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
     if grammar is not None:
         found |= {"split-merge"} & {grammar.get("method")}
         found |= {"variants"} if "variant" in grammar else set()
+        found |= {"control"} if "tilt" in grammar else set()
     for name in ("config.json", "record.json", "training.json"):
         if (path / name).is_file():
             found |= set(_used(read_record(path / name, dict[str, Any], remedy="make it again")))
