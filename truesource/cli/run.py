@@ -37,8 +37,8 @@ def command(
     cores. truesource new writes a configuration of your own.
 
     By name: architectures, compare, context, control, demo, diffusion, dynamics, gallery, language, probing,
-    tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of that name comes
-    first.
+    tendencies, tokenisation; treebank and treebank_baseline read the treebank in the folder $TREEBANK. A file of that
+    name comes first.
 
     Example: truesource run demo
 
