@@ -19,6 +19,7 @@ from truesource.evaluation.told import expected_languages, told_divergence
 from truesource.generator.corpus import Corpus
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth, load_truth, process
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.snapshots import checkpoints_of
@@ -38,7 +39,7 @@ _SWAPPED = {
     "weight_family": "weight_truth",
     "family_above": "truth_above",
 }
-CHANCE = 1e9  #: Dirichlet concentration of a reader who learns nothing: all words stay equally probable
+CHANCE = 1000  #: Dirichlet concentration of a reader who learns next to nothing: all words stay equally probable
 
 
 def fresh_documents(folder: Path, config: RunConfig) -> list[Found]:
@@ -65,7 +66,7 @@ def predictors_along_training(folder: Path, config: RunConfig) -> list[Found]:
     """
     truth = load_truth(folder / "grammar" / "grammar.npz")
     assert isinstance(truth, DocumentProcess)
-    readers = readers_of_counts(truth.identity)
+    readers = readers_of_counts(truth.name)
     documents = Corpus.load(folder / "corpus").sentences(config.evaluation.split)[: config.evaluation.sentences]
     found = []
     for entry in config.entries:
@@ -121,6 +122,7 @@ def _by_sentence(
     above: FloatArray | None = None,
 ) -> Iterator[Mapping[str, Any]]:
     """Records of one reader: means of each sentence."""
+    shared = {"objective": "causal", "grammar": truth.identity, "sentences": len(documents)}
     document = np.repeat(np.arange(len(documents)), [len(each) + 1 for each in documents])
     sentence = np.concatenate([np.cumsum([0, *(word == SEPARATOR for word in each)]) for each in documents])
     columns = {"kl_told": Column(told, {"unit": "nats/token"})}
@@ -130,9 +132,9 @@ def _by_sentence(
     for number in range(int(sentence.max()) + 1):
         at, begins = sentence == number, expected.string == number
         some = {name: Column(column.values[at], column.parts) for name, column in columns.items()}
-        scores = mean_scores(some, document[at], {}, 1)
+        scores = mean_scores(some, document[at], shared, DEFAULT_SEED)
         own = {"weight_own": Column(weight[begins], {"unit": "share"})}
-        scores |= mean_scores(own, expected.document[begins], {}, 1)
+        scores |= mean_scores(own, expected.document[begins], shared, DEFAULT_SEED)
         yield from ({**score.as_record(), "sentence": number + 1} for score in scores.values())
 
 
