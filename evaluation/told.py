@@ -82,8 +82,8 @@ def expected_languages(
         lengths: the condition on the words of a document.
 
     Raises:
-        InputError: as `DocumentProcess.knowing`; first words do not tell the languages apart; or the model gives none of
-            them any probability.
+        InputError: as `DocumentProcess.knowing`; first words do not tell the languages apart; or the model gives none
+            of them any probability.
     """
     if truth.languages is None:
         truth.knowing(0)  # refuses

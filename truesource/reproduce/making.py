@@ -95,13 +95,17 @@ def _records(composed: Composed, runs: Path) -> list[Found]:
 
 
 def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
-    """What a row measures besides the evaluators."""
+    """What a row measures besides the evaluators; ``study.json`` keeps it."""
     if row.study is None:
         return []
+    from truesource.grammar.support.files import write_json
     from truesource.reproduce.studies import STUDIES
 
     assert isinstance(composed.config, RunConfig)
-    return STUDIES[row.study](composed.folder(runs), composed.config)
+    folder = composed.folder(runs)
+    found = STUDIES[row.study](folder, composed.config)
+    write_json(folder / "study.json", [{**each.fields, "seed": each.seed} for each in found])
+    return found
 
 
 def seconds_of(composed: Composed, runs: Path) -> float:

@@ -416,7 +416,8 @@ def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
         return [Composed(name, _config(row, name, given)) for name in row.run]
     (base,) = row.run
     return [
-        Composed(name, _config(row, base, [*changes, *given, f"name={base}-{name}"])) for name, changes in row.vary.items()
+        Composed(name, _config(row, base, [*changes, *given, f"name={base}-{name}"]))
+        for name, changes in row.vary.items()
     ]
 
 
