@@ -7,22 +7,22 @@ one that generalises near the second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
-from truesource.evaluation.divergence.blocks import events_of, paired_blocks
+from truesource.evaluation.divergence.blocks import TruthBlock
 from truesource.evaluation.divergence.compare import Column, mean_scores, signed_parts
-from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
-from truesource.evaluation.measures.bootstrap import ci_part, resampled_sums
+from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
+from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.mixtures import LARGEST, intervals, nearest
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import DistributionModel, check_sentences
 from truesource.grammar.conditioning import LengthRange
@@ -33,12 +33,7 @@ from truesource.grammar.support.printable import ResultRecords, too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
-STEPS = 2000  #: most of the search for weights
-ENOUGH = 1e-10  #: change of a weight at which it ends
-#: weights between which those of resampled documents are found; close together near 0 and 1
-GRID = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, 201))
-LEAST = 1e-9  #: least probability of a mixture that a slope is divided by
-TRUTH, FAMILY = "truth", "family"  #: the two predictors, in records
+TRUTH, FAMILY = "truth", "family"  #: the predictors, in names of measures
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +116,7 @@ class Strategy:
     weight: dict[str, float]  #: of each in the mixture that is nearest to the model; they sum to one
     kl: dict[str, float]  #: mean KL(predictor || model) of each, nats a token
     rest: float  #: mean KL(model || that mixture), nats a token, over the events that it allows
-    #: 95% interval of each weight, from resampling documents; only of two predictors, and of enough documents
+    #: 95% interval of each weight, from resampling documents; of two predictors or more, and of enough documents
     interval: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -136,7 +131,7 @@ def strategy(
     """The mixture of some exact predictors that is nearest to a model, at every position of some documents.
 
     Weights minimise the mean KL(model || mixture) over positions, which has one minimum (unless two predictors are the
-    same). Call it for each snapshot of a model to see what it learns when.
+    same). `documents_read` has the same along the training of a model.
 
     Args:
         model: causal, of whole words, with full distributions.
@@ -146,133 +141,144 @@ def strategy(
         seed: of the resampling.
 
     Raises:
-        InputError: there is no predictor or no document, the model is masked or does not know all words, or a
-            predictor cannot make a document.
+        InputError: there is no predictor or no document, or too many predictors, the model is masked or does not know
+            all words, or a predictor cannot make a document.
     """
     if not predictors or not documents:
         raise InputError("give one predictor or more, and one document or more")
     if model.objective != "causal":
         raise InputError("only a causal model learns from the words before alone; give a causal one", code="masked")
-    tables, expected = [], np.empty((0, 0))
-    for name, truth in predictors.items():
-        exact, expected = _rows(model, truth, documents, lengths, name)
-        tables.append(exact)
-    exact = np.stack(tables)
-    q = np.exp(expected)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kl = [float(np.where(p > 0.0, p * (np.log(p) - expected), 0.0).sum(axis=1).mean()) for p in exact]
-    weight = _nearest(exact, q)
-    mixture = np.tensordot(weight, exact, axes=1)
-    counted = (mixture > 0.0) & (q > 0.0)
-    gap = np.zeros_like(q)
-    gap[counted] = q[counted] * (expected[counted] - np.log(mixture[counted]))
-    return Strategy(
-        dict(zip(predictors, weight.tolist(), strict=True)),
-        dict(zip(predictors, kl, strict=True)),
-        float(gap.sum(axis=1).mean()),
-        _intervals(tuple(predictors), exact, q, documents, seed),
-    )
+    readers = _Readers.of(model, predictors, documents, lengths)
+    if lost := len(documents) - readers.documents:
+        raise InputError(f"{lost:,} documents are impossible for {next(iter(predictors))}; give possible ones")
+    return readers.strategy(readers.log_q(model), seed)
 
 
-def _rows(
-    model: DistributionModel,
-    truth: Truth,
-    documents: Sequence[Sequence[str]],
-    lengths: LengthRange | None,
-    name: str,
-) -> tuple[FloatArray, FloatArray]:
-    """P of a predictor, and ln Q of the model, at all positions, (T, E), in the order of documents and positions."""
-    setting = Setting(truth, documents, lengths)
-    oracle = setting.full_oracle(model)
-    events = events_of(model, oracle)
-    starts = np.concatenate([[0], np.cumsum([len(document) + 1 for document in documents])])
-    exact, expected = np.zeros((2, starts[-1], len(events)))
-    for block, log_q in paired_blocks(model, oracle, documents, events, f"the predictor {name}"):
-        if not block.whole.all():
-            raise InputError(f"a document is impossible for {name}; give documents that all predictors can make")
-        for row, members in enumerate(block.members):
-            at = starts[list(members)] + block.position
-            exact[at] = np.exp(block.log_prob[row])
-            expected[at] = log_q[row]
-    return exact, expected
+@dataclass(frozen=True, eq=False)
+class _Readers:
+    """Exact predictors at all T positions of the documents that the first can make, kept for one model or more."""
 
+    kept: CachedTruth  #: of the first
+    log_p: dict[str, FloatArray]  #: (T, E) of each, nats
+    observed: IntArray  #: (T,) column of what stands there
+    document: IntArray  #: (T,) number of the document; those that the first cannot make do not occur
+    position: IntArray  #: (T,) words before
 
-def _nearest(exact: FloatArray, q: FloatArray) -> FloatArray:
-    """Weights of the mixture of ``exact`` (M, T, E) that is nearest to ``q`` (T, E), (M,).
+    @classmethod
+    def of(
+        cls,
+        model: DistributionModel,
+        predictors: Mapping[str, Truth],
+        documents: Sequence[Sequence[str]],
+        lengths: LengthRange | None,
+    ) -> _Readers:
+        """Compute them in the words of a model.
 
-    Events that no predictor allows are left out of ``q``.
-    """
-    if len(exact) == 2:
-        first = _nearest_of_two(exact, q)
-        return np.array([first, 1.0 - first])
-    weight = np.full(len(exact), 1.0 / len(exact))
-    allowed = exact.sum(axis=0) > 0.0
-    q = np.where(allowed, q, 0.0)
-    for _ in range(STEPS):
+        Raises:
+            InputError: there are too many, or one of them cannot make what the first can.
+            NothingToMeasureError: the first can make no document.
+        """
+        if len(predictors) > LARGEST:
+            raise InputError(f"a mixture has at most {LARGEST} predictors, not {len(predictors)}; leave some out")
+        (first, truth), *others = predictors.items()
+        kept = cls._kept(model, truth, documents, lengths)
+        possible = sorted(member for _, blocks in kept.groups for row in blocks[0].members for member in row)
+        number, some = np.array(possible), [documents[i] for i in possible]
+        sizes = np.array([len(document) + 1 for document in some])
+        starts = np.full(len(documents), -1)
+        starts[number] = np.cumsum(sizes) - sizes
+        log_p, observed = cls._table(kept, starts, int(sizes.sum()))
+        tables = {first: log_p}
+        for name, other in others:
+            try:
+                found = cls._kept(model, other, some, lengths)
+                lost = len(some) - found.sentences
+            except NothingToMeasureError:
+                lost = len(some)
+            if lost:
+                raise InputError(
+                    f"{name} cannot make {lost:,} of {len(some):,} documents; give it the words and the number of"
+                    f" strings of {first}"
+                )
+            tables[name], _ = cls._table(found, starts[number], len(log_p))
+        position = np.concatenate([np.arange(size) for size in sizes])
+        return cls(kept, tables, observed, np.repeat(number, sizes), position)
+
+    @staticmethod
+    def _kept(
+        model: DistributionModel, truth: Truth, documents: Sequence[Sequence[str]], lengths: LengthRange | None
+    ) -> CachedTruth:
+        contexts = sum(len(document) + 1 for document in documents)
+        return cache_truth(model, Setting(truth, documents, lengths), contexts=contexts, dtype=np.float64)
+
+    @staticmethod
+    def _table(kept: CachedTruth, starts: IntArray, size: int) -> tuple[FloatArray, IntArray]:
+        """Ln P (T, E), and the column of what stands there (T,)."""
+        log_p, observed = np.empty((size, len(kept.events))), np.empty(size, dtype=np.int64)
+        for _, blocks in kept.groups:
+            for block in blocks:
+                at, rows = _places(block, starts)
+                log_p[at], observed[at] = block.log_prob[rows], block.observed[rows]
+        return log_p, observed
+
+    @property
+    def documents(self) -> int:
+        """How many the first predictor can make."""
+        return len(np.unique(self.document))
+
+    @property
+    def starts(self) -> IntArray:
+        """First position of each of these, (D,)."""
+        return np.flatnonzero(np.diff(self.document, prepend=-1))
+
+    def log_q(self, model: DistributionModel) -> FloatArray:
+        """Ln Q of a model at all positions, (T, E) nats; it runs once.
+
+        Raises:
+            InputError: it has another objective or other words than the one that these are kept for.
+        """
+        starts = np.full(int(self.document.max()) + 1, -1)
+        starts[self.document[self.starts]] = self.starts
+        log_q = np.empty((len(self.document), len(self.kept.events)))
+        for block, found in self.kept.blocks(model):
+            at, rows = _places(block, starts)
+            log_q[at] = found[rows]
+        return log_q
+
+    def kl(self, name: str, log_q: FloatArray) -> FloatArray:
+        """KL(predictor || model) at all positions, (T,) nats; inf where the model has no such word."""
+        log_p = self.log_p[name]
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(log_p > -np.inf, np.exp(log_p) * (log_p - log_q), 0.0).sum(axis=1))
+
+    def paired(self, log: FloatArray) -> FloatArray:
+        """What a table (T, E) has for what stands there, (T,)."""
+        return np.asarray(log[np.arange(len(log)), self.observed])
+
+    def strategy(self, log_q: FloatArray, seed: int) -> Strategy:
+        """The mixture that is nearest to a model, see `strategy`."""
+        names, starts, q = tuple(self.log_p), self.starts, np.exp(log_q)
+        exact = np.exp(np.stack([self.log_p[name] for name in names]))
+        weight = nearest(exact, q)
         mixture = np.tensordot(weight, exact, axes=1)
-        share = np.divide(q, mixture, out=np.zeros_like(q), where=mixture > 0.0)
-        found = weight * np.tensordot(exact, share, axes=2)
-        found /= found.sum()
-        done = float(np.abs(found - weight).max()) < ENOUGH
-        weight = found
-        if done:
-            break
-    return np.asarray(weight)
+        counted = (mixture > 0.0) & (q > 0.0)
+        gap = np.zeros_like(q)
+        gap[counted] = q[counted] * (log_q[counted] - np.log(mixture[counted]))
+        ends: dict[str, tuple[float, float]] = {}
+        if len(names) > 1 and not too_few(len(starts)):
+            low, high = intervals(exact, q, starts, weight, seed)
+            ends = dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+        kl = {name: float(self.kl(name, log_q).mean()) for name in names}
+        return Strategy(dict(zip(names, weight.tolist(), strict=True)), kl, float(gap.sum(axis=1).mean()), ends)
 
 
-def _nearest_of_two(exact: FloatArray, q: FloatArray) -> float:
-    """The weight of the first where the slope is 0, or an end; expectation maximisation is slow near 0 and 1."""
-
-    def slope(weight: float) -> float:
-        return float(_slope(exact, q, weight).sum())
-
-    if slope(0.0) <= 0.0:
-        return 0.0
-    return 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=ENOUGH))
+def _places(block: TruthBlock, starts: IntArray) -> tuple[IntArray, IntArray]:
+    """Positions that a block stands for, and its row of each."""
+    rows = np.repeat(np.arange(len(block.members)), [len(members) for members in block.members])
+    return starts[[member for members in block.members for member in members]] + block.position, rows
 
 
-def _intervals(
-    names: tuple[str, ...], exact: FloatArray, q: FloatArray, documents: Sequence[Sequence[str]], seed: int
-) -> dict[str, tuple[float, float]]:
-    """Percentiles of the weights of two predictors, with documents drawn again; empty where there are none."""
-    if len(names) != 2 or too_few(len(documents)):
-        return {}
-    lengths = np.array([len(document) + 1 for document in documents])
-    drawn = _crossings(resampled_sums(_slopes(exact, q, np.cumsum(lengths) - lengths), seed=seed))
-    low, high = (float(end) for end in np.percentile(drawn, [2.5, 97.5], method="inverted_cdf"))
-    return {names[0]: (low, high), names[1]: (1.0 - high, 1.0 - low)}
-
-
-def _slope(exact: FloatArray, q: FloatArray, weight: float) -> FloatArray:
-    """Derivative of the sum of q ln(mixture) at each position by the weight of the first of two predictors, (T,)."""
-    first, second = exact
-    mixture = np.maximum(second + weight * (first - second), LEAST)
-    return np.asarray((q * (first - second) / mixture).sum(axis=1))
-
-
-def _slopes(exact: FloatArray, q: FloatArray, starts: IntArray) -> FloatArray:
-    """`_slope` summed over each document, at the weights of `GRID`, (D, G).
-
-    It falls with the weight; the sum over documents is 0 at the weight that is nearest to the model.
-
-    Args:
-        exact: (2, T, E) probabilities of the predictors.
-        q: (T, E) of the model.
-        starts: (D,) first position of each document.
-    """
-    slopes = [_slope(exact, q, w) for w in GRID.tolist()]
-    return np.asarray(np.add.reduceat(np.stack(slopes, axis=1), starts, axis=0))
-
-
-def _crossings(slopes: FloatArray) -> FloatArray:
-    """Weight at which each row of slopes, (R, G), is 0; 0 or 1 where it is so nowhere, (R,)."""
-    above = (slopes > 0.0).sum(axis=1)
-    at = np.clip(above, 1, len(GRID) - 1)
-    rows = np.arange(len(slopes))
-    before, after = slopes[rows, at - 1], slopes[rows, at]
-    fall = np.where(before > after, before - after, 1.0)
-    inside = GRID[at - 1] + np.clip(before / fall, 0.0, 1.0) * (GRID[at] - GRID[at - 1])
-    return np.where(above == 0, 0.0, np.where(above == len(GRID), 1.0, inside))
+Scores = dict[str, dict[str, Score]]  #: by perfect reader, of which the truth is the first, and by measure
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -281,23 +287,36 @@ class DocumentReading(ResultRecords):
 
     model: str
     objective: str
-    scores: dict[str, Score]  #: of all positions
-    tables: dict[str, dict[str, dict[str, Score]]]  #: by ``string`` and ``position``, and by group of these
+    scores: Scores  #: of all positions
+    tables: dict[str, dict[str, Scores]]  #: by ``string``, ``position`` and ``step``, and by group of these
     contexts: int  #: positions that were compared
     impossible: IntArray  #: documents that the truth cannot make
     told: bool  #: whether the language of each document is known, so that there is a regret
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON; those of tables have ``by`` and ``group`` as well."""
+        """One record a number, for JSON.
+
+        Those of groups have ``by`` and ``group``, and of a family ``reader``; those of a family at all positions are
+        the groups by ``reader``.
+        """
         head = {"model": self.model, "objective": self.objective}
-        records = [{**head, **score.as_record()} for score in self.scores.values()]
-        for by, groups in self.tables.items():
-            for group, scores in groups.items():
-                records += [{**head, "by": by, "group": group, **score.as_record()} for score in scores.values()]
+        by_reader = {name: {TRUTH: scores} for name, scores in self.scores.items() if name != TRUTH}
+        records = [{**head, **score.as_record()} for score in self.scores[TRUTH].values()]
+        for by, groups in {"reader": by_reader, **self.tables}.items():
+            for group, readers in groups.items():
+                for reader, scores in readers.items():
+                    place = {"by": by, "group": group, **({} if reader == TRUTH else {"reader": reader})}
+                    records += [{**head, **place, **score.as_record()} for score in scores.values()]
         return records
 
 
-def documents_read(model: DistributionModel, setting: Setting, *, family: Truth | None = None) -> DocumentReading:
+def documents_read(
+    model: DistributionModel,
+    setting: Setting,
+    *,
+    families: Mapping[str, Truth] | None = None,
+    along: Iterable[tuple[int, DistributionModel]] = (),
+) -> DocumentReading:
     """Compare a model with the best readers of documents, by the number of the string and by the words before.
 
     Means over tokens, nats, with intervals that resample documents; of all positions, and of the groups:
@@ -305,127 +324,162 @@ def documents_read(model: DistributionModel, setting: Setting, *, family: Truth 
     * ``kl``: KL(truth || model), exact at every position; ``kl_paired``: of the tokens that stand there alone.
     * ``entropy``: of the language, given the words before, and ``regret``: what it costs not to be told the language,
       see `what_is_known`. The first needs a pool, the second its corpus, too.
-    * ``kl_family``: KL(family || model), and ``family_above``: what a reader of the family loses to the truth.
+    * of each family, ``kl_family``: KL(family || model), and ``family_above``: what its reader loses to the truth.
 
-    ``weight_truth`` and ``weight_family`` are those of the mixture of both that is nearest to the model, see
+    ``weight_truth`` and ``weight_family`` are those of the mixture of all that is nearest to the model, see
     `strategy`, and ``rest`` is how far that is from the model.
 
     Args:
         model: causal, of whole words, with full distributions.
         setting: documents and their truth. Every position counts, whatever the frame.
-        family: the distribution that the languages were drawn from.
+        families: by name, distributions that the languages may be drawn from, or other strategies.
+        along: the same model at steps of its training; table ``step`` has the numbers of all positions.
 
     Raises:
-        InputError: the truth is none of documents, or the family is the same or cannot make one of them.
+        InputError: the truth is none of documents, or a family is the same or cannot make one of them.
         NothingToMeasureError: the model is masked.
     """
-    truth = setting.known
+    truth, others = setting.known, dict(families or {})
+    _check(model, setting, truth, others)
+    assert isinstance(truth, DocumentProcess)
+    readers = _Readers.of(model, {TRUTH: truth, **others}, setting.sentences, setting.lengths)
+    lost = np.setdiff1d(np.arange(len(setting.sentences)), readers.document)
+    documents = [setting.sentences[i] for i in np.unique(readers.document).tolist()]
+    shared = signed_parts(readers.kept.oracle, setting, contexts=len(readers.document), excluded=len(lost))
+    languages = _languages(setting, truth, np.unique(readers.document))
+    measuring = _Measuring(readers, others, _columns_of_truth(truth, documents, setting, languages), shared, setting)
+    string = _strings(documents)
+    log_q = readers.log_q(model)
+    columns = measuring.columns(log_q)
+    keys = {
+        "string": (string, [str(n + 1) for n in range(int(string.max()) + 1)]),
+        "position": (_band(readers.position), _bands(readers.position)),
+    }
+    tables = {by: measuring.by(columns, by, *key) for by, key in keys.items()}
+    if steps := {str(step): measuring.whole(readers.log_q(each), {"step": step}) for step, each in along}:
+        tables["step"] = steps
+    return DocumentReading(
+        model=model.name,
+        objective=model.objective,
+        scores=measuring.whole(log_q, {}),
+        tables=tables,
+        contexts=len(readers.document),
+        impossible=lost,
+        told=languages is not None,
+    )
+
+
+def _check(model: DistributionModel, setting: Setting, truth: Truth, families: Mapping[str, Truth]) -> None:
+    """Refuse what `documents_read` cannot measure, before anything is computed."""
     if not isinstance(truth, DocumentProcess):
         raise InputError(
             f"evaluate documents needs a truth of documents, which {truth.identity} is not; sample a corpus of pool,"
             " dirichlet-markov, dirichlet-automaton or context-tree",
             code="missing-ability",
         )
-    if family is not None and family.identity == truth.identity:
-        raise InputError(f"the family {family.identity} is the truth itself; leave the family out")
+    for family in families.values():
+        if family.identity == truth.identity:
+            raise InputError(f"the family {family.identity} is the truth itself; leave the family out")
     check_sentences(setting.sentences)
     if model.objective != "causal":
         raise NothingToMeasureError(
             "only a causal model learns from the words before alone; give a causal one", "masked"
         )
     require_tokens(setting.transform, "causal", "the reading of documents")
-    oracle = setting.full_oracle(model)
-    whole = measure_contexts(model, oracle, setting.sentences, top=1)
-    kept = np.delete(np.arange(len(setting.sentences)), whole.excluded)
-    documents = [setting.sentences[i] for i in kept.tolist()]
-    shared = signed_parts(whole, oracle, setting)
-    columns = _columns_of_truth(whole)
-    languages = _languages(setting, truth)
-    if languages is not None:
-        known = what_is_known(truth, documents, languages[kept], setting.lengths)
-        columns["entropy"] = Column(known.entropy, {"unit": "nats"})
-        columns["regret"] = Column(known.regret, {"unit": "nats/token", "estimator": "paired"})
-    elif truth.languages is not None:
-        columns["entropy"] = Column(_entropies(truth.posterior(documents)), {"unit": "nats"})
-    more: dict[str, Score] = {}
-    if family is not None:
-        columns |= _columns_of_family(model, family, whole, documents, setting)
-        more = _weights(model, {TRUTH: truth, FAMILY: family}, documents, setting, shared)
-    string = _strings(documents)
-    groups = {"string": [str(n + 1) for n in range(int(string.max()) + 1)], "position": _bands(whole.position)}
-    keys = {"string": string, "position": _band(whole.position)}
-    return DocumentReading(
-        model=model.name,
-        objective=model.objective,
-        scores=mean_scores(columns, whole.sentence, shared, setting.seed) | more,
-        tables={
-            by: _by(columns, whole.sentence, keys[by], groups[by], {**shared, "by": by}, setting.seed) for by in keys
-        },
-        contexts=len(whole.values),
-        impossible=whole.excluded,
-        told=languages is not None,
-    )
 
 
 _NATS: dict[str, object] = {"unit": "nats/token", "contexts-of": "truth", "may": "infinite"}
 
 
-def _columns_of_truth(whole: Contexts) -> dict[str, Column]:
-    return {
-        "kl": Column(whole.column("kl"), {**_NATS, "estimator": "rao-blackwell"}),
-        "kl_paired": Column(whole.truth - whole.model, {**_NATS, "estimator": "paired"}),
-    }
-
-
-def _columns_of_family(
-    model: DistributionModel, family: Truth, whole: Contexts, documents: Sequence[Sequence[str]], setting: Setting
+def _columns_of_truth(
+    truth: DocumentProcess, documents: Sequence[Sequence[str]], setting: Setting, languages: IntArray | None
 ) -> dict[str, Column]:
-    """How far the model is from the family, and the family from the truth, at the positions of ``whole``."""
-    oracle = Setting(family, documents, setting.lengths).full_oracle(model)
-    try:
-        second = measure_contexts(model, oracle, documents, top=1)
-        lost = len(second.excluded)
-    except NothingToMeasureError:
-        lost = len(documents)
-    if lost:
-        raise InputError(
-            f"the family {family.identity} cannot make {lost:,} of {len(documents):,} documents; give it the words and"
-            " the number of strings of the pool"
-        )
-    parts = {"unit": "nats/token", "family": family.identity}
-    return {
-        "kl_family": Column(second.column("kl"), {**_NATS, **parts, "estimator": "rao-blackwell"}),
-        "family_above": Column(whole.truth - second.truth, {**parts, "estimator": "paired"}),
-    }
+    """What a perfect reader of the truth knows, whatever the model."""
+    if languages is not None:
+        known = what_is_known(truth, documents, languages, setting.lengths)
+        regret = Column(known.regret, {"unit": "nats/token", "estimator": "paired"})
+        return {"entropy": Column(known.entropy, {"unit": "nats"}), "regret": regret}
+    if truth.languages is not None:
+        return {"entropy": Column(_entropies(truth.posterior(documents)), {"unit": "nats"})}
+    return {}
 
 
-def _weights(
-    model: DistributionModel,
-    predictors: Mapping[str, Truth],
-    documents: Sequence[Sequence[str]],
-    setting: Setting,
-    shared: Mapping[str, object],
-) -> dict[str, Score]:
-    """The weights of truth and family, and what the mixture leaves."""
-    found = strategy(model, predictors, documents, setting.lengths, seed=setting.seed)
-    ci = ci_part(len(documents), setting.seed, "document", method="percentile")
-    parts = {**shared, "family": predictors[FAMILY].identity}
-    share = signature({**parts, "unit": "share", "ci": ci})
-    none: tuple[None, None] = (None, None)
-    scores = {
-        f"weight_{name}": Score(f"weight_{name}", weight, share, *found.interval.get(name, none))
-        for name, weight in found.weight.items()
-    }
-    return {**scores, "rest": Score("rest", found.rest, signature({**parts, "unit": "nats/token"}))}
+@dataclass(frozen=True, eq=False)
+class _Measuring:
+    """Models beside perfect readers."""
+
+    readers: _Readers
+    families: Mapping[str, Truth]
+    fixed: Mapping[str, Column]  #: of the truth, whatever the model
+    shared: Mapping[str, object]  #: parts of every signature
+    setting: Setting
+
+    def columns(self, log_q: FloatArray) -> dict[str, dict[str, Column]]:
+        """The measures of each reader at all positions, for ln Q (T, E) of a model."""
+        readers, exact = self.readers, {**_NATS, "estimator": "rao-blackwell"}
+        truth = readers.paired(readers.log_p[TRUTH])
+        found = {
+            TRUTH: {
+                "kl": Column(readers.kl(TRUTH, log_q), exact),
+                "kl_paired": Column(truth - readers.paired(log_q), {**_NATS, "estimator": "paired"}),
+                **self.fixed,
+            }
+        }
+        for name, family in self.families.items():
+            parts = {"unit": "nats/token", "family": family.identity}
+            found[name] = {
+                "kl_family": Column(readers.kl(name, log_q), {**exact, **parts}),
+                "family_above": Column(truth - readers.paired(readers.log_p[name]), {**parts, "estimator": "paired"}),
+            }
+        return found
+
+    def whole(self, log_q: FloatArray, place: Mapping[str, object]) -> Scores:
+        """The numbers of all positions, and the weights of the readers."""
+        shared = {**self.shared, **place}
+        found = {
+            name: mean_scores(columns, self.readers.document, shared, self.setting.seed)
+            for name, columns in self.columns(log_q).items()
+        }
+        if not self.families:
+            return found
+        nearest_one = self.readers.strategy(log_q, self.setting.seed)
+        ci = ci_part(self.readers.documents, self.setting.seed, "document", method="percentile")
+        families = {"family": "+".join(family.identity for family in self.families.values())}
+        for name, weight in nearest_one.weight.items():
+            measure = f"weight_{TRUTH if name == TRUTH else FAMILY}"
+            signed = signature({**shared, **families, "unit": "share", "ci": ci})
+            found[name][measure] = Score(measure, weight, signed, *nearest_one.interval.get(name, (None, None)))
+        signed = signature({**shared, **families, "unit": "nats/token"})
+        found[TRUTH]["rest"] = Score("rest", nearest_one.rest, signed)
+        return found
+
+    def by(
+        self, columns: Mapping[str, Mapping[str, Column]], by: str, key: IntArray, names: Sequence[str]
+    ) -> dict[str, Scores]:
+        """Means of the measures in each group that has a position."""
+        found = {}
+        for number in np.unique(key).tolist():
+            at = key == number
+            parts = {**self.shared, "by": by, "group": names[number], "contexts": int(at.sum())}
+            found[names[number]] = {
+                reader: mean_scores(
+                    {name: Column(column.values[at], column.parts) for name, column in some.items()},
+                    self.readers.document[at],
+                    parts,
+                    self.setting.seed,
+                )
+                for reader, some in columns.items()
+            }
+        return found
 
 
-def _languages(setting: Setting, truth: DocumentProcess) -> IntArray | None:
-    """Number of the language of each document; None where none is known, or it changes within a document."""
+def _languages(setting: Setting, truth: DocumentProcess, kept: IntArray) -> IntArray | None:
+    """Number of the language of some documents; None where none is known, or it changes within a document."""
     folder, split = setting.source or (Path(), "")
     if truth.languages is None or truth.predictor.switch > 0.0 or not (folder / "record.json").is_file():
         return None
     corpus = Corpus.load(folder)
-    return corpus.languages(split)[: len(setting.sentences)] if corpus.grammar_digest == truth.digest else None
+    return corpus.languages(split)[kept] if corpus.grammar_digest == truth.digest else None
 
 
 def _band(position: IntArray) -> IntArray:
@@ -437,21 +491,3 @@ def _bands(position: IntArray) -> list[str]:
     """Names of the bands up to that of the last position."""
     ends = [(2**k // 2, 2**k - 1) for k in range(int(_band(position).max()) + 1)]
     return [str(low) if low == high else f"{low}-{high}" for low, high in ends]
-
-
-def _by(
-    columns: Mapping[str, Column],
-    document: IntArray,
-    key: IntArray,
-    names: Sequence[str],
-    shared: Mapping[str, object],
-    seed: int,
-) -> dict[str, dict[str, Score]]:
-    """Means of the measures in each group that has a position."""
-    found = {}
-    for number in np.unique(key).tolist():
-        at = key == number
-        some = {name: Column(column.values[at], column.parts) for name, column in columns.items()}
-        parts = {**shared, "group": names[number], "contexts": int(at.sum())}
-        found[names[number]] = mean_scores(some, document[at], parts, seed)
-    return found

@@ -226,7 +226,8 @@ def compare_distributions(
         groups["ambiguity"] = by_ambiguity(measured, oracle, sentences)
     if "distance" in by:
         groups["distance"] = by_distance(measured, oracle, sentences)
-    shared = {**signed_parts(measured, oracle, setting), **(signed or {})}
+    counts = {"contexts": len(measured.values), "excluded": len(measured.excluded)}
+    shared = {**signed_parts(oracle, setting, **counts), **(signed or {})}
     return ModelDivergence(
         model=model.name,
         objective=model.objective,
@@ -238,8 +239,9 @@ def compare_distributions(
     )
 
 
-def signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[str, object]:
-    """Parts of signatures of what is measured in all contexts of the sentences that the truth can make."""
+def signed_parts(oracle: Oracle, setting: Setting, *, contexts: int, excluded: int) -> dict[str, object]:
+    """Parts of signatures of what is measured in so many contexts: all of the sentences that the truth can make."""
+    sentences = len(setting.sentences) - excluded
     return {
         "objective": oracle.objective,
         "given": oracle.condition,
@@ -247,10 +249,10 @@ def signed_parts(measured: Contexts, oracle: Oracle, setting: Setting) -> dict[s
         **disjoint_part(setting.excluded, corrected=False),
         **frame_parts(ScoringFrame(), oracle.objective),
         "vocab": vocabulary_part(oracle),
-        "ci": ci_part(measured.n_sentences - len(measured.excluded), setting.seed),
-        "sentences": measured.n_sentences - len(measured.excluded),
-        "excluded": len(measured.excluded),
-        "contexts": len(measured.values),
+        "ci": ci_part(sentences, setting.seed),
+        "sentences": sentences,
+        "excluded": excluded,
+        "contexts": contexts,
         "data": digest_sentences(setting.sentences),
         "grammar": oracle.truth.identity,
     }

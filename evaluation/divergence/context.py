@@ -82,7 +82,7 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     kept = [s for i, s in enumerate(setting.sentences) if i not in set(whole.excluded.tolist())]
     measured = {str(k): measure_contexts(model, first.with_words(k), kept, top=1) for k in range(words + 1)}
     measured[ALL] = whole
-    shared = signed_parts(whole, oracle, setting)
+    shared = signed_parts(oracle, setting, contexts=len(whole.values), excluded=len(whole.excluded))
     lines = {
         seen: mean_scores(
             _columns(found, whole, "" if seen == ALL else f"{seen}{'/placed' if placed else ''}"),

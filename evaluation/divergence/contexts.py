@@ -429,7 +429,8 @@ def cache_truth(
         states: keep what the symbols of the next word weigh too, which classes of words need.
 
     Raises:
-        InputError: the truth can make none of these sentences, or one is empty.
+        InputError: one of these sentences is empty.
+        NothingToMeasureError: the truth can make none of them.
     """
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"the truth is kept in float32 or float64, not {np.dtype(dtype)}")
@@ -453,7 +454,10 @@ def cache_truth(
                 kept += sum(map(len, members))
                 positions += sum(map(len, members)) * len(blocks)
     if not groups:
-        raise InputError(f"the grammar can make none of the {len(some)} sentences, so there is nothing to compare with")
+        raise NothingToMeasureError(
+            f"the grammar can make none of the {len(some)} sentences, so there is nothing to compare with",
+            "no-possible-sentence",
+        )
     return CachedTruth(
         objective=oracle.objective,
         words=model.vocabulary,

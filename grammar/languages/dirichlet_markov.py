@@ -16,7 +16,7 @@ class DirichletMarkovSettings(DocumentSettings):
 
     order: int = Field(1, ge=0, le=10, description="Words before, on which the next one depends.")
     vocabulary: int = Field(8, ge=1, le=10**6, description="Number of different words.")
-    concentration: float = Field(0.3, ge=0.001, le=1000.0, description="Dirichlet concentration of the next word.")
+    concentration: float = Field(0.3, ge=0.001, le=1e12, description="Dirichlet concentration of the next word.")
     mean_length: float = Field(8.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
 
 

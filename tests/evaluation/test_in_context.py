@@ -6,21 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.in_context import (
-    GRID,
-    DocumentReading,
-    _crossings,
-    _slopes,
-    documents_read,
-    strategy,
-    what_is_known,
-)
-from truesource.evaluation.measures.bootstrap import resampled_times
+from truesource.evaluation.in_context import TRUTH, DocumentReading, documents_read, strategy, what_is_known
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import LogDistributions
 from truesource.generator.process_sampler import sampler_of
@@ -110,7 +100,8 @@ def test_a_mixture_of_predictors_is_found_again(weights: tuple[float, float]) ->
     found = strategy(model, truths, documents)  # type: ignore[arg-type]
     assert found.weight["pool"] == pytest.approx(weights[0], abs=1e-8)
     three = strategy(model, {**truths, "same": truths["family"]}, documents)  # type: ignore[arg-type]
-    assert three.weight["pool"] == pytest.approx(weights[0], abs=1e-4) and not three.interval
+    assert three.weight["pool"] == pytest.approx(weights[0], abs=1e-8) and [*three.interval] == [*three.weight]
+    assert three.interval["pool"] == pytest.approx(found.interval["pool"], abs=1e-3)
     assert sum(found.weight.values()) == pytest.approx(1.0, abs=1e-12)
     assert found.rest == pytest.approx(0.0, abs=1e-7)
     assert found.kl["family"] > 1e-4
@@ -127,30 +118,15 @@ def test_strategies_that_cannot_be_are_one_sentence() -> None:
     documents, _ = sample(pool, 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^give one predictor or more"):
         strategy(model, {}, documents)
-    with pytest.raises(InputError, match="a document is impossible for other; give documents"):
-        strategy(model, {"other": process(FAMILY, strings=5)}, documents)
-
-
-def test_weights_of_resampled_documents_are_those_of_a_search() -> None:
-    """Of two predictors with events that only one allows, and documents that differ in what they are nearest to."""
-    random = np.random.default_rng(2)
-    exact, q = random.dirichlet(np.full(5, 0.5), (2, 60)), random.dirichlet(np.full(5, 0.8), 60)
-    exact[0, ::7, 0] = exact[1, 1::7, 1] = 0.0
-    exact /= exact.sum(axis=2, keepdims=True)
-    starts = np.array([0, 4, 9, 20, 23, 31, 40, 44, 52, 57])
-    times = np.concatenate([np.eye(10)[:3], next(iter(resampled_times(10, seed=3, replicates=20)))])
-    found = _crossings(times @ _slopes(exact, q, starts))
-    of_position = np.repeat(np.arange(10), np.diff([*starts, 60]))
-
-    for each, weight in zip(times, found, strict=True):
-
-        def loss(w: float, each: np.ndarray = each) -> float:
-            return -float((each[of_position, None] * q * np.log(w * exact[0] + (1.0 - w) * exact[1])).sum())
-
-        wanted = minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}).x
-        assert weight == pytest.approx(wanted, abs=2e-4)
-    assert np.ptp(found) > 0.1
-    assert _crossings(np.array([np.full(len(GRID), -1.0), np.full(len(GRID), 1.0)])).tolist() == [0.0, 1.0]
+    other = process(FAMILY, strings=5)
+    with pytest.raises(InputError, match="other cannot make 3 of 3 documents; give it the words and the number of"):
+        strategy(model, {"pool": pool, "other": other}, documents)
+    with pytest.raises(InputError, match="can make none of the 3"):
+        strategy(model, {"other": other}, documents)
+    with pytest.raises(InputError, match=r"^1 documents are impossible for pool; give possible ones"):
+        strategy(model, {"pool": pool}, [*documents, ["w1"]])
+    with pytest.raises(InputError, match=r"^a mixture has at most 8 predictors, not 9; leave some out"):
+        strategy(model, {str(i): pool for i in range(9)}, documents)
 
 
 @pytest.fixture(scope="module")
@@ -167,50 +143,78 @@ def read(setting: Setting, model: str, family: str | None = FAMILY) -> DocumentR
     return documents_read(
         Oracle(truth, "causal", vocabulary=truth.terminals),
         setting,
-        family=None if family is None else load_truth(family),
+        families={} if family is None else {"family": load_truth(family)},
     )
 
 
 def test_the_truth_as_model_is_the_truth(setting: Setting) -> None:
     found = read(setting, POOL)
     every = [found.scores, *(scores for groups in found.tables.values() for scores in groups.values())]
-    for scores in every:
+    for scores in (readers[TRUTH] for readers in every):
         assert scores["kl"].value == pytest.approx(0.0, abs=1e-10)
         assert scores["kl_paired"].value == pytest.approx(0.0, abs=1e-10)
-    assert found.scores["kl_family"].value > 0.01 and found.scores["family_above"].value > 0.01
-    weight = found.scores["weight_truth"]
+    own, family = found.scores[TRUTH], found.scores["family"]
+    assert family["kl_family"].value > 0.01 and family["family_above"].value > 0.01
+    weight = own["weight_truth"]
     assert weight.value == pytest.approx(1.0, abs=1e-10) and weight.low == pytest.approx(1.0, abs=1e-6)
-    assert found.scores["rest"].value == pytest.approx(0.0, abs=1e-7)
+    assert own["rest"].value == pytest.approx(0.0, abs=1e-7)
 
 
 def test_the_family_as_model_is_the_family(setting: Setting) -> None:
     found = read(setting, FAMILY)
-    assert found.scores["kl_family"].value == pytest.approx(0.0, abs=1e-10)
-    weight = found.scores["weight_family"]
+    own, family = found.scores[TRUTH], found.scores["family"]
+    assert family["kl_family"].value == pytest.approx(0.0, abs=1e-10)
+    weight = family["weight_family"]
     assert weight.value == pytest.approx(1.0, abs=1e-10) and weight.low == pytest.approx(1.0, abs=1e-6)
-    assert found.scores["weight_truth"].high == pytest.approx(0.0, abs=1e-6)
-    assert found.scores["kl_paired"].value == pytest.approx(found.scores["family_above"].value, abs=1e-12)
+    assert own["weight_truth"].high == pytest.approx(0.0, abs=1e-6)
+    assert own["kl_paired"].value == pytest.approx(family["family_above"].value, abs=1e-12)
+
+
+def test_a_model_runs_once_whatever_is_measured(setting: Setting) -> None:
+    class Counted(Oracle):
+        seen = 0
+
+        def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+            self.seen += len(sentences)
+            return super().distributions(sentences)
+
+    truth = load_truth(FAMILY)
+    model = Counted(truth, "causal", vocabulary=truth.terminals)
+    families = {"family": truth, "unigram": load_truth(f"{FAMILY},order=0")}
+    documents_read(model, setting, families=families)
+    assert model.seen == len({tuple(document) for document in setting.sentences})
+    model.seen = 0
+    found = documents_read(model, setting, families=families, along=[(3, model), (7, model)])
+    assert model.seen == 3 * len({tuple(document) for document in setting.sentences})
+    assert [*found.tables["step"]] == ["3", "7"]
+    assert found.tables["step"]["7"]["unigram"]["kl_family"].value == found.scores["unigram"]["kl_family"].value
+
+
+def test_a_great_concentration_is_the_uniform_strategy() -> None:
+    truth = load_truth(f"{FAMILY},order=0,concentration=1e12")
+    found = truth.next_token(["w1", "w1", "w2"])
+    assert found.probability[:3] == pytest.approx(np.full(3, (1.0 - 1.0 / 3.0) / 3.0), abs=1e-11)
 
 
 def test_entropy_and_regret_by_string_and_position_are_those_of_what_is_known(setting: Setting) -> None:
     found, folder = read(setting, FAMILY, None), setting.source
     assert folder is not None and isinstance(setting.language, DocumentProcess)
-    assert not {"kl_family", "weight_truth"} & found.scores.keys()
+    assert [*found.scores] == [TRUTH] and "weight_truth" not in found.scores[TRUTH]
     known = what_is_known(setting.language, setting.sentences, Corpus.load(folder[0]).languages("eval"))
     for name, values in (("entropy", known.entropy), ("regret", known.regret)):
-        score = found.scores[name]
+        score = found.scores[TRUTH][name]
         assert score.value == pytest.approx(values.mean(), abs=1e-12)
         assert score.low is not None and score.high is not None and score.low < score.value < score.high
         means = known.by(known.string, values)
         rows = found.tables["string"]
         assert [*rows] == ["1", "2", "3"]
-        assert [row[name].value for row in rows.values()] == pytest.approx(means.tolist(), abs=1e-12)
+        assert [row[TRUTH][name].value for row in rows.values()] == pytest.approx(means.tolist(), abs=1e-12)
         for group, row in found.tables["position"].items():
             low, high = (int(end) for end in (group.split("-") * 2)[:2])
             inside = (known.position >= low) & (known.position <= high)
-            assert row[name].value == pytest.approx(values[inside].mean(), abs=1e-12)
+            assert row[TRUTH][name].value == pytest.approx(values[inside].mean(), abs=1e-12)
     assert [*found.tables["position"]][:4] == ["0", "1", "2-3", "4-7"]
-    assert found.tables["position"]["0"]["entropy"].value == pytest.approx(np.log(4), abs=1e-12)
+    assert found.tables["position"]["0"][TRUTH]["entropy"].value == pytest.approx(np.log(4), abs=1e-12)
     assert {r["name"] for r in found.records() if "group:2-3|" in r["signature"]} == {
         *("kl", "kl_infinite", "kl_paired", "kl_paired_infinite", "entropy", "regret")
     }
@@ -224,16 +228,17 @@ def test_kl_by_position_is_the_sum_over_words(setting: Setting) -> None:
         p, q = (truth.next_token(document[:1]) for truth in (pool, family))
         sides = [np.append(side.probability, side.stop) for side in (p, q)]
         kl.append(sum(a * np.log(a / b) for a, b in zip(*sides, strict=True) if a > 0.0))
-    score = found.tables["position"]["1"]["kl"]
+    score = found.tables["position"]["1"][TRUTH]["kl"]
     assert score.value == pytest.approx(np.mean(kl), abs=1e-10)
 
 
 def test_what_is_not_known_is_left_out(setting: Setting) -> None:
     loose = Setting(setting.language, setting.sentences)  # nobody says which language
     found = read(loose, FAMILY, None)
-    assert "entropy" in found.scores and "regret" not in found.scores and not found.told
+    assert "entropy" in found.scores[TRUTH] and "regret" not in found.scores[TRUTH] and not found.told
     of_family = read(Setting(load_truth(FAMILY), setting.sentences, source=setting.source), FAMILY, None)
-    assert not {"entropy", "regret"} & of_family.scores.keys() and of_family.scores["kl"].value < 1e-10
+    own = of_family.scores[TRUTH]
+    assert not {"entropy", "regret"} & own.keys() and own["kl"].value < 1e-10
 
 
 def test_readings_that_cannot_be_are_one_sentence(setting: Setting) -> None:
@@ -242,7 +247,7 @@ def test_readings_that_cannot_be_are_one_sentence(setting: Setting) -> None:
     with pytest.raises(InputError, match=r"^evaluate documents needs a truth of documents, which dyck:") as refused:
         documents_read(model, Setting(dyck, [["(1", ")1"]]))
     assert refused.value.code == "missing-ability"
-    with pytest.raises(InputError, match=r"cannot make 60 of 60 documents; give it the words and"):
+    with pytest.raises(InputError, match=r"family cannot make 60 of 60 documents; give it the words and"):
         read(setting, POOL, f"{FAMILY.removesuffix(',strings=3')},strings=5")
     with pytest.raises(InputError, match=r"is the truth itself; leave the family out$"):
         read(setting, POOL, POOL)

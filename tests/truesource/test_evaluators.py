@@ -272,7 +272,7 @@ def test_documents_of_the_verb_are_those_of_the_run(
     page, drawn = Path("report.html").read_text("utf-8"), Path("documents.svg").read_text("utf-8")
     assert "</span>Learning a language while reading</h2>" in page and "By string and position, net" in page
     assert all("KL(family‖model)" in text and "entropy of the language, nats" in text for text in (page, drawn))
-    assert "weight of the family" in called.out and "words before" in called.out
+    assert "KL(reader‖model)" in called.out and "words before" in called.out
     told = command("evaluate", "documents", *files, "--family", "dyck:k=1")
     assert told.code == 2 and told.err.rstrip().endswith("such as dirichlet-markov:vocabulary=8, which dyck:k=1 is not")
     with pytest.raises(ValueError, match="a family is a language of documents"):

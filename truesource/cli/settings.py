@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -25,8 +26,9 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
     """Give a command an option for each field of its parameter ``settings``.
 
-    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas, a mapping to files as
-    ``NAME=PATH`` or ``PATH``, once for each. Fields in ``kind.yaml_only`` get no option and keep their default.
+    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas. A mapping to files is
+    ``NAME=PATH`` or ``PATH``, once for each, one to languages ``NAME=LANGUAGE`` or ``LANGUAGE``. Fields in
+    ``kind.yaml_only`` get no option and keep their default.
 
     Args:
         kind: the settings class; every field has a description, the help of its option.
@@ -80,8 +82,8 @@ def _option(settings: type[Settings], name: str, field: FieldInfo) -> inspect.Pa
         bounds["metavar"] = "A,B,..."
         optional = default is None
     elif get_origin(kind) is dict:
+        bounds["metavar"] = "NAME=PATH" if get_args(kind)[1] is Path else "NAME=LANGUAGE"
         kind, default, optional = list[str], None, True
-        bounds["metavar"] = "NAME=PATH"
     elif kind is bool:
         flag = flag if default is False else f"{flag}/--no-{flag[2:]}"
     elif kind in (int, float):
@@ -104,7 +106,7 @@ def _value(name: str, field: FieldInfo, given: Any) -> Any:
         titles = [title for title, _ in files]
         if twice := next((title for title in titles if titles.count(title) > 1), None):
             raise InputError(f"two files of {option_name(name)} are called {twice!r}; name them, NAME=PATH")
-        return dict(files)
+        return {title: get_args(kind)[1](path) for title, path in files}
     return given
 
 

@@ -80,7 +80,7 @@ def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
     """
     from truesource.evaluators import EVALUATORS
 
-    fit = {each.name: each for each in EVALUATORS if each.measures and each.whole_models}
+    fit = {each.name: each for each in EVALUATORS if each.measures}
     for name in names:
         if name not in fit:
             raise InputError(f"--evaluators takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")

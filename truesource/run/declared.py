@@ -133,24 +133,23 @@ def _then(evaluator: Evaluator, trained: Any, model: str, corpus: Path, oracle: 
     return f"truesource {evaluator.then.format(model=model, corpus=corpus, oracle=oracle)}"
 
 
-def record_of(result: Result, name: str = "", own: str = "") -> dict[str, Any]:
+def record_of(result: Result, name: str = "") -> dict[str, Any]:
     """The record that a run keeps of a result.
 
     Args:
         result: with one record or more.
         name: what the run calls the model; empty: as it calls itself.
-        own: what the model calls itself.
     """
     from truesource.run.folder import under_name
 
     head = {key: result.records[0][key] for key in ("model", "objective")}
     record = {**head, **result.entries, "records": list(result.records)}
-    return under_name(record, own, name) if name else record
+    return under_name(record, head["model"], name) if name else record
 
 
 def measured(evaluator: Evaluator, model: Any, setting: Setting, name: str) -> dict[str, Any]:
     """The record of a loaded model, under another name, by an evaluator with its default settings."""
-    return record_of(evaluator.measure(model, setting, evaluator.settings()), name, model.name)
+    return record_of(evaluator.measure(model, setting, evaluator.settings()), name)
 
 
 def plain(record: Record) -> dict[str, Record]:
@@ -215,13 +214,8 @@ def _make(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> str:
 
     settings = run.settings(evaluator.settings)
     setting = run.setting(getattr(settings, "sentences", None), scores=evaluator.frame)
-    if evaluator.whole_models:
-        trained: Any = run.model(model)
-        own = trained.name
-    else:
-        trained = run.reference(model)
-        own = trained.title
-    record = record_of(evaluator.measure(trained, setting, settings), model.name, own)
+    trained = run.model(model) if evaluator.whole_models else run.reference(model)
+    record = record_of(evaluator.measure(trained, setting, settings), model.name)
     write_json(run.folder / evaluator.name / f"{model.name}.json", record)
     return digest_json(record)
 
