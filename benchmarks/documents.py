@@ -30,10 +30,10 @@ def documents(folder: Path, model: str) -> list[Record]:
     return read_record(folder / "documents" / f"{model}.json", Record, remedy="run the row")["records"]
 
 
-def one(records: list[Record], **wanted: Any) -> Record:
-    """The record that has these fields and no others of groups."""
-    fields = {"by": None, **wanted}
-    return next(each for each in records if all(each.get(key) == value for key, value in fields.items()))
+def some(records: list[Record], **wanted: Any) -> list[Record]:
+    """The records that have these fields and no others of groups and readers."""
+    fields = {"by": None, "reader": None, **wanted}
+    return [each for each in records if all(each.get(key) == value for key, value in fields.items())]
 
 
 def curve(axes: Axes, x: Any, found: list[Record], color: str, label: str, line: str = "-", mark: str = "o") -> None:
@@ -60,12 +60,14 @@ def languages(runs: Path) -> str:
         at = np.arange(len(LANGUAGES))
         for model, (title, line, mark) in MODELS.items():
             own = [documents(folder, model) for folder in folders.values()]
-            for name, color, what in (("kl", TRUTH, "pool"), ("kl_family", SECOND, "family")):
-                found = [one(records, name=name) for records in own]
-                curve(seen, at, found, color, f"KL({what}‖{title})", line, mark)
-            found = [one(records, name="kl_family", model=model, on="fresh") for records in fresh.values()]
+            found = [some(records, name="kl")[0] for records in own]
+            curve(seen, at, found, TRUTH, f"KL(pool‖{title})", line, mark)
+            found = [some(records, name="kl_family", by="reader", group="family")[0] for records in own]
+            curve(seen, at, found, SECOND, f"KL(family‖{title})", line, mark)
+            found = [some(records, name="kl", model=model, on="fresh")[0] for records in fresh.values()]
             curve(unseen, at, found, SECOND, f"KL(family‖{title})", line, mark)
-        lost = [one(records, name="truth_above", model="gpt2", on="fresh") for records in fresh.values()]
+        of_pool = {"by": "reader", "group": "pool", "model": "gpt2", "on": "fresh"}
+        lost = [some(records, name="family_above", **of_pool)[0] for records in fresh.values()]
         curve(unseen, at, lost, QUIET, "what the reader of the pool loses", ":", "x")
         for axes in (seen, unseen):
             axes.set_xticks(at, [f"{k:,}" for k in LANGUAGES])
@@ -74,11 +76,11 @@ def languages(runs: Path) -> str:
         finish(unseen, "Documents of new languages", "nats a token")
         for axes, k in zip(below, (LANGUAGES[0], LANGUAGES[-1]), strict=True):
             for model, (title, line, mark) in MODELS.items():
-                records = [each for each in documents(folders[k], model) if each.get("by") == "position"]
-                bands = list(dict.fromkeys(each["group"] for each in records))
-                for name, color, what in (("kl", TRUTH, "pool"), ("kl_family", SECOND, "family")):
-                    found = [each for each in records if each["name"] == name]
-                    curve(axes, np.arange(len(bands)), found, color, f"KL({what}‖{title})", line, mark)
+                found = some(documents(folders[k], model), name="kl", by="position")
+                bands = [each["group"] for each in found]
+                curve(axes, np.arange(len(bands)), found, TRUTH, f"KL(pool‖{title})", line, mark)
+                found = some(documents(folders[k], model), name="kl_family", by="position", reader="family")
+                curve(axes, np.arange(len(bands)), found, SECOND, f"KL(family‖{title})", line, mark)
             axes.set_xticks(np.arange(len(bands)), bands)
             axes.set_xlabel("words before, in the document")
             finish(axes, f"By position, K = {k:,}", "nats a token")
@@ -90,17 +92,18 @@ def languages(runs: Path) -> str:
 
 def stages(runs: Path) -> str:
     """Distances of three readers from a model, along its training; lines are means, bands all seeds."""
-    records = study(runs / "edelman2024")
-    steps = sorted({each["step"] for each in records})
+    seeds = [documents(runs / "edelman2024", f"gpt2-seed{seed}") for seed in (1, 2, 3)]
+    steps = [int(each["group"]) for each in some(seeds[0], name="kl", by="step")]
     with figure(10.4, 3.8, "documents-stages") as drawn:
         both = drawn.subplots(1, 2)
-        readers = {"uniform": (QUIET, ":"), "unigram": (MODEL, "--"), "bigram": (TRUTH, "-")}
+        readers = {"uniform": (QUIET, ":"), "unigram": (MODEL, "--"), None: (TRUTH, "-")}
         for axes, kind in zip(both, ("kl", "weight"), strict=True):
             for reader, (color, line) in readers.items():
-                name = f"{kind}_{reader}"
-                table = np.array([[r["value"] for r in records if r["name"] == name and r["step"] == s] for s in steps])
-                axes.plot(np.log1p(steps), table.mean(axis=1), line, color=color, label=reader)
-                axes.fill_between(np.log1p(steps), table.min(axis=1), table.max(axis=1), color=color, alpha=0.15)
+                name = {"kl": "kl", "weight": "weight_truth"}[kind] if reader is None else f"{kind}_family"
+                found = [some(records, name=name, by="step", reader=reader) for records in seeds]
+                table = np.array([[each["value"] for each in records] for records in found])
+                axes.plot(np.log1p(steps), table.mean(axis=0), line, color=color, label=reader or "bigram, the truth")
+                axes.fill_between(np.log1p(steps), table.min(axis=0), table.max(axis=0), color=color, alpha=0.15)
             step_axis(axes, np.array(steps, dtype=np.float64))
         finish(both[0], "KL(reader‖model)", "nats a token")
         finish(both[1], "Weights of the mixture nearest to the model", "weight")

@@ -14,15 +14,14 @@ import numpy as np
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import Column, mean_scores
-from truesource.evaluation.in_context import documents_read, strategy
+from truesource.evaluation.in_context import documents_read
 from truesource.evaluation.told import expected_languages, told_divergence
 from truesource.generator.corpus import Corpus
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.grammar.truth import Truth, load_truth, process
+from truesource.grammar.truth import load_truth
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.snapshots import checkpoints_of
 from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
 from truesource.run.config import RunConfig
@@ -30,64 +29,24 @@ from truesource.run.config import RunConfig
 if TYPE_CHECKING:
     from truesource.chain.models import ModelEntry
 
-FRESH = "fresh"  #: field ``on`` of records
-#: of documents of the family, the family is the truth; its records in the names of those of a pool
-_SWAPPED = {
-    "kl": "kl_family",
-    "kl_family": "kl",
-    "weight_truth": "weight_family",
-    "weight_family": "weight_truth",
-    "family_above": "truth_above",
-}
-CHANCE = 1000  #: Dirichlet concentration of a reader who learns next to nothing: all words stay equally probable
-
 
 def fresh_documents(folder: Path, config: RunConfig) -> list[Found]:
-    """The measures of `evaluate documents`, on as many documents of languages that no training has seen (`FRESH`)."""
+    """The measures of `evaluate documents` on documents of languages that no training has seen, ``on: fresh``.
+
+    Their truth is the family of the configuration, and the reader `pool` knows the languages of the training.
+    """
     from truesource.evaluators.documents import DocumentsSettings
 
     settings = config.evaluation.of(DocumentsSettings)
-    assert settings.family is not None and settings.sentences is not None
-    pool, family = load_truth(folder / "grammar" / "grammar.npz"), load_truth(settings.family)
-    lengths = config.corpus.lengths
+    assert settings.sentences is not None
+    (family,) = (load_truth(reference) for reference in settings.family.values())
+    pool, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     documents = next(endless(family, batch=settings.sentences, seed=config.seed, lengths=lengths))
     found = []
     for entry, model in _models(folder, config):
-        for record in documents_read(model, Setting(family, documents, lengths), family=pool).records():
-            name = _SWAPPED.get(record["name"], record["name"])
-            found.append(_found(entry, {**record, "name": name, "on": FRESH}))
+        reading = documents_read(model, Setting(family, documents, lengths), families={"pool": pool})
+        found += [_found(entry, {**record, "on": "fresh"}) for record in reading.records()]
     return found
-
-
-def predictors_along_training(folder: Path, config: RunConfig) -> list[Found]:
-    """KL of three readers from each snapshot: of no counts (uniform), of words (unigram), of pairs (bigram).
-
-    Records ``kl_READER`` and ``weight_READER``, see `truesource.evaluation.in_context.strategy`, with the step.
-    """
-    truth = load_truth(folder / "grammar" / "grammar.npz")
-    assert isinstance(truth, DocumentProcess)
-    readers = readers_of_counts(truth.name)
-    documents = Corpus.load(folder / "corpus").sentences(config.evaluation.split)[: config.evaluation.sentences]
-    found = []
-    for entry in config.entries:
-        for checkpoint in checkpoints_of(folder / "models" / entry.name, "the study of predictors along training"):
-            near = strategy(checkpoint.load(), readers, documents, config.corpus.lengths)  # type: ignore[arg-type]
-            for kind, values in (("kl", near.kl), ("weight", near.weight)):
-                for reader, value in values.items():
-                    record = {"name": f"{kind}_{reader}", "value": value, "step": checkpoint.step}
-                    found.append(_found(entry, record))
-    return found
-
-
-def readers_of_counts(reference: str) -> dict[str, Truth]:
-    """Three readers of ``dirichlet-markov`` documents, by what they count: nothing, words, and pairs (the truth)."""
-    name, _, settings = reference.partition(":")
-    given = {key: value for key, _, value in (part.partition("=") for part in settings.split(","))}
-    made = {"uniform": {"order": "0", "concentration": str(CHANCE)}, "unigram": {"order": "0"}, "bigram": {}}
-    return {
-        reader: process(f"{name}:" + ",".join(f"{k}={v}" for k, v in {**given, **changed}.items()))
-        for reader, changed in made.items()
-    }
 
 
 def sentences_until_known(folder: Path, config: RunConfig) -> list[Found]:
@@ -150,6 +109,5 @@ def _found(entry: ModelEntry, record: Mapping[str, Any]) -> Found:
 
 STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
     "fresh-documents": fresh_documents,
-    "predictors-along-training": predictors_along_training,
     "sentences-until-known": sentences_until_known,
 }
