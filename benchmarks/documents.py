@@ -73,6 +73,8 @@ def languages(runs: Path) -> str:
             axes.set_xticks(at, [f"{k:,}" for k in LANGUAGES])
             axes.set_xlabel("languages in training (K)")
         finish(seen, "Documents of the pool", "nats a token")
+        seen.set_ylim(0.0, 0.3)
+        seen.legend(loc="upper right", ncols=2)
         finish(unseen, "Documents of new languages", "nats a token")
         for axes, k in zip(below, (LANGUAGES[0], LANGUAGES[-1]), strict=True):
             for model, (title, line, mark) in MODELS.items():
@@ -87,6 +89,7 @@ def languages(runs: Path) -> str:
         top = max(axes.get_ylim()[1] for axes in below)
         for axes in below:
             axes.set_ylim(0.0, top)
+            axes.legend_.remove()  # that of the first panel
         return to_svg(drawn, "documents-languages", "Memorising or generalising by the number of languages")
 
 
