@@ -94,7 +94,7 @@ def languages(runs: Path) -> str:
 
 
 def stages(runs: Path) -> str:
-    """Distances of three readers from a model, along its training; lines are means, bands all seeds."""
+    """Distances of three readers from networks along their training, and their weights; a line for each seed."""
     seeds = [documents(runs / "edelman2024", f"gpt2-seed{seed}") for seed in (1, 2, 3)]
     steps = [int(each["group"]) for each in some(seeds[0], name="kl", by="step")]
     with figure(10.4, 3.8, "documents-stages") as drawn:
@@ -105,10 +105,12 @@ def stages(runs: Path) -> str:
                 name = {"kl": "kl", "weight": "weight_truth"}[kind] if reader is None else f"{kind}_family"
                 found = [some(records, name=name, by="step", reader=reader) for records in seeds]
                 table = np.array([[each["value"] for each in records] for records in found])
-                axes.plot(np.log1p(steps), table.mean(axis=0), line, color=color, label=reader or "bigram, the truth")
-                axes.fill_between(np.log1p(steps), table.min(axis=0), table.max(axis=0), color=color, alpha=0.15)
+                for row, label in zip(table, (reader or "bigram, the truth", None, None), strict=True):
+                    axes.plot(np.log1p(steps), row, line, color=color, label=label)
             step_axis(axes, np.array(steps, dtype=np.float64))
-        finish(both[0], "KL(reader‖model)", "nats a token")
+        finish(both[0], "KL(reader‖model), three seeds", "nats a token (logarithmic)")
+        both[0].set_ylim(0.008, 2.0)
+        both[0].set_yscale("log")
         finish(both[1], "Weights of the mixture nearest to the model", "weight")
         return to_svg(drawn, "documents-stages", "Stages of training: uniform, unigram, bigram")
 
