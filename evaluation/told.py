@@ -98,7 +98,7 @@ def expected_languages(
     laws = np.zeros((len(begin), len(events)))
     laws[:, events.target[: begin.shape[1]]] = begin
     before = [np.cumsum([0, *(word == SEPARATOR for word in document)]) for document in documents]
-    document, string, expected = [], [], []
+    document, string, expected = list[int](), list[int](), list[FloatArray]()
     for block, log_q in paired_blocks(model, oracle, documents, events, "languages expected, by string"):
         at = block.position
         for row, members in enumerate(block.members):
