@@ -2,7 +2,8 @@
 
 ``python benchmarks/gallery.py run [LANGUAGE ...]`` runs ``data/gallery.yaml`` with each language (all by default) and
 keeps its numbers in ``docs/gallery/numbers.json`` and its picture in ``docs/gallery/LANGUAGE.svg``; a run that was
-stopped continues. ``python benchmarks/gallery.py page`` writes the page from these numbers, from the languages
+stopped continues. Of a language of documents, nothing is trained: the picture shows what is learned by reading.
+``python benchmarks/gallery.py page`` writes the page from these numbers, from the languages
 themselves and from what ``docs/gallery/LANGUAGE.md`` says of each. Sample strings have seed 1.
 """
 
@@ -24,13 +25,14 @@ from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages import grammars, languages, parameters, parse, presets, reference
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.files import write_json, write_text
-from truesource.grammar.truth import load_truth
+from truesource.grammar.truth import Truth, load_truth
 from truesource.report.figures import MODEL, TRUTH, figure, standalone, to_svg
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "gallery"
 NUMBERS = FOLDER / "numbers.json"
 ENTRIES = (*grammars(), "cfg3b")  #: rows of the table
+READ = 400  #: documents over which the loss of a perfect reader is a mean
 SHOWN = 3  #: sample strings
 WIDTH = 110  #: characters of a sample string that are shown
 
@@ -66,6 +68,9 @@ at all positions of 300 of them, with a 95% interval: zero for a model that has 
 def run(names: list[str], runs: Path) -> None:
     """Run the experiment for each language, and keep its numbers and its picture."""
     for name in names:
+        if languages()[parse(name)[0]].build is None:
+            write_text(FOLDER / f"{name}.svg", standalone(picture_of_documents(name)))
+            continue
         settings = parse(name)[1].model_dump(mode="json", exclude_none=True)
         grammar = json.dumps({"language": parse(name)[0], **settings})
         config = experiment.load_config(
@@ -119,7 +124,40 @@ def picture(name: str, folder: Path) -> str:
         return to_svg(drawn, name, f"{name}: lengths, and what a tiny GPT-2 learns")
 
 
-def longest(grammar: PCFG) -> int:
+def picture_of_documents(name: str) -> str:
+    """The exact distribution of lengths, and what a word costs a perfect reader the further it has read."""
+    truth = load_truth(name)
+    sampler = sampler_of(truth)
+    drawn_documents = sampler.draw(READ, random_state(1))
+    documents = sampler.sentences(drawn_documents)
+    readers = {"a perfect reader": truth.exact.causal_log_probs(documents)}
+    if drawn_documents.language is not None:
+        told = [
+            truth.knowing(k).exact.causal_log_probs([d])
+            for k, d in zip(drawn_documents.language, documents, strict=True)
+        ]
+        readers["one who is told the language"] = [row for (row,) in told]
+    with figure(8.4, 2.7, name) as drawn:
+        left, right = drawn.subplots(1, 2)
+        lengths = truth.exact.length_pmf(longest(truth))
+        left.bar(np.arange(len(lengths))[1:], lengths[1:], width=1.0, color=TRUTH)
+        left.set_xlabel("tokens of a document")
+        left.set_ylabel("probability (exact)")
+        bands = [2**k // 2 for k in range(int(np.frexp(truth.exact.mean_length)[1]) + 1)]
+        for (label, rows), color in zip(readers.items(), (TRUTH, MODEL), strict=False):
+            band = np.concatenate([np.frexp(np.arange(len(row)))[1] for row in rows])
+            loss = (np.bincount(band, -np.concatenate(rows)) / np.bincount(band))[: len(bands)]
+            right.plot(range(len(loss)), loss, color=color, marker="o", markersize=4, label=label)
+        right.set_xticks(range(len(bands)), [f"{low}" if low < 2 else f"{low}-" for low in bands])
+        right.set_xlabel("words before, in the document")
+        right.set_ylabel("cost of a word, nats")
+        right.legend()
+        for axes in (left, right):
+            axes.grid(which="major")
+        return to_svg(drawn, name, f"{name}: lengths, and what a word costs a perfect reader")
+
+
+def longest(grammar: Truth) -> int:
     """The 99.5th percentile of the lengths of strings."""
     high = 64
     while float(grammar.exact.length_pmf(high).sum()) < 0.995:
@@ -174,6 +212,7 @@ def strings_of(name: str) -> Iterator[str]:
         f" {truth.exact.mean_length:.3f} tokens. Documents:\n"
     )
     yield "\n".join(f"    {shortened(' '.join(sentence))}" for sentence in sentences) + "\n"
+    yield f"![Exact lengths of {name}, and what a word costs a perfect reader by the words before]({name}.svg)\n"
 
 
 def facts(name: str, numbers: dict[str, Any]) -> Iterator[str]:
@@ -230,7 +269,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "gallery")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.names or list(ENTRIES), given.runs)
+        run(given.names or [*ENTRIES, *(set(languages()) - set(grammars()))], given.runs)
     write_text(ROOT / "docs" / "gallery" / "languages.md", page())
 
 

@@ -115,7 +115,7 @@ class Strategy:
 
     weight: dict[str, float]  #: of each in the mixture that is nearest to the model; they sum to one
     kl: dict[str, float]  #: mean KL(predictor || model) of each, nats a token
-    rest: float  #: mean KL(model || that mixture), nats a token, over the events that it allows
+    rest: float  #: mean KL(model given the events that the mixture allows || that mixture), nats a token
     #: 95% interval of each weight, from resampling documents; of two predictors or more, and of enough documents
     interval: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -262,14 +262,17 @@ class _Readers:
         weight = nearest(exact, q)
         mixture = np.tensordot(weight, exact, axes=1)
         counted = (mixture > 0.0) & (q > 0.0)
+        allowed = np.where(counted, q, 0.0).sum(axis=1)
         gap = np.zeros_like(q)
         gap[counted] = q[counted] * (log_q[counted] - np.log(mixture[counted]))
+        kept = allowed > 0.0
+        rest = gap.sum(axis=1)[kept] / allowed[kept] - np.log(allowed[kept])  # of the model given these events
         ends: dict[str, tuple[float, float]] = {}
         if len(names) > 1 and not too_few(len(starts)):
             low, high = intervals(exact, q, starts, weight, seed)
             ends = dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
         kl = {name: float(self.kl(name, log_q).mean()) for name in names}
-        return Strategy(dict(zip(names, weight.tolist(), strict=True)), kl, float(gap.sum(axis=1).mean()), ends)
+        return Strategy(dict(zip(names, weight.tolist(), strict=True)), kl, float(rest.mean()), ends)
 
 
 def _places(block: TruthBlock, starts: IntArray) -> tuple[IntArray, IntArray]:

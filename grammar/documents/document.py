@@ -202,7 +202,10 @@ class DocumentProcess(Process):
         """As `Process.draw`: first whether the string goes on, then the word."""
         v = len(self.predictor.words)
         word, separator, end = self._factors(state)
-        stop = np.exp(self.predictor.log_probability(state.inner, np.full(len(uniform), v)))
+        if self.predictor.end is None:
+            stop = np.exp(self.predictor.log_probability(state.inner, np.full(len(uniform), v)))
+        else:
+            stop = np.where(state.begun, self.predictor.end, 0.0)
         on, off = (1.0 - stop) * word, stop * separator
         place = uniform * (on + off + stop * end)
         result = np.where(place < on + off, v, v + 1)

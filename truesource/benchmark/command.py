@@ -25,7 +25,7 @@ ABOVE = 3  #: exit code
 RESULTS = "results.json"
 PAGE = "leaderboard.html"
 
-SuiteName = Annotated[str, typer.Option("--suite", help="Suite: tiny, small, paper, or a YAML file of your own.")]
+SuiteName = Annotated[str, typer.Option("--suite", help="Suite: tiny, small, paper, in-context-tiny, or a YAML file.")]
 Models = Annotated[
     list[str] | None,
     typer.Option("--model", help="Model: an architecture, file.py:name, all, or NAME=FOLDER if trained. Repeatable."),

@@ -12,11 +12,13 @@ from truesource.evaluation.pairs import PHENOMENA, PairSettings
 from truesource.evaluation.pairs.generate import MARGIN, common_words, edited_pairs, make_pairs, with_reasons
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, function_line, task_settings, write_reader, yaml_text
+from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import all_at_once, refuse_existing, round_floats, write_json_lines, write_text
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import load_truth
 
 PAIRS = 200  #: of each language
 RARE = 10  #: a word of a pair is expected so many times as often in the training text as a word that models know
@@ -97,7 +99,7 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: f
         seed: of the pairs.
         rarest: least share of all tokens that a word of a pair has.
     """
-    pcfg = PCFG.load(language.language)
+    pcfg = require(load_truth(language.language), "parses", "a set of minimal pairs")
     grammatical = _grammatical(pcfg, language.range, number, seed, rarest)
     left = number - len(grammatical)
     return [*grammatical, *edited_pairs(pcfg, language.range, number=left, seed=seed, rarest=rarest)]

@@ -48,9 +48,11 @@ def _known(row, word, at, log_weight, tables: KnownMoves, joint):
     top = -np.inf
     log_p = tables.log_stop if word == len(tables.word) else tables.log_word[word]
     for k in range(at.shape[1]):
-        found = log_weight[row, k] + log_p[at[row, k]]
+        found = log_weight[row, k]
+        if found > -np.inf:
+            found += log_p[at[row, k]]
+            top = max(top, found)
         joint[row, k] = found
-        top = max(top, found)
     return _summed(joint[row], top)
 
 
@@ -79,7 +81,10 @@ def known_read(rows, words, at, log_weight, asked, total, joint, tables: KnownMo
         at_end = word == len(tables.word)
         _reweigh(row, log_weight, joint[row], total[row], at_end, log_prior, switch)
         for k in range(at.shape[1]):
-            at[row, k] = tables.start[k] if at_end else tables.after[word, at[row, k]]
+            if at_end:
+                at[row, k] = tables.start[k]
+            elif log_weight[row, k] > -np.inf:  # what is impossible may come back in another string alone
+                at[row, k] = tables.after[word, at[row, k]]
 
 
 @kernel
@@ -103,9 +108,9 @@ def _picked(weight, place):
     """Which of some intervals of lengths ``weight`` (K,) a place is in, and how far into it, 0 to 1."""
     last, done = -1, 0.0
     for k in range(len(weight)):
+        if last >= 0 and place < done:
+            break
         if weight[k] > 0.0:
-            if last >= 0 and place < done:
-                break
             last, done = k, done + weight[k]
     share = (place - (done - weight[last])) / weight[last]
     return last, min(max(share, 0.0), 1.0 - 2.0**-53)
@@ -119,7 +124,8 @@ def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
     for i in range(len(rows)):
         total = 0.0
         for k in range(len(share)):
-            share[k] = math.exp(log_weight[rows[i], k]) * (1.0 - tables.stop[at[rows[i], k]])
+            weight = log_weight[rows[i], k]
+            share[k] = math.exp(weight) * (1.0 - tables.stop[at[rows[i], k]]) if weight > FAR else 0.0
             total += share[k]
         k, rest = _picked(share, uniform[i] * total)
         for word in range(len(law)):
@@ -225,7 +231,8 @@ def hidden_draw(rows, uniform, belief, ended, log_weight, tables: HiddenMoves):
     for i in range(len(rows)):
         row, total = rows[i], 0.0
         for k in range(len(share)):
-            share[k] = math.exp(log_weight[row, k]) * (1.0 - ended[row, k])
+            weight = log_weight[row, k]
+            share[k] = math.exp(weight) * (1.0 - ended[row, k]) if weight > FAR else 0.0
             total += share[k]
         k, rest = _picked(share, uniform[i] * total)
         own = belief[row, tables.first[k] : tables.first[k + 1]]

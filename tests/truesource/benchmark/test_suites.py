@@ -8,9 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from truesource.benchmark.cells import planned_cells
+from truesource.benchmark.lm_eval import language_pairs
 from truesource.benchmark.suite import candidates, load_suite, suites
+from truesource.generator.abilities import offers
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.documents.document import DocumentProcess
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth, load_truth, word_counts
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "howto" / "benchmark.md"
 KEPT = 0.95
@@ -19,8 +24,8 @@ LANGUAGES = [(name, language) for name in NAMES for language in load_suite(name)
 
 
 @cache
-def grammar(reference: str) -> PCFG:
-    return PCFG.load(reference)
+def grammar(reference: str) -> Truth:
+    return load_truth(reference)
 
 
 def test_the_suites_of_the_page_are_there() -> None:
@@ -67,12 +72,28 @@ def test_twins_differ_in_order_alone() -> None:
             np.testing.assert_allclose(laws[0], laws[1], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["small", "paper"])
+def test_families_of_documents_have_a_causal_truth_alone_and_the_word_frequencies_of_their_share() -> None:
+    for name in ("in-context-tiny", "in-context-small"):
+        suite = load_suite(name)
+        truths = [grammar(language.language) for language in suite.languages.values()]
+        assert all(isinstance(truth, DocumentProcess) and not offers(truth, "masked") for truth in truths)
+        assert all(word_counts(truth).sum() == pytest.approx(truth.exact.mean_length, rel=1e-9) for truth in truths)
+        cells = planned_cells(suite, candidates(suite, ["oracle", "ngram"], [], None), ["counts"], [1])
+        assert [(cell.candidate.name, cell.objective) for cell in cells] == [("oracle", "causal"), ("ngram", "causal")]
+    with pytest.raises(InputError, match="the masked model bert-2x128 needs the probability of a word given all others"):
+        planned_cells(suite, candidates(suite, ["bert"], [], None), ["counts"], [1])
+    with pytest.raises(InputError, match="needs trees, and what is counted or changed in them") as refused:
+        language_pairs(suite.languages["counts"], 10, 1)
+    assert refused.value.code == "missing-ability"
+
+
+@pytest.mark.parametrize("name", ["small", "paper", "in-context-tiny", "in-context-small"])
 def test_the_page_lists_the_languages(name: str) -> None:
     rows = PAGE.read_text("utf-8").split("\n")
     for each, entry in load_suite(name).languages.items():
         assert any(row.startswith(f"| `{each}` |") and f"`{entry.language}`" in row for row in rows)
-        assert any(row.startswith(f"| {name} | `{each}` |") and f"| {entry.lengths} |" in row for row in rows)
+        if not name.startswith("in-context"):
+            assert any(row.startswith(f"| {name} | `{each}` |") and f"| {entry.lengths} |" in row for row in rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
