@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,8 +26,8 @@ GENERATED = "<!-- make reproductions writes this page from data/reproductions --
 INDEX_HEAD = """\
 # Reproductions
 
-Every table and figure of four papers, and one claim of a fifth, run again: what the paper reports, what comes out
-here, and whether its claims hold. One command runs a row, such as `truesource reproduce jz-figure-1`
+Every table and figure of four papers, and single claims of four others, run again: what the paper reports, what comes
+out here, and whether its claims hold. One command runs a row, such as `truesource reproduce jz-figure-1`
 ([how to](../howto/reproduce.md)).
 """
 
@@ -91,8 +92,9 @@ def work_of(paper: Paper) -> Work:
 
 
 def _name(work: Work) -> str:
-    """The name of a paper: the family name of its first author, and its year."""
-    return f"{work.fields['author'].partition(',')[0].lower()}{work.fields['year']}"
+    """The name of a paper: the family name of its first author without accents, and its year."""
+    family = unicodedata.normalize("NFKD", work.fields["author"].partition(",")[0].lower())
+    return f"{family.encode('ascii', 'ignore').decode()}{work.fields['year']}"
 
 
 def verdict_now(row: Row, result: RowResult | None) -> str:

@@ -30,6 +30,7 @@ TOPICS = {
     "decoding": "decoding: nucleus, typical, eta",
     "pairs": "minimal pairs",
     "probing": "probes",
+    "documents": "languages that are learned in context",
     "beliefs": "beliefs of perfect predictors in the layers of networks",
     "memory": "what models memorise of their training sentences",
 }

@@ -118,13 +118,14 @@ def _scores(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_grammar(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Into how many symbols each label was split, as ``substates``."""
+    """Into how many symbols each label was split, as ``substates``; a process has none."""
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.truth import load_truth
 
     file = folder / "grammar" / "grammar.npz"
-    if not file.is_file():
+    pcfg = load_truth(file) if file.is_file() else None
+    if not isinstance(pcfg, PCFG):
         return
-    pcfg = PCFG.load(file)
     labels = Counter(_SUBSTATE.sub("", symbol) for symbol in pcfg.symbols)
     for label, number in labels.items():
         yield {"name": "substates", "label": label, "value": number}

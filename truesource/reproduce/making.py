@@ -52,7 +52,9 @@ def reproduce(row: Row, *, runs: Path, overrides: list[str] | None = None) -> Ro
     for each in composed:
         _make(each, runs)
         seconds += seconds_of(each, runs)
-    records = {each.name: _records(each, runs) for each in composed}
+    began = time.perf_counter()
+    records = {each.name: [*_records(each, runs), *_studied(row, each, runs)] for each in composed}
+    seconds += time.perf_counter() - began
     if row.command is not None:
         found, taken = _called(row, composed, runs)
         records, seconds = {row.name: found}, seconds + taken
@@ -90,6 +92,20 @@ def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
 def _records(composed: Composed, runs: Path) -> list[Found]:
     folder = composed.folder(runs)
     return of_run(folder, composed.config) if isinstance(composed.config, RunConfig) else of_sweep(folder)
+
+
+def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
+    """What a row measures besides the evaluators; ``study.json`` keeps it."""
+    if row.study is None:
+        return []
+    from truesource.grammar.support.files import write_json
+    from truesource.reproduce.studies import STUDIES
+
+    assert isinstance(composed.config, RunConfig)
+    folder = composed.folder(runs)
+    found = STUDIES[row.study](folder, composed.config)
+    write_json(folder / "study.json", [{**each.fields, "seed": each.seed} for each in found])
+    return found
 
 
 def seconds_of(composed: Composed, runs: Path) -> float:

@@ -181,6 +181,12 @@ class Row(Settings):
     run: Annotated[list[str], BeforeValidator(_listed)] = Field(
         [], description="Configurations in data/reproductions/runs, of truesource run or of evaluate scaling."
     )
+    vary: dict[str, list[str]] = Field(
+        {}, description="Runs of one configuration: a name for each, and the keys that it changes, as a.b=value."
+    )
+    study: str | None = Field(
+        None, description="What else is measured in the folder of each run: a name of truesource.reproduce.studies."
+    )
     command: list[str] | None = Field(
         None, min_length=1, description="A command without --json, of which the JSON is read; $RUN is the run folder."
     )
@@ -208,6 +214,7 @@ class Row(Settings):
     def tested(self) -> dict[str, Any]:
         """All of the row that its result depends on, as JSON values: not the words about it."""
         kept = self.model_dump(mode="json", include={"run", "command", "models", "evaluation"})
+        kept |= {} if self.study is None else {"study": self.study}
         quantities = {n: q.model_dump(mode="json", exclude={"published"}) for n, q in self.quantities.items()}
         claims = [c.model_dump(mode="json", exclude={"says"}, exclude_none=True) for c in self.claims]
         return {**kept, "quantities": quantities, "claims": claims}
@@ -230,6 +237,8 @@ class Row(Settings):
             return self
         if not self.run and self.command is None:
             raise ValueError("give run, command or untested")
+        if self.vary and len(self.run) != 1:
+            raise ValueError("vary: name the one configuration that is run in several ways, as run")
         if not self.claims:
             raise ValueError("claims: a row that runs needs one or more")
         for number, claim in enumerate(self.claims):
@@ -402,7 +411,14 @@ def compose(row: Row, overrides: list[str] | None = None) -> list[Composed]:
     Raises:
         InputError: a configuration is not there or wrong, or lacks a model or evaluator of the row.
     """
-    return [Composed(name, _config(row, name, overrides)) for name in row.run]
+    given = overrides or []
+    if not row.vary:
+        return [Composed(name, _config(row, name, given)) for name in row.run]
+    (base,) = row.run
+    return [
+        Composed(name, _config(row, base, [*changes, *given, f"name={base}-{name}"]))
+        for name, changes in row.vary.items()
+    ]
 
 
 def digest_of(row: Row, composed: list[Composed]) -> str:
@@ -413,7 +429,7 @@ def digest_of(row: Row, composed: list[Composed]) -> str:
     return digest_json({"row": row.tested, "configurations": configs})
 
 
-def _config(row: Row, name: str, overrides: list[str] | None) -> RunConfig | SweepConfig:
+def _config(row: Row, name: str, overrides: list[str]) -> RunConfig | SweepConfig:
     path = config_file(name)
     values = read_settings(path, overrides)
     if "axes" in values:

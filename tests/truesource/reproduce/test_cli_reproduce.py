@@ -12,6 +12,7 @@ from command_line import Command
 
 from truesource.evaluation.core.token_table import read_token_record
 from truesource.reproduce import rows as packaged
+from truesource.run.config import RunConfig
 
 TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 4}"
 RUN = f"""\
@@ -136,6 +137,14 @@ def test_what_is_not_there_is_asked_for_before_anything_is_run(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_row_that_varies_its_configuration_has_a_run_for_each_value(rows: Path) -> None:
+    row = packaged.find_rows("toy-table-1")[0].model_copy(update={"vary": {"low": ["corpus.lengths=2..4"], "high": []}})
+    low, high = (each.config for each in packaged.compose(row, ["seeds=[7]", "name=other"]))
+    assert isinstance(low, RunConfig) and isinstance(high, RunConfig)
+    assert (low.name, high.name) == ("toy-low", "toy-high") and low.seeds == high.seeds == [7]
+    assert str(low.corpus.lengths) == "2..4" and str(high.corpus.lengths) == "2..6"
+
+
 def test_the_list(rows: Path, command: Command) -> None:
     done = command("reproduce", "--list", "--json", "list.json")
     assert done.code == 0 and "cannot be tested" in done.out
@@ -174,6 +183,11 @@ def test_calls_that_are_refused(arguments: tuple[str, ...], says: str, rows: Pat
         ("shows: Figure 2", "shows: Figure 1", "rows: two rows have the shows 'Figure 1'"),
         ("    shows: Table 1\n", "", "rows.0 (toy-table-1).shows: this key is missing"),
         ("untested: It is a drawing.", "run: toy", "rows.3 (toy-figure-3): claims: a row that runs needs one or more"),
+        (
+            "    run: toy\n",
+            "    run: [toy, toy]\n    vary: {a: [seed=2]}\n",
+            "vary: name the one configuration that is run in",
+        ),
         ("untested: It is a drawing.", "differs: so", "rows.3 (toy-figure-3): give run, command or untested"),
         ("untested: It is", "run: toy, untested: It is", "untested: a row that says why there is nothing to run has"),
         ("paper: toy2020", "paper: toy2021", "paper: expected toy2020, as the file is called, not toy2021"),
