@@ -47,7 +47,7 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimator:
+class KlEstimate:
     """An estimator of KL from sampled sentences (Schulman 2020), of a tilted truth or of a tuned model."""
 
     event: str
@@ -65,7 +65,7 @@ class ControlReading(ResultRecords):
     model: str
     objective: str
     ways: list[Way]
-    estimators: list[Estimator]
+    estimators: list[KlEstimate]
 
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON."""
@@ -264,7 +264,7 @@ class _Steered:
                 scores["excess"] = Score("excess", value, signature(how))
         return Way(self._spec, name, beta, scores)
 
-    def of_tilted(self, beta: float, samples: int) -> list[Estimator]:
+    def of_tilted(self, beta: float, samples: int) -> list[KlEstimate]:
         """Estimators of the KL of the tilted truth, which is known."""
         truth, lengths = self._steering.pcfg, self._steering.lengths
         tilted = self._steering.tilting.at(beta)
@@ -275,7 +275,7 @@ class _Steered:
         apart = Apart.of_tokens(logs[0] - logs[1], sentence, samples, None)
         return self.estimators("tilted", beta, apart, tilted.kl(lengths))
 
-    def estimators(self, of: str, beta: float, apart: Apart, exact: float | None) -> list[Estimator]:
+    def estimators(self, of: str, beta: float, apart: Apart, exact: float | None) -> list[KlEstimate]:
         """Means of estimators of KL, and their distance from the exact KL or, without it, from `Apart.expected`."""
         found = []
         for name in ("k1", "k2", "k3", "expected"):
@@ -290,7 +290,7 @@ class _Steered:
             if name != "expected":
                 columns["bias"] = Column(np.asarray(values - right), own)
             scores = mean_scores(columns, np.arange(len(values)), parts, self._seed)
-            found.append(Estimator(self._spec, of, beta, name, scores, float(values.std(ddof=1))))
+            found.append(KlEstimate(self._spec, of, beta, name, scores, float(values.std(ddof=1))))
         return found
 
 

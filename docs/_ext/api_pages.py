@@ -74,6 +74,12 @@ INNER = {
         "grammar.truth.process",
         "grammar.process.Process",
         "grammar.inference.any_order.AnyOrder",
+        "grammar.tilting.rewards.Count",
+        "grammar.tilting.rewards.Pattern",
+        "grammar.tilting.rewards.Words",
+        "grammar.tilting.tilt.Tilting",
+        "grammar.tilting.tilt.power",
+        "grammar.tilting.tilt.tilt",
     ),
     "Measure more, or write a measure of your own": (
         "evaluation.explain.changes",

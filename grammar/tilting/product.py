@@ -20,7 +20,6 @@ from truesource.grammar.tilting.rewards import RewardAutomaton
 
 BUDGET = 20_000_000  #: most rules of a product
 MOST_STATES = 256  #: of an automaton
-CODE = "too-many-rules"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +147,7 @@ class _Copies:
             raise InputError(
                 f"the product of {self.pcfg.n_rules:,} rules and {self.automaton.n_states} states has {n:,} rules, more"
                 f" than {budget:,}; choose a simpler reward, or a smaller grammar (truesource convert --prune)",
-                code=CODE,
+                code="too-many-rules",
             )
 
     def product(self) -> Product:
@@ -233,7 +232,7 @@ def product(
     if automaton.n_states > MOST_STATES:
         raise InputError(
             f"the automaton has {automaton.n_states:,} states, more than {MOST_STATES}; choose a simpler reward",
-            code=CODE,
+            code="too-many-rules",
         )
     builder = _Copies(pcfg, automaton, np.ones(automaton.n_states, dtype=bool) if ends is None else ends)
     if not builder.roots:

@@ -23,7 +23,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.product import BUDGET, Product, product
 from truesource.grammar.tilting.rewards import Event, Reward
 
-INFINITE = "infinite-sum"
 SMALL = 1e-4  #: of 1 / beta, for derivatives
 
 
@@ -184,7 +183,7 @@ class Tilting:
                 tilted = self._scaled(scale)
                 found.append(FrontierPoint(tilted.beta, tilted.expected_reward(lengths), tilted.kl(lengths)))
             except InputError as error:
-                if error.code not in (INFINITE, "input"):
+                if error.code not in ("infinite-sum", "input"):
                     raise
                 break
         return found
@@ -251,7 +250,7 @@ def _tilted(pcfg: PCFG, rules: Product, scale: float, beta: float | None, descri
         raise InputError(
             "the sum of p(x) exp(r(x) / beta) is infinite, or too large or small for float64; choose rewards"
             " nearer to 0, or a beta further from it",
-            code=INFINITE,
+            code="infinite-sum",
         )
     log_mass = np.log(mass)
     a, b, c = rules.binary.T

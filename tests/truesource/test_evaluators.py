@@ -137,7 +137,7 @@ evaluation:
   divergence: {sentences: 30, top_k: 3, by: [position]}
   context: {sentences: 30, words: 2, placed: true}
   diffusion: {sentences: 12, steps: [1, 2], orders: [confidence, random], samples: 12, short: 3}
-  control: {events: [the=1], candidates: [2], particles: [1, 2], runs: 12, samples: 20, prices: [1], steps: 2}
+  control: {events: [the=1], best_of: [2], filters: [1, 2], filtered: 12, samples: 20, prices: [1], tuning_steps: 2}
   memory: {sentences: 30, unseen: true}
   pairs: {number: 5, phenomena: [word-order]}
   pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
@@ -174,8 +174,8 @@ SAME = {
     ),
     "control": (
         "control/gpt2.json",
-        f"{MODEL.replace('/net ', '/gpt2 ')} --events the=1 --candidates 2 --particles 1,2 --runs 12 --samples 20"
-        " --prices 1 --steps 2",
+        f"{MODEL.replace('/net ', '/gpt2 ')} --events the=1 --best-of 2 --filters 1,2 --filtered 12 --samples 20"
+        " --prices 1 --tuning-steps 2",
     ),
     "memory": ("memory/net.json", f"{MODEL} --sentences 30 --unseen"),
     "pairs": (

@@ -80,7 +80,9 @@ def test_families_of_documents_have_a_causal_truth_alone_and_the_word_frequencie
         assert all(word_counts(truth).sum() == pytest.approx(truth.exact.mean_length, rel=1e-9) for truth in truths)
         cells = planned_cells(suite, candidates(suite, ["oracle", "ngram"], [], None), ["counts"], [1])
         assert [(cell.candidate.name, cell.objective) for cell in cells] == [("oracle", "causal"), ("ngram", "causal")]
-    with pytest.raises(InputError, match="the masked model bert-2x128 needs the probability of a word given all others"):
+    with pytest.raises(
+        InputError, match="the masked model bert-2x128 needs the probability of a word given all others"
+    ):
         planned_cells(suite, candidates(suite, ["bert"], [], None), ["counts"], [1])
     with pytest.raises(InputError, match="needs trees, and what is counted or changed in them") as refused:
         language_pairs(suite.languages["counts"], 10, 1)

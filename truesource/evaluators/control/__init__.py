@@ -19,16 +19,16 @@ class ControlSettings(Settings):
     events: tuple[str, ...] = Field(
         ("the=3",), min_length=1, description="Events: counts such as the=3, and expressions such as '.* that .*'."
     )
-    candidates: tuple[Number, ...] = Field(
+    best_of: tuple[Number, ...] = Field(
         (2, 4, 16, 64), description="Numbers of samples of the truth of which the best is kept."
     )
-    particles: tuple[Number, ...] = Field(
+    filters: tuple[Number, ...] = Field(
         (1, 8), description="Numbers of particles of a filter; one: locally masked decoding."
     )
-    runs: int = Field(100, ge=2, description="Number of sentences that each filter makes.")
-    samples: int = Field(1000, ge=10, description="Number of sentences to sample from each model.")
+    filtered: int = Field(100, ge=2, description="Number of sentences that each filter makes.")
+    samples: int = Field(1000, ge=10, description="Number of sentences to sample from the model and its copies.")
     prices: tuple[Price, ...] = Field((), description="Prices of KL (beta) at which a copy of the model is tuned.")
-    steps: int = Field(200, ge=1, description="Number of steps of each tuning.")
+    tuning_steps: int = Field(200, ge=1, description="Number of steps of each tuning.")
 
 
 def check_call(settings: ControlSettings, **_: object) -> None:

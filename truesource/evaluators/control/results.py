@@ -32,6 +32,13 @@ WAYS = {
 }
 MASKED = "locally masked"  #: a filter of one particle
 COLUMNS = ("satisfied", "kl", "excess", "invalid")
+#: of each kind of way, its name in the figure, colour and marker
+MARKS = {
+    "best-of": ("best of n samples", TRUTH, "s"),
+    "filter": ("particle filters", SECOND, "o"),
+    "tuned": ("the model, tuned", MODEL, "D"),
+}
+NEAR = 0.05  #: share of the largest KL below which a way has no name in the figure
 POINTS = 60  #: of a frontier
 
 
@@ -47,16 +54,16 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
 
     def tuned(rewards: Callable[[Sequence[Sequence[str]]], FloatArray], beta: float) -> DistributionModel:
         assert network is not None, "there are no prices without one"
-        return tune(network, rewards, beta=beta, seed=setting.seed, steps=settings.steps).model
+        return tune(network, rewards, beta=beta, seed=setting.seed, steps=settings.tuning_steps).model
 
     found = control(
         model,
         setting,
         [event_of(text) for text in settings.events],
         sample=lambda drawn, n, seed: draw(drawn, n, Decoding(), seed=seed).sentences,  # type: ignore[arg-type]
-        candidates=settings.candidates,
-        particles=settings.particles,
-        runs=settings.runs,
+        candidates=settings.best_of,
+        particles=settings.filters,
+        runs=settings.filtered,
         samples=settings.samples,
         prices=() if network is None else settings.prices,
         tune=tuned,
@@ -151,10 +158,13 @@ def figure(record: Record, salt: str) -> str:
         panels = drawn.subplots(1, len(events), squeeze=False)[0]
         for axes, (event, ways) in zip(panels, events.items(), strict=True):
             _frontiers(axes, ways)
-            for kind, color, marker in (("best-of", TRUTH, "s"), ("filter", SECOND, "o"), ("tuned", MODEL, "D")):
+            farthest = max(scores["kl"]["value"] for scores in ways.values() if "kl" in scores)
+            for kind, (label, color, marker) in MARKS.items():
+                axes.plot([], [], marker, color=color, markersize=5, label=label)
                 for (way, at), scores in ways.items():
                     if way == kind and "kl" in scores:
-                        _point(axes, scores, color, marker, _name(way, at))
+                        named = scores["kl"]["value"] > NEAR * farthest  # names of the others would cover each other
+                        _point(axes, scores, color, marker, _name(way, at) if named else "")
             axes.set_title(event)
             axes.set_xlabel("KL, nats a sentence")
             axes.set_ylabel("probability of the event")
