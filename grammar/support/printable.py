@@ -100,6 +100,7 @@ _REASONS = {
     "not-identified": "the sample does not determine the law",
     "one-seed": "this is a single seed of several",
     "last-step-only": "only the last step has one",
+    "of-two-samples": "it is the difference of two estimates",
 }
 
 
