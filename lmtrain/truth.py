@@ -21,7 +21,6 @@ from transformers import TrainerCallback
 
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.next_words import next_words
 from truesource.grammar.support.arrays import IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -165,16 +164,14 @@ class ExactTargets(Dataset[Batch]):
         """
         order = self._order
         read = [order.read(sentence) for sentence in sentences]
-        kind = np.float32 if self._dtype == torch.float32 else np.float64
-        found = next_words(order.truth, read, self._lengths, dtype=kind)
+        found = order.truth.next_words(read, self._lengths)
         inside = np.arange(found.possible.shape[1]) <= found.lengths[:, None]
         if not found.possible[inside].all():
             wrong = int(np.argmax((inside & ~found.possible).any(axis=1)))
             raise InputError(f"the truth cannot make {' '.join(sentences[wrong])!r}; train on sentences of the truth")
-        labels = torch.from_numpy(found.probability).to(self._dtype)
-        if not np.array_equal(order.tokens, np.arange(order.size)):
-            shape = (*found.possible.shape, order.size)
-            labels = torch.zeros(shape, dtype=self._dtype).index_add_(2, torch.from_numpy(order.tokens), labels)
+        labels = torch.zeros((*found.possible.shape, order.size), dtype=self._dtype)
+        exact = torch.from_numpy(found.probability).to(self._dtype)
+        labels.index_add_(2, torch.from_numpy(order.tokens), exact)
         rows = [order.tokens[order.truth.encode(sentence)] for sentence in read]
         inputs, _ = pack(rows, int(order.tokens[-1]), before=order.before)
         return {"input_ids": torch.from_numpy(inputs), "labels": labels}

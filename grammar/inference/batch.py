@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +12,6 @@ import numpy as np
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
-S = TypeVar("S")
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
 MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
@@ -140,40 +137,19 @@ def encoded_batches(
 
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:
-    """Apply ``task`` to every batch, as `in_threads` does; with a meter of the sentences where there are many."""
+    """Apply ``task`` to every batch in threads (kernels release the GIL); results in order."""
+    from joblib import Parallel, delayed
+
     from truesource.grammar.support.printable import meter
 
     if len(work) == 1:
         yield work[0], task(work[0])
         return
     with meter(description, total) as progress:
-        for batch, result in zip(work, in_threads(task, work), strict=True):
+        parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
+        for batch, result in zip(work, parallel(delayed(task)(b) for b in work), strict=True):
             progress.advance(sum(len(m) for m in batch.members))
             yield batch, result
-
-
-def in_threads(task: Callable[[S], T], work: Iterable[S]) -> Iterator[T]:
-    """Results of ``task`` for each piece of work, in their order; kernels release the lock of the interpreter.
-
-    No more pieces wait, are at work, or are done and not yet taken, than twice the threads: while a result is used, all
-    threads go on. Where one raises, those that wait do not begin.
-    """
-    most = threads()
-    if most == 1:
-        yield from map(task, work)
-        return
-    with ThreadPoolExecutor(most) as pool:
-        ahead: deque[Future[T]] = deque()
-        try:
-            for piece in work:
-                if len(ahead) == 2 * most:
-                    yield ahead.popleft().result()
-                ahead.append(pool.submit(task, piece))
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
 
 
 def threads() -> int:

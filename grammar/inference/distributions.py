@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import Batch, Distributions, run
+from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
@@ -48,8 +48,7 @@ def next_token_distributions(
         return [reduce(block) for block in exact.next_token_blocks(batch, lengths, dtype=dtype)]
 
     work = exact.causal_batches(sentences, lengths, dtype=dtype)
-    for _, results in run(task, work, "exact next-word distributions", len(sentences)):
-        yield from results
+    yield from _stream(task, work, len(sentences), "exact next-word distributions")
 
 
 def masked_blocks(
@@ -77,6 +76,16 @@ def masked_blocks(
         states = np.zeros((len(table), leaves.shape[1]))
         states[possible] = leaves[i].T[possible] / total[possible, None]
         yield Distributions(i, batch.members, observed, table, possible, whole, logs[i], states)
+
+
+def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences: int, description: str) -> Iterator[T]:
+    """Results in order; no more batches at work than threads, so that unread results do not pile up."""
+    step = threads()
+    for at in range(0, len(work), step):
+        some = work[at : at + step]
+        total = sum(len(members) for batch in some for members in batch.members)
+        for _, results in run(task, some, f"{description} (part of {n_sentences:,} sentences)", total):
+            yield from results
 
 
 def class_posteriors(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Distributions, memory
@@ -50,9 +49,7 @@ class NextWords:
         return f"NextWords({len(self.lengths):,} sentences of up to {longest:,} words, {len(self.words):,} words)"
 
 
-def next_words(
-    truth: CausalTruth, sentences: Any, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
-) -> NextWords:
+def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None = None) -> NextWords:
     """The exact distribution of the next word after 0, 1, 2, ... words of each sentence.
 
     Only what stands before a position counts, so texts may break off anywhere. Sentences that are equal are computed
@@ -63,7 +60,6 @@ def next_words(
         sentences: B lists of words; or a matrix (B, L) of word numbers, an array or a tensor, in which every negative
             number is padding at the end of a row.
         lengths: condition on this range of lengths of whole sentences.
-        dtype: of the probabilities.
 
     Raises:
         InputError: the sentences are neither, no sentence of the truth has such a length, or the table does not fit
@@ -80,17 +76,17 @@ def next_words(
     texts = sentences_of(truth.terminals, sentences)
     sizes = np.array([len(text) for text in texts], dtype=np.int64)
     shape = (len(texts), int(sizes.max(initial=0)) + 1, len(truth.terminals) + 1)
-    table, possible = _table(shape, np.dtype(dtype)), np.zeros(shape[:2], dtype=np.bool_)
+    _require_room(shape)
+    table, possible = np.zeros(shape), np.zeros(shape[:2], dtype=np.bool_)
 
     def keep(block: Distributions) -> None:
-        columns = np.repeat(np.arange(len(block.members)), [len(members) for members in block.members])
-        rows = numbers[[number for members in block.members for number in members]]
-        inside = block.position <= sizes[rows]
-        columns, rows = columns[inside], rows[inside]
-        table[rows, block.position] = block.probability[columns]
-        possible[rows, block.position] = block.possible[columns]
+        for row, members in enumerate(block.members):
+            for number in numbers[list(members)].tolist():
+                if block.position <= sizes[number]:
+                    table[number, block.position] = block.probability[row]
+                    possible[number, block.position] = block.possible[row]
 
-    numbers = np.argsort(sizes, kind="stable")[np.count_nonzero(sizes == 0) :]  # a batch ends sooner in this order
+    numbers = np.flatnonzero(sizes)
     lengthened = _lengthened([texts[i] for i in numbers.tolist()], _none_of(truth.terminals))
     for _ in next_token_distributions(truth.exact, lengthened, keep, lengths):
         pass
@@ -122,16 +118,15 @@ def _lengthened(texts: Sequence[Sequence[str]], padding: str) -> list[list[str]]
     return [[*text, *[padding] * (goals[len(text)] - len(text))] for text in texts]
 
 
-def _table(shape: tuple[int, int, int], dtype: np.dtype[Any]) -> FloatArray:
-    """Zeros.
+def _require_room(shape: Sequence[int]) -> None:
+    """Refuse a table before it is allocated.
 
     Raises:
         InputError: the machine has less memory.
     """
-    needed, there = int(np.prod(shape, dtype=np.float64)) * dtype.itemsize, memory()
+    needed, there = int(np.prod(shape, dtype=np.float64)) * 8, memory()
     if there is not None and needed > there:
         raise InputError(
             f"a table of {shape[0]:,} sentences, {shape[1]:,} positions and {shape[2]:,} columns needs"
             f" {needed / 1e9:,.1f} GB; give fewer sentences at once"
         )
-    return np.zeros(shape, dtype)

@@ -22,7 +22,7 @@ from scipy.sparse import csc_matrix, csr_matrix, hstack
 from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
-from truesource.grammar.inference.batch import Batch, Distributions, in_threads, run
+from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.expected import outside_masses, range_table
 from truesource.grammar.inference.rules import (
     certainly_decays,
@@ -374,13 +374,16 @@ class Windows(WindowPredictor):
 
     def batches(self, windows: IntArray) -> Iterator[tuple[IntArray, Following]]:
         """`following` of many windows (N, k) on all cores: which rows, and what follows them; equal ones cost once."""
+        from joblib import Parallel, delayed
+
         from truesource.grammar.support.printable import meter
 
         different, of_row = np.unique(windows, axis=0, return_inverse=True)
         order = np.argsort(of_row.ravel(), kind="stable")
         ends = np.searchsorted(of_row.ravel()[order], np.arange(len(different) + 1))
         starts = range(0, len(different), WIDTH)
-        work = in_threads(self.following, (different[at : at + WIDTH] for at in starts))
+        parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
+        work = parallel(delayed(self.following)(different[at : at + WIDTH]) for at in starts)
         with meter(f"exact windows of {windows.shape[1]} words", len(different)) as progress:
             for at, after in zip(starts, work, strict=True):
                 rows = order[ends[at] : ends[min(at + WIDTH, len(different))]]

@@ -175,7 +175,9 @@ def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArra
 
 def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[tuple[int, FloatArray]]:
     """Batches of `masses_by_length` as they come: place of the first word, and masses (N+1, words of the batch)."""
-    from truesource.grammar.inference.batch import in_threads
+    from joblib import Parallel, delayed
+
+    from truesource.grammar.inference.batch import threads
     from truesource.grammar.support.printable import meter
 
     exact = pcfg.exact
@@ -188,9 +190,10 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
         return result
 
     parts = [ids[at : at + WIDTH] for at in range(0, len(ids), WIDTH)]
+    parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")
     with meter("probability that a sentence has a word, by word", len(ids)) as progress:
         at = 0
-        for part, result in zip(parts, in_threads(task, parts), strict=True):
+        for part, result in zip(parts, parallel(delayed(task)(p) for p in parts), strict=True):
             progress.advance(len(part))
             yield at, result
             at += len(part)

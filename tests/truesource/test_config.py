@@ -58,7 +58,12 @@ def test_the_shipped_configurations_say_their_lengths(path: Path) -> None:
     load = load_sweep if path.name == "scaling.yaml" else load_config
     corpus = load(path).corpus
     assert "lengths" in corpus.model_fields_set
-    others = {"language.yaml": LengthRange(2, 30), "compare.yaml": LengthRange(2, 20), "gallery.yaml": None}
+    others = {
+        "control.yaml": LengthRange(4, 15),
+        "language.yaml": LengthRange(2, 30),
+        "compare.yaml": LengthRange(2, 20),
+        "gallery.yaml": None,
+    }
     assert corpus.lengths == others.get(path.name, LengthRange(6, 25))
 
 

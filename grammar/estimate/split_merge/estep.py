@@ -281,6 +281,13 @@ def _log_probs(forest: Forest, rules: SparseRules) -> FloatArray:
 
 def _each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], rules: SparseRules) -> Iterator[T]:
     """Results of ``work`` for each forest, in their order; as many at once as there are threads."""
-    from truesource.grammar.inference.batch import in_threads
+    from joblib import Parallel, delayed
 
-    return in_threads(lambda forest: work(forest, rules), forests)
+    from truesource.grammar.inference.batch import threads
+
+    n = min(threads(), len(forests))
+    if n <= 1:
+        yield from (work(forest, rules) for forest in forests)
+        return
+    parallel = Parallel(n_jobs=n, prefer="threads", return_as="generator", pre_dispatch=n)
+    yield from parallel(delayed(work)(forest, rules) for forest in forests)
