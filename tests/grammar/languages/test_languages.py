@@ -67,7 +67,11 @@ def _bounds() -> list[tuple[str, str, Any]]:
                 high = limits.get(annotated_types.Le) or limits.get(annotated_types.Lt)
                 assert low is not None and high is not None, f"{name}: {key} needs a lower and an upper bound"
                 floor = low.ge - step if isinstance(low, annotated_types.Ge) else low.gt
-                ceiling = high.le + step if isinstance(high, annotated_types.Le) else high.lt
+                ceiling = (
+                    high.le + (step if kind is int else step + 1e-9 * high.le)
+                    if isinstance(high, annotated_types.Le)
+                    else high.lt
+                )
                 wrong += [(name, key, floor), (name, key, ceiling), (name, key, "nan"), (name, key, "many")]
     return wrong
 
