@@ -13,14 +13,15 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluation.divergence.compare import Column, mean_scores
-from truesource.evaluation.measures.bootstrap import ci_part, proportion, resampled_ratio
-from truesource.evaluation.steering import Steering, best_of, binary_kl
+from truesource.evaluation.divergence.compare import Column, mean_scores, rows_kl, share_of
+from truesource.evaluation.measures.bootstrap import ci_part, resampled_ratio
+from truesource.evaluation.steering import Steering, best_of
 from truesource.generator.language_model import DistributionModel
 from truesource.generator.sampler import Sampler
-from truesource.grammar.support.arrays import BoolArray, FloatArray, random_state
+from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.tilting.rewards import Event
+from truesource.grammar.tilting.tilt import binary_kl
 
 AT_ONCE = 64  #: sentences of one length whose distributions are held together
 STREAM = 11  #: of random numbers, of samples of the tilted truth
@@ -116,20 +117,21 @@ def control(
     require_order(setting.transform, "evaluate control")
     language = setting.full_oracle(model).grammar
     reading = ControlReading(model=model.name, objective=model.objective, ways=[], estimators=[])
+    drawn = sample(model, samples, setting.seed)
     for event in events:
         steered = _Steered(Steering(language, event, setting.lengths), model, setting)
         reading.ways.append(steered.frontier())
         reading.ways.extend(steered.best_of(n) for n in candidates)
         reading.ways.extend(steered.filters(n, runs) for n in particles)
-        drawn = sample(model, samples, setting.seed)
-        reading.ways.append(steered.of_model("model", None, drawn, None))
+        itself = steered.of_model("model", None, drawn)
+        reading.ways.append(itself)
         for beta in prices:
             assert tune is not None, "prices come with what tunes"
             reading.estimators.extend(steered.of_tilted(beta, samples))
             tuned = tune(steered.rewards, beta)
             own = sample(tuned, samples, setting.seed + 1)
             apart = Apart.between(tuned, model, own)
-            reading.ways.append(steered.of_model("tuned", beta, own, apart.expected, drawn))
+            reading.ways.append(steered.of_model("tuned", beta, own, apart.expected, itself))
             reading.estimators.extend(steered.estimators("tuned", beta, apart, None))
     return reading
 
@@ -177,7 +179,7 @@ class Apart:
                     rows = np.arange(len(some)), here
                     differences.append((log_p - log_q)[rows])
                     numbers.append(np.array(some))
-                    expected[some] += (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
+                    expected[some] += rows_kl(log_p, log_q)
         return cls.of_tokens(np.concatenate(differences), np.concatenate(numbers), len(sentences), expected)
 
 
@@ -239,25 +241,18 @@ class _Steered:
         return Way(self._spec, "filter", particles, scores)
 
     def of_model(
-        self,
-        name: str,
-        beta: float | None,
-        drawn: Sentences,
-        kl: FloatArray | None,
-        before: Sentences = (),
+        self, name: str, beta: float | None, drawn: Sentences, kl: FloatArray | None = None, before: Way | None = None
     ) -> Way:
         """Sentences drawn from a model, and how far it is from the model ``before`` which it was tuned from."""
         parts = {**self._model, "steered": name if beta is None else f"{name}-{beta:g}", "samples": len(drawn)}
-        there = self._steering.satisfied(drawn)
-        scores = {"satisfied": _share("satisfied", there, parts)}
+        scores = {"satisfied": share_of("satisfied", self._steering.satisfied(drawn), parts)}
         truth = self._steering.pcfg.exact.string_log_probs([sentence or [""] for sentence in drawn])
-        scores["invalid"] = _share("invalid", ~np.isfinite(truth), parts)
-        if kl is not None:
+        scores["invalid"] = share_of("invalid", ~np.isfinite(truth), parts)
+        if kl is not None and before is not None:
             nats = {**parts, "unit": "nats/sentence", "ci": ci_part(len(kl), self._seed)}
             columns = {"kl": Column(kl, {"estimator": "expected"})}
             scores |= mean_scores(columns, np.arange(len(kl)), nats, self._seed)
-            own = float(self._steering.satisfied(before).mean())
-            least = binary_kl(float(there.mean()), own)
+            least = binary_kl(scores["satisfied"].value, before.scores["satisfied"].value)
             if math.isfinite(least):
                 value = scores["kl"].value - least
                 how = {**nats, "ci": "none/of-two-samples", "estimator": "plug-in"}
@@ -292,11 +287,3 @@ class _Steered:
             scores = mean_scores(columns, np.arange(len(values)), parts, self._seed)
             found.append(KlEstimate(self._spec, of, beta, name, scores, float(values.std(ddof=1))))
         return found
-
-
-def _share(name: str, there: BoolArray, parts: Mapping[str, object]) -> Score:
-    """Share of sentences, with the interval of Wilson (1927)."""
-    share = proportion(there.astype(np.float64), np.ones(len(there)))
-    assert share is not None
-    how = {"unit": "share", "ci": ci_part(len(there), 0, method="wilson")}
-    return Score(name, share.value, signature({**parts, **how}), share.low, share.high)

@@ -8,7 +8,7 @@ a step it is 0. All divergences are given the number of words, in nats a sentenc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
@@ -17,10 +17,9 @@ import numpy as np
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_order
-from truesource.evaluation.divergence.compare import Column, mean_scores
-from truesource.evaluation.measures.bootstrap import ci_part, proportion
+from truesource.evaluation.divergence.compare import Column, mean_scores, share_of
+from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.paired import pair
 from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.generator.objectives import Objective
@@ -320,7 +319,7 @@ def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200)
     if samples and hasattr(model, "sample"):
         language = setting.full_oracle(model).grammar
         drawn = model.sample(samples, seed=setting.seed).sentences
-        scores["invalid"] = _share_of_impossible(~np.isfinite(language.exact.string_log_probs(drawn)), parts)
+        scores["invalid"] = share_of("invalid", ~np.isfinite(language.exact.string_log_probs(drawn)), parts)
     return StepwiseFilling(
         model=model.name,
         objective=model.objective,
@@ -329,14 +328,6 @@ def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200)
         sentences=len(possible),
         impossible=paired.impossible_oracle.astype(np.int64),
     )
-
-
-def _share_of_impossible(wrong: BoolArray, parts: Mapping[str, object]) -> Score:
-    """Share of sampled sentences that the grammar cannot make, with the interval of Wilson (1927)."""
-    share = proportion(wrong.astype(np.float64), np.ones(len(wrong)))
-    assert share is not None
-    how = {"unit": "share", "samples": len(wrong), "ci": ci_part(len(wrong), 0, method="wilson")}
-    return Score("invalid", share.value, signature({**parts, **how}), share.low, share.high)
 
 
 class _FilledText:
@@ -409,7 +400,7 @@ class _FilledText:
             drawn = self._fillers[denoiser].sample(empty, schedule, rng)
             wrong[members] = ~np.isfinite(self._language.exact.string_log_probs(drawn))
         own = {"filling": schedule.order, "fills": schedule.fills, "denoiser": denoiser}
-        return {"invalid": _share_of_impossible(wrong, {**self.parts, **own})}
+        return {"invalid": share_of("invalid", wrong, {**self.parts, **own})}
 
     def of_all_orders(self, short: int) -> dict[str, Score]:
         """The exact divergence of short sentences in random order, and what their ELBO lies above it."""

@@ -19,7 +19,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.core.transformed import require_tokens
 from truesource.evaluation.divergence.blocks import TruthBlock
-from truesource.evaluation.divergence.compare import Column, mean_scores, signed_parts
+from truesource.evaluation.divergence.compare import Column, mean_scores, rows_kl, signed_parts
 from truesource.evaluation.divergence.contexts import CachedTruth, cache_truth
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.mixtures import LARGEST, intervals, nearest
@@ -247,9 +247,7 @@ class _Readers:
 
     def kl(self, name: str, log_q: FloatArray) -> FloatArray:
         """KL(predictor || model) at all positions, (T,) nats; inf where the model has no such word."""
-        log_p = self.log_p[name]
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.where(log_p > -np.inf, np.exp(log_p) * (log_p - log_q), 0.0).sum(axis=1))
+        return rows_kl(self.log_p[name], log_q)
 
     def paired(self, log: FloatArray) -> FloatArray:
         """What a table (T, E) has for what stands there, (T,)."""

@@ -19,17 +19,9 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.printable import meter
 from truesource.grammar.tilting.rewards import Event
-from truesource.grammar.tilting.tilt import Tilted, Tilting
+from truesource.grammar.tilting.tilt import Tilted, Tilting, binary_kl
 
 AT_ONCE = 64  #: beginnings of sentences that are continued together
-
-
-def binary_kl(one: float, other: float) -> float:
-    """KL of an event with two probabilities, nats; the frontier at q(E) = ``one`` where p(E) = ``other``."""
-    parts = ((one, other), (1.0 - one, 1.0 - other))
-    if any(p > 0.0 and q <= 0.0 for p, q in parts):
-        return math.inf
-    return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
 
 
 class BestOf(NamedTuple):
@@ -82,11 +74,9 @@ class Steering:
 
     def satisfied(self, sentences: Sequence[Sequence[str]]) -> BoolArray:
         """Which sentences satisfy the event, (n,); one with a word that the truth does not have does not."""
-        known = [all(word in self.pcfg.word_ids for word in sentence) for sentence in sentences]
-        rewards = self.event(self.pcfg, [s for s, ok in zip(sentences, known, strict=True) if ok])
-        result = np.zeros(len(sentences), dtype=bool)
-        result[np.flatnonzero(known)] = rewards > 0.0
-        return result
+        numbers = [self.pcfg.encode(sentence) for sentence in sentences]
+        reward = self.tilting.automaton.reward
+        return np.array([(row >= 0).all() and reward(row.tolist()) > 0.0 for row in numbers], dtype=bool)
 
     def next(self, prefixes: Sequence[Sequence[str]]) -> tuple[FloatArray, BoolArray]:
         """Law of what follows each of some beginnings of one length, (B, V+1), and whether E can still come to hold."""

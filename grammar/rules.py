@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.word_numbers import decoded
 
@@ -79,7 +79,7 @@ class GrammarRules:
             if wrong.any():
                 parent = self.symbols[int(rules[np.flatnonzero(wrong)[0], 0])]
                 raise InputError(f"a {name} rule of {parent!r} has a probability outside (0, 1]; mend it")
-            order = np.lexsort((rules[:, 0], *(rules[:, c] for c in range(len(sizes) - 1, 0, -1))))
+            order = rule_order(rules)
             rules, logp = rules[order], np.minimum(logp[order], 0.0)
             if len(rules) > 1 and (rules[1:] == rules[:-1]).all(axis=1).any():
                 raise InputError(f"a {name} rule stands twice")
@@ -298,6 +298,11 @@ def _arrays(
     if totals is not None and len(keys):
         weights = weights / np.array([totals[int(a)] for a in keys[:, 0]])
     return keys, np.log(weights)
+
+
+def rule_order(rules: Int32Array) -> IntArray:
+    """The order in which a grammar keeps rules (n, 1 + children) of one kind: by children, then parent, (n,)."""
+    return np.lexsort((rules[:, 0], *(rules[:, c] for c in range(rules.shape[1] - 1, 0, -1))))
 
 
 def _require_texts(names: tuple[str, ...]) -> None:

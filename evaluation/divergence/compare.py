@@ -41,13 +41,14 @@ from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by
 from truesource.evaluation.measures.bootstrap import (
     ci_part,
     ends,
+    proportion,
     resampled_measures,
     resampled_ratio,
     resampled_ratios,
 )
 from truesource.generator.language_model import DistributionModel, ScoringFrame, check_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords, too_few
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -122,6 +123,20 @@ def mean_scores(
         )
         for i, name in enumerate(names)
     }
+
+
+def rows_kl(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
+    """KL(P || Q) of each row of two tables (T, E) of logarithms, (T,) nats; inf where Q lacks an event of P."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(log_p > -np.inf, np.exp(log_p) * (log_p - log_q), 0.0).sum(axis=1))
+
+
+def share_of(name: str, there: BoolArray, parts: Mapping[str, object]) -> Score:
+    """The share of independent samples in which something is there, with the interval of Wilson (1927)."""
+    share = proportion(there.astype(np.float64), np.ones(len(there)))
+    assert share is not None
+    how = {"unit": "share", "samples": len(there), "ci": ci_part(len(there), 0, method="wilson")}
+    return Score(name, share.value, signature({**parts, **how}), share.low, share.high)
 
 
 def bounds(parts: Mapping[str, object]) -> tuple[float, float]:

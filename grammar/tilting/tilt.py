@@ -18,10 +18,11 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.masses import least_solution
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import rule_order
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.product import BUDGET, Product, product
-from truesource.grammar.tilting.rewards import Event, Reward
+from truesource.grammar.tilting.rewards import Event, Reward, RewardAutomaton
 
 SMALL = 1e-4  #: of 1 / beta, for derivatives
 
@@ -113,9 +114,14 @@ class Tilting:
     budget: int = BUDGET
 
     @cached_property
+    def automaton(self) -> RewardAutomaton:
+        """The reward over the words of the grammar."""
+        return self.reward.automaton(self.pcfg)
+
+    @cached_property
     def whole(self) -> Product:
         """All sentences."""
-        result = product(self.pcfg, self.reward.automaton(self.pcfg), budget=self.budget)
+        result = product(self.pcfg, self.automaton, budget=self.budget)
         assert result is not None, "a grammar makes some sentence"
         return result
 
@@ -138,8 +144,7 @@ class Tilting:
         """
         if not isinstance(self.reward, Event):
             raise InputError("only an event can be required (a count, a regular expression); give beta for a reward")
-        automaton = self.reward.automaton(self.pcfg)
-        found = product(self.pcfg, automaton, (automaton.end > 0.0) == holds, self.budget)
+        found = product(self.pcfg, self.automaton, (self.automaton.end > 0.0) == holds, self.budget)
         if found is None:
             wanted = "satisfies" if holds else "fails"
             raise InputError(f"no sentence of the grammar {wanted} {self.reward.spec!r}; choose another event")
@@ -173,14 +178,14 @@ class Tilting:
             if odds >= 1.0:
                 return [FrontierPoint(None, 1.0, 0.0)]
             return [_of_event(float(e), odds) for e in np.linspace(odds, 1.0, points)]
-        mean, above = (self._scaled(scale).expected_reward(lengths) for scale in (-SMALL, SMALL))
+        mean, above = (self.at(1.0 / scale).expected_reward(lengths) for scale in (-SMALL, SMALL))
         spread = math.sqrt(max(above - mean, 0.0) / (2.0 * SMALL))
         if spread == 0.0:
             return [FrontierPoint(None, mean, 0.0)]
         found = [FrontierPoint(None, (mean + above) / 2.0, 0.0)]
         for scale in np.linspace(0.0, 6.0 / spread, points)[1:].tolist():
             try:
-                tilted = self._scaled(scale)
+                tilted = self.at(1.0 / scale)
                 found.append(FrontierPoint(tilted.beta, tilted.expected_reward(lengths), tilted.kl(lengths)))
             except InputError as error:
                 if error.code not in ("infinite-sum", "input"):
@@ -188,18 +193,20 @@ class Tilting:
                 break
         return found
 
-    def _scaled(self, scale: float) -> Tilted:
-        return self.at(1.0 / scale)
-
 
 def _of_event(probability: float, before: float) -> FrontierPoint:
     """The nearest distribution that gives an event a probability, from one that gives it another."""
-    no, rest = 1.0 - probability, 1.0 - before
-    kl = probability * math.log(probability / before) + (no * math.log(no / rest) if no > 0.0 else 0.0)
-    if no <= 0.0 or probability == before:
-        return FrontierPoint(None, probability, max(kl, 0.0))
-    log_odds = math.log(probability / no) - math.log(before / rest)
-    return FrontierPoint(1.0 / log_odds if log_odds else None, probability, max(kl, 0.0))
+    kl, no, rest = binary_kl(probability, before), 1.0 - probability, 1.0 - before
+    log_odds = math.log(probability / no) - math.log(before / rest) if no > 0.0 else 0.0
+    return FrontierPoint(1.0 / log_odds if log_odds else None, probability, kl)
+
+
+def binary_kl(one: float, other: float) -> float:
+    """KL of an event with two probabilities, nats; the frontier at q(E) = ``one`` where p(E) = ``other``."""
+    parts = ((one, other), (1.0 - one, 1.0 - other))
+    if any(p > 0.0 and q <= 0.0 for p, q in parts):
+        return math.inf
+    return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
 
 
 def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:
@@ -285,6 +292,5 @@ def _in_order(tilted: PCFG, rules: Product, words: Any) -> tuple[FloatArray, Flo
     """What each rule earns, in the order of the arrays of the tilted grammar, which sorts them."""
     gains = []
     for table, gain in zip((rules.binary, rules.unary, words), rules.gain, strict=True):
-        order = np.lexsort((table[:, 0], *(table[:, c] for c in range(table.shape[1] - 1, 0, -1))))
-        gains.append(gain[order])
+        gains.append(gain[rule_order(table)])
     return gains[0], gains[1], gains[2]

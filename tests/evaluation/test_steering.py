@@ -11,11 +11,12 @@ from reference_inference import all_strings, rules_of
 
 from truesource.evaluation.control import Apart, control
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.steering import Steering, best_of, binary_kl
+from truesource.evaluation.steering import Steering, best_of
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.rewards import Count, Pattern
+from truesource.grammar.tilting.tilt import binary_kl
 
 GRAMMAR = PCFG.from_text("S -> S S 0.2 | A 0.3 | b 0.5\nA -> a A 0.4 | c 0.6")
 RANGE = LengthRange(1, 4)

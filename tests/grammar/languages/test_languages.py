@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import annotated_types
@@ -67,11 +68,10 @@ def _bounds() -> list[tuple[str, str, Any]]:
                 high = limits.get(annotated_types.Le) or limits.get(annotated_types.Lt)
                 assert low is not None and high is not None, f"{name}: {key} needs a lower and an upper bound"
                 floor = low.ge - step if isinstance(low, annotated_types.Ge) else low.gt
-                ceiling = (
-                    high.le + (step if kind is int else step + 1e-9 * high.le)
-                    if isinstance(high, annotated_types.Le)
-                    else high.lt
-                )
+                if isinstance(high, annotated_types.Le):
+                    ceiling = high.le + 1 if kind is int else math.nextafter(high.le, math.inf)
+                else:
+                    ceiling = high.lt
                 wrong += [(name, key, floor), (name, key, ceiling), (name, key, "nan"), (name, key, "many")]
     return wrong
 

@@ -63,7 +63,7 @@ CONTROL = Evaluator(
         " by word, does not: it goes on from beginnings which make the event improbable. Particle filters make up for"
         " that the better the more they are. A tuned model is compared with the model that it was tuned from."
     ),
-    needs=("distributions", "words"),
+    needs=("distributions", "words", "stepping"),
     of_truth=("parses",),
     corrected=False,
     draws=True,

@@ -9,12 +9,11 @@ import numpy as np
 
 from truesource.evaluation.control import control
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.steering import binary_kl
 from truesource.evaluators.control import CONTROL, ControlSettings
-from truesource.generator.abilities import require
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.tilting.rewards import event_of
+from truesource.grammar.tilting.tilt import binary_kl
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
@@ -49,7 +48,6 @@ def measure(model: DistributionModel, setting: Setting, settings: ControlSetting
     from truesource.lmtrain.tuning import tune
     from truesource.lmtrain.word_models import CausalModel
 
-    require(model, "stepping", "evaluate control")
     network = model if isinstance(model, CausalModel) else None
 
     def tuned(rewards: Callable[[Sequence[Sequence[str]]], FloatArray], beta: float) -> DistributionModel:
