@@ -14,6 +14,7 @@ from truesource.grammar.support.errors import InputError
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
+FEW = 2000  #: words, of which the probabilities take no longer than threads to start
 MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
 
 
@@ -137,13 +138,14 @@ def encoded_batches(
 
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:
-    """Apply ``task`` to every batch in threads (kernels release the GIL); results in order."""
+    """Apply ``task`` to every batch, in threads where there is much (kernels release the GIL); results in order."""
     from joblib import Parallel, delayed
 
     from truesource.grammar.support.printable import meter
 
-    if len(work) == 1:
-        yield work[0], task(work[0])
+    if len(work) == 1 or sum(batch.words.size for batch in work) < FEW:
+        for batch in work:
+            yield batch, task(batch)
         return
     with meter(description, total) as progress:
         parallel = Parallel(n_jobs=threads(), prefer="threads", return_as="generator")

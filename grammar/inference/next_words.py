@@ -16,7 +16,7 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.word_numbers import sentences_of
 
-SLACK = 1.25  #: most that a text is lengthened
+SLACK = 1.4  #: most that a text is lengthened
 
 
 class CausalTruth(Protocol):
@@ -80,11 +80,12 @@ def next_words(truth: CausalTruth, sentences: Any, lengths: LengthRange | None =
     table, possible = np.zeros(shape), np.zeros(shape[:2], dtype=np.bool_)
 
     def keep(block: Distributions) -> None:
-        for row, members in enumerate(block.members):
-            for number in numbers[list(members)].tolist():
-                if block.position <= sizes[number]:
-                    table[number, block.position] = block.probability[row]
-                    possible[number, block.position] = block.possible[row]
+        row = np.repeat(np.arange(len(block.members)), [len(each) for each in block.members])
+        number = numbers[[member for each in block.members for member in each]]
+        within = block.position <= sizes[number]
+        row, number = row[within], number[within]
+        table[number, block.position] = block.probability[row]
+        possible[number, block.position] = block.possible[row]
 
     numbers = np.flatnonzero(sizes)
     lengthened = _lengthened([texts[i] for i in numbers.tolist()], _none_of(truth.terminals))
