@@ -71,6 +71,7 @@ class Corpus:
         columns: Columns = Columns(),  # noqa: B008 (frozen)
         shard_size: int = SHARD_SIZE,
         transform: Transform | None = None,
+        stratified: bool = False,
         workers: int | Workers = 1,
         force: bool = False,
         exact_correction: bool = False,
@@ -93,6 +94,8 @@ class Corpus:
             shard_size: sentences per file; part of what fixes the bytes.
             transform: order of the words in the text; corpora that differ in it alone have the same sentences in the
                 same places, and the same trees.
+            stratified: exactly as many sentences with the event of a tilted grammar as are expected, see
+                `truesource.generator.strata`.
             workers: processes at work, or a Dask cluster.
             force: replace a corpus that stands at ``path``.
             exact_correction: of disjoint splits, sum the probabilities of all sentences they exclude, however many.
@@ -101,7 +104,7 @@ class Corpus:
         Raises:
             InputError: a bad argument, an occupied ``path``, a range without sentences, a full disk.
         """
-        plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform)
+        plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform, stratified)
         at_work = Workers(workers) if isinstance(workers, int) else workers
         asked: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}
         make_corpus(truth, plan, Path(path), workers=at_work, **asked)

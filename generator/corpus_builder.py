@@ -37,6 +37,7 @@ from truesource.generator.shard_writer import (
     new_sentences,
     shares,
 )
+from truesource.generator.strata import Strata
 from truesource.grammar.process import Process
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
@@ -334,6 +335,8 @@ class _Making:
         shards = plan_shards(plan.splits, plan.shard_size)
         if plan.overlap == "unique":
             shards, self.found["unique"] = deal(drawing, shards, workers)
+        elif plan.stratified:
+            self.drawing = replace(drawing, strata=Strata.of(drawing.sampler.truth, plan, shards))
         self.shards = shards
 
     def write(self, share: Share) -> Entries | None:
@@ -460,5 +463,7 @@ def _summary(making: _Making, entries: Entries) -> dict[str, Any]:
             "overlap": overlap.get(split),
             "excluded": making.corrections.get(split),
         }
+        if making.drawing.strata is not None:
+            counts[split]["with_event"] = sum(making.drawing.strata.counts[shard.stream] for shard in of_split[split])
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     return {"splits": counts, "overlap_with": reference, "shards": entries, "digest": digest}

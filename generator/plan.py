@@ -244,6 +244,7 @@ class Plan:
     columns: Columns = field(default_factory=Columns)
     shard_size: int = SHARD_SIZE
     transform: Transform | None = None  #: order of the words in the text; trees stay those of the original sentences
+    stratified: bool = False  #: see `truesource.generator.strata`
 
     def __post_init__(self) -> None:
         from truesource.grammar.support.arrays import random_state
@@ -257,6 +258,8 @@ class Plan:
                 raise InputError(f"the split {name!r} asks for {n} sentences; it needs at least one")
         if self.overlap not in get_args(Overlap):
             raise InputError(f"overlap is one of {', '.join(get_args(Overlap))}, got {self.overlap!r}")
+        if self.stratified and (self.overlap != "iid" or self.max_height is not None):
+            raise InputError("a stratified corpus has independent splits (overlap iid), and trees of any height")
         if self.shard_size < 1:
             raise InputError(f"the shard size is 1 or more, got {self.shard_size}")
         random_state(self.seed)
@@ -272,6 +275,7 @@ class Plan:
             **asdict(self.columns),
             "shard_size": self.shard_size,
             **({} if self.transform is None else {"transform": str(self.transform)}),
+            **({"stratified": True} if self.stratified else {}),
         }
 
     @classmethod
@@ -281,7 +285,8 @@ class Plan:
         lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
         columns = Columns(*(call[name] for name in ("trees", "string_logprob", "ids", "split")))
         transform = parse_transform(call["transform"]) if "transform" in call else None
-        return cls(lengths=lengths, columns=columns, transform=transform, **fields)
+        stratified = call.get("stratified", False)
+        return cls(lengths=lengths, columns=columns, transform=transform, stratified=stratified, **fields)
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,15 @@ class Derivations:
         language = None if self.language is None else self.language[kept]
         return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept], language)
 
+    def ordered(self, order: IntArray) -> Derivations:
+        """The derivations in another order: row i is row ``order[i]``."""
+        sizes = np.diff(self.ends)[order]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+        language = None if self.language is None else self.language[order]
+        rules = self.rules[np.repeat(self.ends[:-1][order], sizes) + within]
+        return Derivations(rules, ends, self.n_tokens[order], self.log_prob[order], language)
+
     @classmethod
     def joined(cls, parts: Sequence[Derivations]) -> Derivations:
         """Join some batches, one batch after the other."""

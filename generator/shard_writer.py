@@ -23,6 +23,7 @@ from truesource.generator.columns import offsets, packed, strings
 from truesource.generator.corpus_record import ShardEntry, SymbolKey
 from truesource.generator.plan import Columns, Shard, Transform, text_order
 from truesource.generator.sampler import Derivations, Reading, Sampler, TruthSampler, read_brackets
+from truesource.generator.strata import Strata
 from truesource.grammar.support.arrays import BoolArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, write_json
@@ -176,6 +177,7 @@ class Drawing:
     block: int  #: sentences of a block of the common stream
     excluded: Hashes | None = None  #: sorted; sentences that may not occur
     transform: Transform | None = None  #: order of the words in the text
+    strata: Strata | None = None  #: how many sentences have an event
 
     # -- sentences ----------------------------------------------------------------------------------------
 
@@ -188,6 +190,8 @@ class Drawing:
         if shard.picks is not None:
             return Derivations.joined([self.pool(b).take(kept) for b, kept in shard.picks]), shard.sentences
         state = random_state(self.seed, *shard.stream)
+        if self.strata is not None:
+            return self._stratified(shard, self.strata, state)
         if self.excluded is None:
             return self.sampler.draw(shard.sentences, state), shard.sentences
         parts: list[Derivations] = []
@@ -207,6 +211,28 @@ class Drawing:
             missing -= int(new.sum())
             drawn += stop
         return Derivations.joined(parts), drawn
+
+    def _stratified(self, shard: Shard, strata: Strata, state: NDArray[np.uint64]) -> tuple[Derivations, int]:
+        """`draw` until there are enough sentences with the event, and enough without; these in a random order."""
+        with_event = strata.counts[shard.stream]
+        missing = {True: with_event, False: shard.sentences - with_event}
+        parts: dict[bool, list[Derivations]] = {True: [], False: []}
+        drawn = 0
+        while any(missing.values()):
+            if drawn > MOST_DRAWS * shard.sentences:
+                raise InputError(
+                    f"of {drawn:,} sentences drawn for {shard.split}, too few are as they should be to have"
+                    f" {with_event:,} with the event among {shard.sentences:,}; ask for a larger split"
+                )
+            some = self.sampler.draw(max(sum(missing.values()), min(shard.sentences, 1000)), state)
+            holds = strata.holds(self.sampler, some)
+            drawn += len(some)
+            for wanted, number in missing.items():
+                kept = holds == wanted
+                kept &= np.cumsum(kept) <= number
+                parts[wanted].append(some.take(kept))
+                missing[wanted] -= int(kept.sum())
+        return Derivations.joined(parts[True] + parts[False]).ordered(strata.order(shard)), drawn
 
     def pool(self, block: int) -> Derivations:
         """One block of the common stream."""

@@ -150,19 +150,28 @@ class Tilting:
             raise InputError(f"no sentence of the grammar {wanted} {self.reward.spec!r}; choose another event")
         return _tilted(self.pcfg, found, 0.0, None, {"kind": "event", "reward": self.reward.spec, "holds": holds})
 
-    def with_probability(self, probability: float) -> Tilted:
-        """The tilt under which the event has this probability: the nearest distribution to p of which that is true.
+    def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
+        """The tilt under which the event has this probability, given ``lengths`` or not.
+
+        It is the nearest distribution to p of which that is true.
 
         Raises:
             InputError: the probability is not between 0 and 1, or as `given`.
         """
         if not 0.0 < probability < 1.0:
             raise InputError(f"a probability is between 0 and 1, got {probability}; leave it out to require the event")
-        now = self.given().log_z
+        now = self.given().log_partition(lengths)
         log_odds = math.log(probability) - math.log1p(-probability) - (now - math.log(-math.expm1(now)))
         if log_odds == 0.0:
             raise InputError(f"the event already has probability {probability}; choose another")
-        return self.at(1.0 / log_odds)
+        description = {
+            "kind": "probability",
+            "reward": self.reward.spec,
+            "beta": 1.0 / log_odds,
+            "probability": probability,
+            "lengths": None if lengths is None else str(lengths),
+        }
+        return _tilted(self.pcfg, self.whole, log_odds, 1.0 / log_odds, description)
 
     def frontier(self, lengths: LengthRange | None = None, points: int = 41) -> list[FrontierPoint]:
         """The exact frontier of reward and KL, from p itself upwards; no distribution lies below it.
@@ -207,6 +216,11 @@ def binary_kl(one: float, other: float) -> float:
     if any(p > 0.0 and q <= 0.0 for p, q in parts):
         return math.inf
     return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
+
+
+def event_probability(pcfg: PCFG, event: Event, lengths: LengthRange | None = None) -> float:
+    """Exact probability of an event that some sentence satisfies, given ``lengths`` or not."""
+    return min(1.0, math.exp(Tilting(pcfg, event).given().log_partition(lengths)))
 
 
 def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:

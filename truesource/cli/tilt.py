@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from truesource.report.table import ReportTable
 
 #: what the expected reward of each kind of tilt is
-EARNED = {"reward": "expected reward", "event": "expected reward", "power": "expected ln p of a derivation"}
+EARNED = {
+    "reward": "expected reward",
+    "probability": "probability of the event",
+    "event": "expected reward",
+    "power": "expected ln p of a derivation",
+}
 
 
 class TiltSettings(Settings):
@@ -58,12 +63,12 @@ class TiltSettings(Settings):
         if wanted is not None and not isinstance(wanted, Event) and self.beta is None:
             raise InputError("a reward, or a sum of several, needs --beta; only one event can be required without it")
 
-    def tilted(self, tilting: Tilting) -> Tilted:
-        """The grammar, tilted so."""
+    def tilted(self, tilting: Tilting, lengths: LengthRange | None) -> Tilted:
+        """The grammar, tilted so; the probability of an event is that given ``lengths``, if there are any."""
         if self.beta is not None:
             return tilting.at(self.beta)
         if self.probability is not None:
-            return tilting.with_probability(self.probability)
+            return tilting.with_probability(self.probability, lengths)
         return tilting.given(holds=not self.complement)
 
 
@@ -93,7 +98,8 @@ def command(
 
     The result is p(x) exp(r(x) / beta) / Z, in which all other verbs work: sample it, bound it, train on it. Without
     --beta an event (--regex, --count) is required: p(x | event), of which Z is the probability. Several rewards add
-    up, and need --beta. The numbers hold given --lengths, if there are any; the grammar itself has all lengths.
+    up, and need --beta. The numbers, --probability too, hold given --lengths, if there are any; the grammar itself has
+    all lengths.
 
     Example: truesource tilt english --regex '.* that .*' --beta 0.5 -o tilted.npz --figure frontier.svg
     """
@@ -118,7 +124,7 @@ def command(
         tilted, frontier = raised(pcfg, settings.power), []
     else:
         tilting = Tilting(pcfg, wanted)
-        tilted, frontier = settings.tilted(tilting), [] if figure is None else tilting.frontier(condition)
+        tilted, frontier = settings.tilted(tilting, condition), [] if figure is None else tilting.frontier(condition)
     record = _record(grammar, output, tilted, condition, frontier)
     show(_table(record))
 

@@ -6,12 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute
+from truesource.generator.corpus import Corpus
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tilting.rewards import event_of
+from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.truth import process
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.truth import endless
@@ -47,6 +53,67 @@ def studied(tmp_path: Path, quick_report: None, one_thread: None) -> Study:
         return folder, config, STUDIES[study](folder, config)
 
     return made
+
+
+TOY = "S -> S S 0.2 | A 0.3 | 'b' 0.5\nA -> 'a' A 0.4 | 'c' 0.5 | 'd' 0.08 | 'e' 0.02\n"
+
+
+@pytest.fixture
+def counted(tmp_path: Path, quick_report: None, one_thread: None) -> Callable[[dict[str, Any]], list[Found]]:
+    """Run a toy grammar, tilted or not, with a network, and study how well constructions are known."""
+
+    def made(grammar: dict[str, Any]) -> list[Found]:
+        (tmp_path / "g.txt").write_text(TOY, encoding="utf-8")
+        values: dict[str, Any] = {
+            "name": "toy",
+            "grammar": {"method": "file", "file": "g.txt", **grammar},
+            "corpus": {"lengths": "2..8", "splits": {"train": 400, "dev": 20, "eval": 20}},
+            "models": [NETWORK],
+            "evaluation": {"sentences": 40},
+        }
+        values["corpus"]["stratified"] = bool(grammar)
+        config = checked_config(values, "toy.yaml", EVALUATORS)
+        folder = execute(config, base=tmp_path, runs=tmp_path / "runs").parent
+        return STUDIES["construction-frequency"](folder, config)
+
+    return made
+
+
+def test_a_construction_has_the_frequency_of_the_configuration_and_kl_by_its_place(
+    counted: Callable[[dict[str, Any]], list[Found]], tmp_path: Path
+) -> None:
+    found = counted({"tilt": {"event": "c=1", "probability": 0.05}})
+    assert [each.fields["name"] for each in found] == ["kl_at", "kl_within", "kl_elsewhere"]
+    assert all(each.fields["per_100000"] == pytest.approx(5000.0) for each in found)
+    folder = tmp_path / "runs" / "toy"
+    assert sum(words.count("c") == 1 for words in Corpus.load(folder / "corpus").sentences("train")) == 20
+    truth, model = PCFG.load(folder / "grammar" / "grammar.npz"), load_model(folder / "models" / "net")
+    lengths = LengthRange(2, 8)
+    given = Tilting(truth, event_of("c=1")).given().pcfg
+    words_and_end = [*map(list(model.vocabulary).index, truth.terminals), len(model.vocabulary) + 1]  # type: ignore
+    wanted: dict[str, list[float]] = {"kl_at": [], "kl_within": []}
+    for words in next(endless(given, batch=40, seed=1, lengths=lengths)):
+        expected = list(model.distributions([words]))  # type: ignore[attr-defined]
+        for place in range(words.index("c"), len(words) + 1):
+            exact = truth.next_token(words[:place], lengths)
+            p = np.array([*exact.probability, exact.stop])
+            log_q = expected[place].log_prob[0, words_and_end]
+            kl = float(np.sum(np.where(p > 0.0, p * (np.log(np.where(p > 0.0, p, 1.0)) - log_q), 0.0)))
+            wanted["kl_at" if place == words.index("c") else "kl_within"].append(kl)
+    for name, values in wanted.items():
+        assert value(found, None, name=name) == pytest.approx(np.mean(values), abs=1e-6)
+
+
+def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
+    counted: Callable[[dict[str, Any]], list[Found]],
+) -> None:
+    found = counted({})
+    within = [each.fields for each in found if each.fields["name"] == "kl_within"]
+    assert [each["event"] for each in within] == ["e>=1", "d>=1"], "the others are in more than 16,384 of 100,000"
+    assert 0 < within[0]["per_100000"] < within[1]["per_100000"] < 16_384
+    line = np.polyfit(np.log([e["per_100000"] for e in within]), np.log([e["value"] for e in within]), 1)
+    assert value(found, None, name="slope") == pytest.approx(line[0], abs=1e-10)
+    assert value(found, None, name="kl_correlated", times=64) == pytest.approx(np.exp(np.polyval(line, np.log(64.0))))
 
 
 def value(found: list[Found], seed: int | None, **fields: Any) -> float:

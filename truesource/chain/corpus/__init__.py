@@ -19,7 +19,7 @@ SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 class CorpusSettings(Settings):
     """Settings of a corpus, in a configuration and on the command line."""
 
-    advanced: ClassVar = frozenset({"shard_size"})
+    advanced: ClassVar = frozenset({"shard_size", "stratified"})
     trees: Literal["ids", "text", "none"] = Field(
         "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
     )
@@ -27,6 +27,7 @@ class CorpusSettings(Settings):
     transform: str | None = Field(
         None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
     )
+    stratified: bool = Field(False, description="Exactly as many sentences with the event of a tilt as are expected.")
 
     @field_validator("trees", mode="before")
     @classmethod
@@ -63,7 +64,7 @@ class CorpusConfig(CorpusSettings):
 class SampleSettings(CorpusSettings):
     """Further settings of `truesource sample`."""
 
-    advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
+    advanced: ClassVar = frozenset({"stratified", "exact_correction", "start", "max_height", "string_logprob", "ids"})
     overlap: Literal["iid", "disjoint", "unique"] = Field(
         "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
     )

@@ -137,6 +137,7 @@ def _plan(
         columns,
         settings.shard_size,
         settings.words_order,
+        settings.stratified,
     )
 
 
@@ -220,6 +221,8 @@ def _report(corpus: Corpus) -> None:
         echo(f"unique     {repeated:,} of {drawn:,} sentences drawn repeated an earlier one")
     for name, counts in record["splits"].items():
         found, shared = counts["excluded"], counts["overlap"]
+        if "with_event" in counts:
+            echo(f"stratified {counts['with_event']:,} of {counts['sentences']:,} sentences of {name} have the event")
         if found is not None:
             how = "exactly" if found["exact"] else "about"
             echo(

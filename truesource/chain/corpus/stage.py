@@ -24,6 +24,8 @@ def inputs(run: RunFolder) -> Any:
     # the key of finished stages stays as it was, so that they are not made again
     if settings["transform"] is None:
         del settings["transform"]
+    if not settings["stratified"]:
+        del settings["stratified"]
     settings["trees"] = {"ids": True, "none": False}.get(settings["trees"], settings["trees"])
     return {"corpus": settings, "seed": run.config.seed, "grammar": run.outputs["grammar"]}
 
@@ -40,6 +42,7 @@ def make(run: RunFolder) -> str:
         columns=Columns(trees=config.trees),
         shard_size=config.shard_size,
         transform=config.words_order,
+        stratified=config.stratified,
         workers=config.workers,
         force=True,
         license=run.config.license,

@@ -28,6 +28,20 @@ class _Binarisation(Binarisation):
     """Its fields, checked."""
 
 
+class TiltConfig(Settings):
+    """The probability that an event gets, in sentences of the lengths of the corpus."""
+
+    event: str = Field(description="A count such as that=1, or a regular expression over words.")
+    probability: float = Field(gt=0, lt=1, description="Probability of the event; nothing else changes.")
+
+    @field_validator("event")
+    @classmethod
+    def _is_an_event(cls, text: str) -> str:
+        from truesource.grammar.tilting.rewards import event_of
+
+        return event_of(text).spec
+
+
 class GrammarConfig(Settings):
     """How the grammar is made: induced from the treebank, read from ``file``, or that of a ``language``."""
 
@@ -45,6 +59,7 @@ class GrammarConfig(Settings):
     variant: str | None = Field(
         None, description="A change of that grammar, as in truesource vary: mirror=all, or zipf=1.2,temperature=0.8."
     )
+    tilt: TiltConfig | None = Field(None, description="Another probability of an event, as in truesource tilt.")
     binarise: _Binarisation = Field(
         _Binarisation(), description="How nodes with more than two children become binary rules."
     )

@@ -18,6 +18,8 @@ from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.process import Process
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json, write_json_lines
+from truesource.grammar.tilting.rewards import event_of
+from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.treebank import Treebank
 from truesource.grammar.truth import load_truth
 from truesource.run.named_grammar import grammar_at, language_at
@@ -38,7 +40,7 @@ def stages(config: RunConfig) -> list[Stage]:
 def inputs(run: RunFolder) -> Any:
     """Settings, seed, treebank, file or language, and variant."""
     config = run.config.grammar
-    settings = config.model_dump(mode="json", exclude={"language", "variant"})
+    settings = config.model_dump(mode="json", exclude={"language", "variant", "tilt"})
     value: dict[str, Any] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
     if (given := _given(run)) is not None:
         value |= _identity(given)
@@ -46,6 +48,8 @@ def inputs(run: RunFolder) -> Any:
         value["seed"] = run.config.seed
     if config.variant is not None:
         value["variant"] = config.variant
+    if config.tilt is not None:
+        value |= {"tilt": config.tilt.model_dump(), "lengths": str(run.config.corpus.lengths)}
     return value
 
 
@@ -97,6 +101,9 @@ def make(run: RunFolder) -> str:
         from truesource.grammar.variants import parse_variant
 
         pcfg, held_out = parse_variant(config.variant)(pcfg).pcfg, None  # the text that was held out is not its own
+    if config.tilt is not None:
+        event = Tilting(pcfg, event_of(config.tilt.event))
+        pcfg, held_out = event.with_probability(config.tilt.probability, run.config.corpus.lengths).pcfg, None
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace and config.method == "split_merge":
@@ -112,6 +119,8 @@ def make(run: RunFolder) -> str:
 def _make_process(run: RunFolder, process: Process) -> str:
     if run.config.grammar.variant is not None:
         require(process, "parses", "grammar.variant")
+    if run.config.grammar.tilt is not None:
+        require(process, "parses", "grammar.tilt")
     if run.config.evaluation.lines:
         require(process, "windows", "evaluation.lines")
     for entry in run.config.models:
