@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from truesource.chain.corpus import CorpusConfig, SampleSettings
-from truesource.chain.grammar.config import GrammarConfig
+from truesource.chain.grammar.config import GrammarConfig, TiltConfig
 from truesource.chain.models import ModelEntry
 from truesource.chain.treebank.config import DatasetSource, TreebankConfig
 from truesource.cli.bound import BoundSettings
@@ -53,6 +53,7 @@ KEYS: dict[str, type] = {
     "treebank: dataset": DatasetSource,
     "treebank: normalise": Normalisation,
     "grammar": GrammarConfig,
+    "grammar: tilt": TiltConfig,
     "grammar: binarise": Binarisation,
     "grammar: split_merge": SplitMerge,
     "corpus": CorpusConfig,
