@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores
-from truesource.generator.objectives import Objective
+from truesource.generator.objectives import Objective, ranks
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
@@ -252,6 +252,20 @@ class AnyOrderModel(_TrainedModel):
             InputError: a sentence is longer than the model's positions.
         """
         return self._score(sentences, frame, score_any_order)
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Every word at every position, given those that become known before it in the order in which it is scored.
+
+        Raises:
+            InputError: as `denoise`.
+        """
+        orders = [ranks(sentence)[0] for sentence in sentences]
+        for position in range(len(sentences[0])):
+            patterns = [
+                [word if when < order[position] else None for word, when in zip(sentence, order, strict=True)]
+                for sentence, order in zip(sentences, orders, strict=True)
+            ]
+            yield LogDistributions(position, self.denoise(patterns)[:, position])
 
     @torch.inference_mode()
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from truesource.evaluation.core.exclusion import Exclusion, log_rest
 from truesource.grammar.inference.any_order import AnyOrder
+from truesource.grammar.inference.batch import BUDGET, Batch, Distributions, batches
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
@@ -55,6 +56,41 @@ def in_orders(
         possible = np.isfinite(of_orders).all()
         rows.append(of_orders.mean(axis=0) if possible else np.full(size, -np.inf))
     return rows
+
+
+def ordered_batches(
+    language: PCFG, sentences: Sequence[Sequence[str]], orders: Sequence[IntArray], bytes_per_word: int
+) -> list[Batch]:
+    """Sentences in batches for `ordered_blocks`; those that read the same, in the same order, share a column.
+
+    Args:
+        language: the grammar.
+        sentences: as it reads them, none empty.
+        orders: (n,) of each, when each word becomes known.
+        bytes_per_word: memory that a pattern takes for each of its places.
+    """
+    both = [np.concatenate([language.encode(s), o]).astype(np.int32) for s, o in zip(sentences, orders, strict=True)]
+    found = batches(both, lambda size: size // 2 * bytes_per_word, BUDGET)
+    cut = [(batch, len(batch.words) // 2) for batch in found]
+    return [Batch(batch.words[:n], batch.members, batch.words[n:]) for batch, n in cut]
+
+
+def ordered_blocks(truth: AnyOrder, batch: Batch) -> Iterator[Distributions]:
+    """The distributions of the words of one batch, each given those that are known before it, position by position."""
+    language = truth.pcfg
+    assert batch.ranks is not None
+    unknown = batch.words < 0
+    texts = [[language.terminals[word] for word in column] for column in np.maximum(batch.words, 0).T.tolist()]
+    whole = np.isfinite(language.exact.string_log_probs(texts)) & ~unknown.any(axis=0)
+    for i, observed in enumerate(batch.words.astype(np.int64)):
+        shown = batch.ranks < batch.ranks[i]
+        table = truth.denoise(np.where(shown & ~unknown, batch.words, -1).T)[:, i]
+        table[(shown & unknown).any(axis=0)] = 0.0
+        seen = np.where(observed < 0, 0.0, table[np.arange(len(table)), observed])
+        with np.errstate(divide="ignore"):
+            logs = np.log(seen)
+        states = np.zeros((len(table), 0))
+        yield Distributions(i, batch.members, observed, table, np.asarray(table.any(axis=1)), whole, logs, states)
 
 
 def _patterns(sentences: Sequence[Sequence[str]], orders: Sequence[IntArray]) -> Iterator[list[str | None]]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from truesource.evaluation.core.any_order import in_orders
+from truesource.evaluation.core.any_order import in_orders, ordered_batches, ordered_blocks
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
 from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
@@ -21,6 +22,7 @@ from truesource.generator.objectives import Objective, ranks
 from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
+from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
@@ -190,7 +192,8 @@ class Oracle:
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """The exact distribution at every position of sentences of one length; columns are `words`, ``<unk>``, end.
 
-        Rows are -inf throughout where the context is impossible.
+        In any order, the context of a position is the words that become known before it (`objectives.ranks`). Rows are
+        -inf throughout where the context is impossible.
 
         Raises:
             InputError: the lengths differ, a sentence has no tokens, or contexts are not collapsed.
@@ -214,11 +217,15 @@ class Oracle:
                 of sentences.
         """
         require_tokens(self.transform, self.objective, "a distribution over the next word")
-        self._check_contexts()
         if self.vocabulary is not None and not self.collapsed:
             raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
         self._check_nothing_excluded()
         seen = self._originals([self.read(sentence) for sentence in sentences])
+        if self.objective == "any-order":
+            if self.transform is not None:
+                raise InputError("words in any order have distributions in the order of the grammar alone")
+            orders = [ranks(sentence)[0] for sentence in sentences]
+            return ordered_batches(self.grammar, seen, orders, 8 * len(self._language.terminals))
         if self.objective == "masked":
             return self.grammar.exact.charts().batches(seen, outside=True)
         return self._language.exact.causal_batches(seen, self.lengths)
@@ -233,7 +240,13 @@ class Oracle:
             return (replace(block, position=position) for position, block in enumerate(blocks))
         if self.objective == "masked":
             return masked_blocks(self.grammar.exact, batch)
+        if self.objective == "any-order":
+            return ordered_blocks(self._gaps, batch)
         return self._language.exact.next_token_blocks(batch, self.lengths)
+
+    @cached_property
+    def _gaps(self) -> AnyOrder:
+        return AnyOrder(self.grammar)
 
     def columns(self, words: Sequence[str]) -> IntArray:
         """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none."""
@@ -271,10 +284,6 @@ class Oracle:
         sampler = sampler_of(self._language, self.lengths)
         drawn = sampler.sentences(sampler.draw(n, random_state(seed)))
         return drawn if self.transform is None else [self.transform.apply(sentence) for sentence in drawn]
-
-    def _check_contexts(self) -> None:
-        if self.objective == "any-order":
-            raise InputError("an any-order oracle scores sentences; its distributions are those of AnyOrder.marginals")
 
     def _check_nothing_excluded(self) -> None:
         if self.excluded is not None:

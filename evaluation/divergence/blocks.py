@@ -26,7 +26,7 @@ from truesource.grammar.inference.batch import Batch
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import atomic_path, read_bytes, read_text
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import RECORD_LIMIT, decode_record, read_yaml
@@ -212,11 +212,7 @@ def truth_blocks(oracle: Oracle, batch: Batch, events: Events) -> Iterator[Truth
 def batches_of(oracle: Oracle, sentences: Sequence[Sequence[str]], n_events: int) -> list[Batch]:
     """The oracle's batches, cut so that a block of one position holds at most `CELLS` numbers."""
     most = max(1, CELLS // n_events)
-    return [
-        Batch(np.ascontiguousarray(batch.words[:, at : at + most]), batch.members[at : at + most])
-        for batch in oracle.batches(sentences)
-        for at in range(0, len(batch.members), most)
-    ]
+    return [batch.part(at, most) for batch in oracle.batches(sentences) for at in range(0, len(batch.members), most)]
 
 
 def paired_blocks(
@@ -325,8 +321,12 @@ def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> PreterminalClass
     """The classes of an oracle's grammar.
 
     Raises:
-        InputError: ``classes`` miss one of its tags.
+        InputError: ``classes`` miss one of its tags; or words become known in any order.
     """
+    if oracle.objective == "any-order":
+        raise NothingToMeasureError(
+            "word classes are not told apart for words that become known in any order; leave class out", "any-order"
+        )
     grammar = oracle.grammar
     tags = tags_of(grammar)
     names, of_tag = classes.table(tags)

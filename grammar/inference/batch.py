@@ -76,6 +76,13 @@ class Batch:
 
     words: Int32Array  #: (n, W) word numbers, -1 unknown
     members: tuple[tuple[int, ...], ...]  #: for each column, the input sentences that it stands for
+    ranks: Int32Array | None = None  #: (n, W) when each word becomes known, where that is not from the left or at once
+
+    def part(self, start: int, most: int) -> Batch:
+        """At most so many of the sentences, from one on."""
+        kept = slice(start, start + most)
+        ranks = None if self.ranks is None else self.ranks[:, kept]
+        return Batch(np.ascontiguousarray(self.words[:, kept]), self.members[kept], ranks)
 
 
 @dataclass(frozen=True)

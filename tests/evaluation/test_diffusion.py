@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,13 +27,19 @@ from truesource.evaluation.diffusion import (
     filling,
     left_to_right,
 )
+from truesource.evaluation.divergence.contexts import cache_truth, measure_contexts
+from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores
 from truesource.generator.objectives import Objective
 from truesource.generator.plan import parse_transform
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.model_registry import settings_class
+from truesource.lmtrain.training import train
 
 LAW = PCFG.from_text(
     "S -> A B 0.5 | B A 0.2 | C S 0.3\nA -> 'a' 0.6 | 'c' 0.4\nB -> 'b' 0.7 | 'a' 0.3\nC -> 'c' 0.5 | 'b' 0.5"
@@ -226,5 +233,49 @@ def test_what_cannot_be_measured_is_refused() -> None:
         filling(model, Setting(LAW, [["zebra"]], None))
     with pytest.raises(NothingToMeasureError, match="order of a grammar"):
         filling(model, Setting(LAW, [["a", "b"]], None, transform=parse_transform("odd-even")))
-    with pytest.raises(InputError, match="any-order oracle scores"):
-        next(Oracle(LAW, "any-order").distributions([["a", "b"]]))
+    with pytest.raises(InputError, match="order of the grammar alone"):
+        next(Oracle(LAW, "any-order", transform=parse_transform("reversal")).distributions([["a", "b"]]))
+    oracle = Oracle(LAW, "any-order")
+    with pytest.raises(NothingToMeasureError, match="leave class out"):
+        measure_contexts(oracle, oracle, [["a", "b"]], by=("class",))
+
+
+@given(cases())
+def test_distributions_in_any_order_are_those_that_sentences_are_scored_by(case) -> None:
+    pcfg, (sentence,) = case
+    kept = pcfg.terminals[: max(1, len(pcfg.terminals) - 1)]
+    texts = [sentence, sentence[::-1], [*sentence[:-1], "zebra"]]
+    for vocabulary in (None, kept):
+        oracle = Oracle(pcfg, "any-order", vocabulary=vocabulary)
+        column = {word: i for i, word in enumerate(oracle.words)}
+        blocks = [each.log_prob for each in oracle.distributions(texts)]
+        assert len(blocks) == len(sentence) and blocks[0].shape == (3, len(oracle.words) + 1)
+        for row, (text, log_probs) in enumerate(zip(texts, oracle.token_log_probs(texts), strict=True)):
+            for block in blocks:
+                total = float(np.exp(block[row]).sum())
+                assert total == pytest.approx(1.0, abs=1e-12) or total == 0.0
+            if not np.isfinite(log_probs).all():
+                continue
+            found = [block[row, column.get(word, -1)] for word, block in zip(text, blocks, strict=True)]
+            np.testing.assert_allclose(found, log_probs, atol=1e-9)
+
+
+def test_a_model_that_fills_gaps_is_compared_in_the_order_in_which_it_is_scored(tmp_path: Path) -> None:
+    english, lengths = language("english", size="small"), LengthRange(4, 9)
+    corpus = Corpus.sample(english, {"train": 300, "dev": 20}, seed=1, lengths=lengths, path=tmp_path / "corpus")
+    shape = settings_class("diffusion")(architecture="diffusion", dim=16, layers=1, heads=2, max_positions=16)
+    training = TrainConfig(max_steps=3, batch_tokens=128, eval_every=3)
+    model = train(corpus, shape, training, tmp_path / "model", seed=1)
+    texts = corpus.sentences("dev")
+    setting = Setting(english, texts, lengths)
+    found = measure_contexts(model, setting.full_oracle(model), texts)
+    scores = model.score(texts, ScoringFrame())
+    np.testing.assert_array_equal(scores.sentence, found.sentence)
+    np.testing.assert_allclose(found.model, scores.log_prob, atol=1e-5)
+    exact = setting.full_oracle(model).score(texts, ScoringFrame())
+    np.testing.assert_allclose(found.truth, exact.log_prob, atol=1e-10)
+    assert found.column("kl").min() > 0.0
+    kept = cache_truth(model, setting, dtype=np.float64)
+    assert kept.compare(model)["kl"] == pytest.approx(found.column("kl").mean(), abs=1e-10)
+    truth = measure_contexts(setting.full_oracle(model), setting.full_oracle(model), texts)
+    assert np.abs(truth.column("kl")).max() < 1e-12

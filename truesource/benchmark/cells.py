@@ -167,9 +167,14 @@ class SuiteCell:
             asked["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
         return f"{self.language}-{self.candidate.name}-seed{self.seed}-{digest_json(asked)[:8]}"
 
+    @property
+    def is_reference(self) -> bool:
+        """True of the truth and of word frequencies."""
+        return self.shape is None and self.given is None
+
     def __str__(self) -> str:
-        masked = ", masked" if self.objective == "masked" and self.shape is None and self.given is None else ""
-        return f"{self.candidate.name}{masked} on {self.language}, seed {self.seed}"
+        kind = f", {self.objective}" if self.is_reference and self.objective != "causal" else ""
+        return f"{self.candidate.name}{kind} on {self.language}, seed {self.seed}"
 
 
 def planned_cells(
@@ -177,38 +182,41 @@ def planned_cells(
 ) -> list[SuiteCell]:
     """All cells, language by language; what no seed changes has one.
 
-    References for masked models are left out where the language is a process, which has no masked words.
+    Masked and any-order models have no cells of processes, which have no truth for them. References in any order are
+    left out where no model fills gaps so.
 
     Raises:
-        InputError: settings of a model are wrong, its code cannot be used, or it is masked and the language a process.
+        InputError: settings of a model are wrong, its code cannot be used, or it is not causal and all languages are
+            processes.
     """
-    found = []
+    found: list[SuiteCell] = []
+    all_causal = all(process_at(suite.languages[name].language) is not None for name in languages)
     for name in languages:
         causal_alone = process_at(suite.languages[name].language)
         for candidate in candidates:
             if candidate.folder is not None:
                 given = candidate.folder_of(name, alone=len(languages) == 1)
                 objective = load_model(given).objective
-                _refuse(candidate, objective, causal_alone)
-                found.append(
-                    SuiteCell(name, candidate, seeds[0], objective, None, None, suite.digest_of(name), given=given)
-                )
+                if objective == "causal" or causal_alone is None:
+                    digest = suite.digest_of(name)
+                    found.append(SuiteCell(name, candidate, seeds[0], objective, None, None, digest, given=given))
+                elif all_causal:
+                    _refuse(candidate, objective, causal_alone)
                 continue
             shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
             objective = candidate.model["objective"] if shape is None else shape.objective
-            if shape is None and objective == "masked" and causal_alone:
+            if objective != "causal" and causal_alone is not None:
+                if shape is not None and all_causal:
+                    _refuse(candidate, objective, causal_alone)
                 continue
-            _refuse(candidate, objective, causal_alone)
             for seed in seeds if training is not None else list(seeds)[:1]:
                 found.append(SuiteCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
-    return found
+    filling = any(cell.objective == "any-order" and not cell.is_reference for cell in found)
+    return [cell for cell in found if filling or cell.objective != "any-order"]
 
 
-def _refuse(candidate: Candidate, objective: Objective, reference: str | None) -> None:
-    if objective == "any-order":
-        raise InputError(f"the benchmark ranks causal and masked models; leave {candidate.name} out")
-    if objective == "masked" and reference is not None:
-        require(process(reference), "masked", f"the masked model {candidate.name}")
+def _refuse(candidate: Candidate, objective: Objective, reference: str) -> None:
+    require(process(reference), objective, f"the {objective} model {candidate.name}")
 
 
 def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:

@@ -16,7 +16,7 @@ from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel,
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora
 from truesource.generator.abilities import current
-from truesource.generator.objectives import Objective
+from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.locks import exclusive
@@ -185,8 +185,7 @@ def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> Ben
 
 def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
     corpus = corpus_of(folder, name)
-    objectives: tuple[Objective, ...] = ("causal", "masked")
-    truths = {kind: found for kind in objectives if (found := read_truth(suite, folder, name, kind)) is not None}
+    truths = {kind: found for kind in OBJECTIVES if (found := read_truth(suite, folder, name, kind)) is not None}
     return {
         "language": suite.languages[name].language,
         "words": next(iter(truths.values()))["words"],

@@ -13,11 +13,12 @@ from truesource.benchmark.results import REFERENCES, BenchmarkCell, BenchmarkMod
 from truesource.comparing.tables import p_cell
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
-from truesource.generator.objectives import Objective
+from truesource.generator.objectives import OBJECTIVES, Objective
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.grammar.truth import process_at
 from truesource.report.table import ReportTable, TableRow, score_cell
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
@@ -57,7 +58,7 @@ class Standing:
 
     model: BenchmarkModel
     languages: Mapping[str, LanguageStanding]  #: those that it was measured on, in the order of the suite
-    share: Contrast | None  #: mean over all languages of the suite, the headline; None: some are missing
+    share: Contrast | None  #: mean over all languages that can be measured, the headline; None: some are missing
     longer_share: Contrast | None  #: mean over all languages with longer strings; None: some are missing, or refused
 
     @property
@@ -71,7 +72,7 @@ class Standings(ResultRecords):
     """All models of one objective on a suite, the best first; incomplete ones last."""
 
     objective: Objective
-    languages: Sequence[str]  #: of the suite
+    languages: Sequence[str]  #: of the suite, those that have a truth for such models
     rows: Sequence[Standing]
     seed: int = DEFAULT_SEED  #: of intervals
 
@@ -96,7 +97,7 @@ def _record(head: Mapping[str, Any], name: str, found: Contrast) -> dict[str, An
 
 
 def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = DEFAULT_SEED) -> list[Standings]:
-    """Tables of the models of some results, joined: causal models, then masked ones.
+    """Tables of the models of some results, joined, by their objective: causal, masked, any order.
 
     Args:
         results: of one suite, see `joined`.
@@ -104,13 +105,21 @@ def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int 
         seed: of the resampling.
     """
     found = []
-    for objective in ("causal", "masked"):
+    for objective in OBJECTIVES:
         models = [model for model in results["models"] if model["objective"] == objective]
         if models:
-            rows = [standing(results, model, languages, seed=seed) for model in models]
+            own = [name for name in languages if has_truth(results, name, objective)]
+            rows = [standing(results, model, own, seed=seed) for model in models]
             rows.sort(key=lambda row: -math.inf if row.share is None else row.share.value, reverse=True)
-            found.append(Standings(objective=objective, languages=list(languages), rows=rows, seed=seed))
+            found.append(Standings(objective=objective, languages=own, rows=rows, seed=seed))
     return found
+
+
+def has_truth(results: BenchmarkResults, language: str, objective: Objective) -> bool:
+    """Say whether models of an objective can be measured on a language; of processes only causal ones can."""
+    if objective == "causal" or language not in results["languages"]:
+        return True
+    return process_at(results["languages"][language]["language"]) is None
 
 
 def standing(

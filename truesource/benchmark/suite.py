@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from truesource.benchmark.results import REFERENCES
 from truesource.chain.models import ModelEntry, given_settings, plain_name
+from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder, digest_json
@@ -191,10 +192,10 @@ class Candidate:
         return {"model": dict(self.model), "training": dict(self.training)}
 
     def by_objective(self) -> list[Candidate]:
-        """The same; a reference is there for causal and for masked models."""
+        """The same; a reference is there for the models of each objective."""
         if self.trained or self.folder is not None:
             return [self]
-        return [replace(self, model={"objective": objective}) for objective in ("causal", "masked")]
+        return [replace(self, model={"objective": objective}) for objective in OBJECTIVES]
 
     def folder_of(self, language: str, *, alone: bool) -> Path:
         """The folder of the model that was trained on a language.

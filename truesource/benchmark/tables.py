@@ -215,9 +215,10 @@ def refusals(standings: Standings) -> Mapping[str, Sequence[str]]:
 
 
 def _note(standings: Standings, suite: Suite) -> str:
-    asked = "next" if standings.objective == "causal" else "masked"
+    asked = {"causal": "next token", "masked": "masked token", "any-order": "next token of a random order"}
     sentences = [
-        f"Share learned: of what the context says of the {asked} token, mean over languages, with 95% intervals",
+        f"Share learned: of what the context says of the {asked[standings.objective]}, mean over languages, with 95%"
+        " intervals",
         "1 is the truth, 0 is word frequencies alone",
         "Parameters: without word and position vectors, the most of any language",
     ]
