@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.benchmark.results import BenchmarkCell, Divergences, TruthRecord
+from truesource.benchmark.results import WINDOWS, BenchmarkCell, Divergences, TruthRecord, has_truth
 from truesource.benchmark.suite import Candidate, Suite
 from truesource.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
 from truesource.evaluation.core.oracle import Oracle, counted_frequencies
+from truesource.evaluation.core.windows import BestWithin
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
-from truesource.grammar.truth import process, process_at
+from truesource.grammar.truth import process
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.device import computing, one_thread
 from truesource.lmtrain.models import load_model
@@ -182,41 +183,37 @@ def planned_cells(
 ) -> list[SuiteCell]:
     """All cells, language by language; what no seed changes has one.
 
-    Masked and any-order models have no cells of processes, which have no truth for them. References in any order are
-    left out where no model fills gaps so.
+    Masked and any-order models and windows have no cells of processes, which have no truth for them. References in any
+    order are left out where no model fills gaps so.
 
     Raises:
         InputError: settings of a model are wrong, its code cannot be used, or it is not causal and all languages are
             processes.
     """
     found: list[SuiteCell] = []
-    all_causal = all(process_at(suite.languages[name].language) is not None for name in languages)
-    for name in languages:
-        causal_alone = process_at(suite.languages[name].language)
+    references = [suite.languages[name].language for name in languages]
+    for name, reference in zip(languages, references, strict=True):
         for candidate in candidates:
-            if candidate.folder is not None:
-                given = candidate.folder_of(name, alone=len(languages) == 1)
+            shape: ModelConfig | None = None
+            training: TrainConfig | None = None
+            given = None if candidate.folder is None else candidate.folder_of(name, alone=len(languages) == 1)
+            if given is not None:
                 objective = load_model(given).objective
-                if objective == "causal" or causal_alone is None:
-                    digest = suite.digest_of(name)
-                    found.append(SuiteCell(name, candidate, seeds[0], objective, None, None, digest, given=given))
-                elif all_causal:
-                    _refuse(candidate, objective, causal_alone)
+            elif candidate.trained:
+                shape, training = candidate.resolve(suite, suite.languages[name])
+                objective = shape.objective
+            else:
+                objective = candidate.model["objective"]
+            needed: Objective = "masked" if candidate.architecture in WINDOWS else objective
+            if not has_truth(reference, needed):
+                if not any(has_truth(each, needed) for each in references) and (given is not None or shape is not None):
+                    require(process(reference), objective, f"the {objective} model {candidate.name}")
                 continue
-            shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
-            objective = candidate.model["objective"] if shape is None else shape.objective
-            if objective != "causal" and causal_alone is not None:
-                if shape is not None and all_causal:
-                    _refuse(candidate, objective, causal_alone)
-                continue
+            digest = suite.digest_of(name)
             for seed in seeds if training is not None else list(seeds)[:1]:
-                found.append(SuiteCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
+                found.append(SuiteCell(name, candidate, seed, objective, shape, training, digest, given=given))
     filling = any(cell.objective == "any-order" and not cell.is_reference for cell in found)
     return [cell for cell in found if filling or cell.objective != "any-order"]
-
-
-def _refuse(candidate: Candidate, objective: Objective, reference: str) -> None:
-    require(process(reference), objective, f"the {objective} model {candidate.name}")
 
 
 def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
@@ -339,8 +336,17 @@ class Learned:
 def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
     tokens, sentences = truth.corpus.n_tokens("train"), truth.corpus.n_sentences("train")
     model: Any = counted_frequencies(cell.candidate.name, truth.known, sentences, cell.objective)
-    if cell.candidate.architecture == "oracle":
-        model = _OracleOfParts(truth, cell.objective, tuple(truth.known))
+    architecture, longest = cell.candidate.architecture, truth.language.range.high
+    ranges = truth.language.range, None
+    if architecture == "oracle":
+        given, free = (
+            Oracle(truth.distribution, cell.objective, lengths=lengths, vocabulary=truth.known) for lengths in ranges
+        )
+        model = _OfParts(given, free, longest)
+    elif architecture in WINDOWS:
+        pcfg, seen = require(truth.distribution, "windows", architecture), WINDOWS[architecture]
+        given, free = (BestWithin(pcfg, seen, lengths=lengths, vocabulary=truth.known) for lengths in ranges)
+        model = _OfParts(given, free, longest)
     return Learned(model, [], 0, tokens + sentences, None, None)
 
 
@@ -368,18 +374,16 @@ def _given(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Learned
     return Learned(model, [], 0, 0, None, None), None if longest is None else longest + 2
 
 
-class _OracleOfParts(Oracle):
-    """The truth as a model: under the length condition on test strings, without it on longer ones."""
+class _OfParts:
+    """A reference under the length condition on test strings, without it on longer ones."""
 
-    def __init__(self, truth: LanguageTruth, objective: Objective, vocabulary: tuple[str, ...]) -> None:
-        super().__init__(truth.distribution, objective, lengths=truth.language.range, vocabulary=vocabulary)
-        self._longest = truth.language.range.high
-        self._free = Oracle(truth.distribution, objective, vocabulary=vocabulary)
+    def __init__(self, given: Oracle, free: Oracle, longest: int) -> None:
+        self.name, self.objective, self.vocabulary = given.name, given.objective, given.vocabulary
+        self._given, self._free, self._longest = given, free, longest
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
-        """Distributions of the grammar, without a length condition where sentences are longer than in training."""
-        longer = len(sentences[0]) > self._longest
-        return self._free.distributions(sentences) if longer else super().distributions(sentences)
+        """Distributions, without a length condition where sentences are longer than in training."""
+        return (self._free if len(sentences[0]) > self._longest else self._given).distributions(sentences)
 
 
 def _learned(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> Learned:

@@ -121,7 +121,7 @@ def command(
     elif export_lm_eval is not None:
         _export(asked, export_lm_eval, files, force=force)
     elif plan:
-        _plan(asked, flops_per_second, files)
+        _plan(asked, suite, flops_per_second, files)
     else:
         share = Share() if shard is None else Share.parse(shard)
         own = _measure(asked, output, _workers(workers, scheduler), share) if model else None
@@ -268,7 +268,7 @@ def _sample(asked: Selection, output: Path, workers: Workers, outputs: OutputFil
     outputs.finish(f"truesource train {folders[0]} -o mine/{asked.languages[0]}", folder=output)
 
 
-def _plan(asked: Selection, flops_per_second: float | None, outputs: OutputFiles) -> None:
+def _plan(asked: Selection, suite: str, flops_per_second: float | None, outputs: OutputFiles) -> None:
     """Say what training costs, before anything is trained."""
     from truesource.benchmark.planning import plan_suite, plan_table
     from truesource.cli.output import json_of, show
@@ -281,9 +281,7 @@ def _plan(asked: Selection, flops_per_second: float | None, outputs: OutputFiles
         flops_per_second=flops_per_second,
     )
     show(plan_table(planned), width=190)
-    outputs.finish(
-        f"truesource benchmark --suite {asked.suite.name} --model NAME -o results/", json=json_of(planned.records())
-    )
+    outputs.finish(f"truesource benchmark --suite {suite} --model NAME -o results/", json=json_of(planned.records()))
 
 
 def _export(asked: Selection, folder: Path, outputs: OutputFiles, *, force: bool) -> None:

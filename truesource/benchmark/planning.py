@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from truesource.benchmark.results import has_truth
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.generator.columns import CodedSentences
 from truesource.generator.plan import mean_length
@@ -282,7 +283,7 @@ def _counted(settings: TrainConfig) -> TrainConfig:
 
 
 def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: int, seconds: float) -> ModelPlan | None:
-    """The plan of a model; None: it is not trained in steps."""
+    """The plan of a model; None: it is not trained in steps, or can be measured on none of the languages."""
     if not model.trained:
         return None
     trainings, rate = {}, None
@@ -290,10 +291,12 @@ def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: i
         shape, settings = model.resolve(text.suite, text.language)
         if settings is None:
             return None
+        if not has_truth(text.language.language, shape.objective):
+            continue
         trainings[name] = text.training(shape, settings)
         if rate is None and seconds > 0.0:
             rate = _timed(text, shape, settings, seconds)
-    return ModelPlan(name=model.name, seeds=seeds, trainings=trainings, rate=rate)
+    return ModelPlan(name=model.name, seeds=seeds, trainings=trainings, rate=rate) if trainings else None
 
 
 def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, seconds: float) -> float:

@@ -17,12 +17,26 @@ from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats, write_text
 from truesource.grammar.support.records import STRICT, Count, Positive, Probability, read_record
+from truesource.grammar.truth import process_at
 
 FORMAT: Literal["truesource-benchmark"] = "truesource-benchmark"
 FORMAT_VERSION: Literal[1] = 1
 
-#: architectures that need no training and are the ends of the scale
-REFERENCES = {"oracle": "the truth", "unigram": "word frequencies"}
+#: the best predictors that see so many words before a token, and no more
+WINDOWS = {"window-1": 1, "window-2": 2}
+#: architectures that need no training: the ends of the scale, and marks on it
+REFERENCES = {
+    "oracle": "the truth",
+    "unigram": "word frequencies",
+    "window-1": "the best that a predictor can do that sees one word",
+    "window-2": "the best that a predictor can do that sees two words",
+}
+
+
+def has_truth(language: str, objective: Objective) -> bool:
+    """Say whether there is a truth for models of an objective; of processes there is one for causal models alone."""
+    return objective == "causal" or process_at(language) is None
+
 
 Nats = Annotated[float, Field(ge=-1e-9)]
 

@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.benchmark.results import REFERENCES, BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
+from truesource.benchmark.results import (
+    REFERENCES,
+    BenchmarkCell,
+    BenchmarkModel,
+    BenchmarkResults,
+    TruthContexts,
+    has_truth,
+)
 from truesource.comparing.tables import p_cell
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
@@ -18,7 +25,6 @@ from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.grammar.truth import process_at
 from truesource.report.table import ReportTable, TableRow, score_cell
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
@@ -108,18 +114,12 @@ def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int 
     for objective in OBJECTIVES:
         models = [model for model in results["models"] if model["objective"] == objective]
         if models:
-            own = [name for name in languages if has_truth(results, name, objective)]
+            missing = [name for name, r in results["languages"].items() if not has_truth(r["language"], objective)]
+            own = [name for name in languages if name not in missing]
             rows = [standing(results, model, own, seed=seed) for model in models]
             rows.sort(key=lambda row: -math.inf if row.share is None else row.share.value, reverse=True)
             found.append(Standings(objective=objective, languages=own, rows=rows, seed=seed))
     return found
-
-
-def has_truth(results: BenchmarkResults, language: str, objective: Objective) -> bool:
-    """Say whether models of an objective can be measured on a language; of processes only causal ones can."""
-    if objective == "causal" or language not in results["languages"]:
-        return True
-    return process_at(results["languages"][language]["language"]) is None
 
 
 def standing(

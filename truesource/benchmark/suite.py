@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from truesource.benchmark.results import REFERENCES
+from truesource.benchmark.results import REFERENCES, WINDOWS
 from truesource.chain.models import ModelEntry, given_settings, plain_name
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.conditioning import LengthRange
@@ -192,10 +192,11 @@ class Candidate:
         return {"model": dict(self.model), "training": dict(self.training)}
 
     def by_objective(self) -> list[Candidate]:
-        """The same; a reference is there for the models of each objective."""
+        """The same; a reference is there for the models of each objective, windows for causal ones."""
         if self.trained or self.folder is not None:
             return [self]
-        return [replace(self, model={"objective": objective}) for objective in OBJECTIVES]
+        objectives = OBJECTIVES[:1] if self.architecture in WINDOWS else OBJECTIVES
+        return [replace(self, model={"objective": objective}) for objective in objectives]
 
     def folder_of(self, language: str, *, alone: bool) -> Path:
         """The folder of the model that was trained on a language.

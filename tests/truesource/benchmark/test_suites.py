@@ -35,7 +35,8 @@ def test_the_suites_of_the_page_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_suite_is_called_as_its_file(name: str) -> None:
-    assert load_suite(name).name == name
+    suite = load_suite(name)
+    assert name == (suite.name if suite.version == 1 else suite.label)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,6 +71,26 @@ def test_twins_differ_in_order_alone() -> None:
             assert languages[one].longer == languages[other].longer
             laws = [grammar(languages[each].language).exact.length_pmf(60) for each in (one, other)]
             np.testing.assert_allclose(laws[0], laws[1], atol=1e-12)
+
+
+def test_the_second_versions_have_every_kind_of_truth_and_learner() -> None:
+    for name in ("tiny-v2", "small-v2"):
+        suite = load_suite(name)
+        truths = {each: grammar(entry.language) for each, entry in suite.languages.items()}
+        causal = [each for each, truth in truths.items() if not offers(truth, "masked")]
+        assert "copy" in causal and any(isinstance(truths[each], DocumentProcess) for each in causal)
+        cells = planned_cells(suite, candidates(suite, ["all"], [], None), list(suite.languages), [1])
+        own = {(cell.candidate.architecture, cell.objective): [] for cell in cells}
+        for cell in cells:
+            own[cell.candidate.architecture, cell.objective].append(cell.language)
+        others = [each for each in suite.languages if each not in causal]
+        for model in ("oracle", "unigram", "ngram", "lstm", "gpt2", "llama"):
+            assert own[model, "causal"] == list(suite.languages)
+        kinds = [("bert", "masked"), ("diffusion", "any-order"), ("window-1", "causal"), ("window-2", "causal")]
+        for key in (*kinds, ("oracle", "masked"), ("oracle", "any-order"), ("unigram", "any-order")):
+            assert own[key] == others
+        without = planned_cells(suite, candidates(suite, ["oracle", "gpt2"], [], None), ["english"], [1])
+        assert {cell.objective for cell in without} == {"causal", "masked"}, "nothing fills gaps in any order"
 
 
 def test_families_of_documents_have_a_causal_truth_alone_and_the_word_frequencies_of_their_share() -> None:
