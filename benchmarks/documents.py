@@ -7,15 +7,15 @@ python benchmarks/documents.py runs docs/images
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from truesource.grammar.support.files import write_text
 from truesource.grammar.support.records import read_record
-from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, step_axis, to_svg
+from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, step_axis, to_svg, write_figure
 
 Record = dict[str, Any]
 MODELS = {"gpt2": ("GPT-2", "-", "o"), "lstm": ("LSTM", "--", "s")}
@@ -133,7 +133,7 @@ def orders(runs: Path) -> str:
 
 def main(runs: Path, images: Path) -> None:
     for draw in (languages, stages, orders):
-        write_text(images / f"documents_{draw.__name__}.svg", draw(runs))
+        write_figure(images / f"documents_{draw.__name__}.svg", partial(draw, runs))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -23,6 +24,14 @@ def linked(page: Path) -> set[Path]:
 def test_every_picture_is_on_a_page() -> None:
     shown = set[Path]().union(*map(linked, PAGES))
     assert [picture.name for picture in PICTURES if picture not in shown] == []
+
+
+def test_drawings_stand_by_themselves() -> None:
+    """Without its namespace a browser shows no drawing that a page names."""
+    drawings = [path for path in (ROOT / "docs").rglob("*.svg") if "_build" not in path.parts]
+    assert drawings
+    for path in drawings:
+        assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg", path
 
 
 def test_pictures_are_small() -> None:
