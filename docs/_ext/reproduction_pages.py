@@ -26,7 +26,7 @@ GENERATED = "<!-- make reproductions writes this page from data/reproductions --
 INDEX_HEAD = """\
 # Reproductions
 
-Every table and figure of four papers, and single claims of four others, run again: what the paper reports, what comes
+Every table and figure of four papers, and single claims of five others, run again: what the paper reports, what comes
 out here, and whether its claims hold. One command runs a row, such as `truesource reproduce jz-figure-1`
 ([how to](../howto/reproduce.md)).
 """
@@ -93,7 +93,7 @@ def work_of(paper: Paper) -> Work:
 
 def _name(work: Work) -> str:
     """The name of a paper: the family name of its first author without accents, and its year."""
-    family = unicodedata.normalize("NFKD", work.fields["author"].partition(",")[0].lower())
+    family = unicodedata.normalize("NFKD", work.fields["author"].partition(",")[0].lower().replace("æ", "ae"))
     return f"{family.encode('ascii', 'ignore').decode()}{work.fields['year']}"
 
 

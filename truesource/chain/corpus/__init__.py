@@ -27,7 +27,9 @@ class CorpusSettings(Settings):
     transform: str | None = Field(
         None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
     )
-    stratified: bool = Field(False, description="Exactly as many sentences with the event of a tilt as are expected.")
+    stratified: bool | None = Field(
+        None, description="Exactly as many sentences with the event of a tilt as are expected (default: by chance)."
+    )
 
     @field_validator("trees", mode="before")
     @classmethod

@@ -137,7 +137,7 @@ def _plan(
         columns,
         settings.shard_size,
         settings.words_order,
-        settings.stratified,
+        bool(settings.stratified),
     )
 
 

@@ -42,7 +42,7 @@ def make(run: RunFolder) -> str:
         columns=Columns(trees=config.trees),
         shard_size=config.shard_size,
         transform=config.words_order,
-        stratified=config.stratified,
+        stratified=bool(config.stratified),
         workers=config.workers,
         force=True,
         license=run.config.license,
