@@ -228,7 +228,7 @@ class File(Reward):
 
     @classmethod
     def read(cls, path: Path) -> Reward:
-        """Read word rewards or an automaton, in columns; a line that begins with ``# `` is a remark.
+        """Read word rewards or an automaton, in columns; a line that begins with a hash and a space is a remark.
 
         Two columns are a word and its reward. Four are a state, a word, the next state and the reward; the first state
         is where sentences begin. The word ``*`` is every word that has no line of its own in the state; a word without
