@@ -398,8 +398,11 @@ def _most(row: FloatArray, top: int) -> list[int]:
 
 
 def _classes(oracle: Oracle, events: Events, block: TruthBlock) -> list[str]:
-    """The most probable class of the word that stands there, for each row; empty for an end, and for a process."""
-    if not offers(oracle.language, "parses"):
+    """The most probable class of the word that stands there, for each row.
+
+    Empty for an end, for a process, and where words become known in any order.
+    """
+    if oracle.objective == "any-order" or not offers(oracle.language, "parses"):
         return [""] * len(block.observed)
     language = oracle.grammar
     column = np.where(block.observed >= 0, events.source[block.observed], -1)
