@@ -26,7 +26,7 @@ GENERATED = "<!-- make reproductions writes this page from data/reproductions --
 INDEX_HEAD = """\
 # Reproductions
 
-Every table and figure of four papers, and single claims of five others, run again: what the paper reports, what comes
+Every table and figure of four papers, and single claims of others, run again: what the paper reports, what comes
 out here, and whether its claims hold. One command runs a row, such as `truesource reproduce jz-figure-1`
 ([how to](../howto/reproduce.md)).
 """
