@@ -11,17 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from documents import Record, study
 
-from truesource.grammar.support.records import read_record
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg, write_figure
 from truesource.reproduce.quantities import mean_of_seeds
 from truesource.reproduce.studies import TIMES
-
-Record = dict[str, Any]
-
-
-def study(folder: Path) -> list[Record]:
-    return read_record(folder / "study.json", list[Record], remedy="run the row")
 
 
 def interval(records: list[Record], **wanted: Any) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.rewards import RewardAutomaton, event_of
-from truesource.grammar.tilting.tilt import event_probability
+from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.truth import Truth
 
 _STREAM = 0x57A7  #: key of the random numbers that say where sentences of the event stand
@@ -40,12 +40,12 @@ class Strata:
             InputError: the truth is no grammar that was tilted by an event.
         """
         tilt = truth.meta.get("tilt", {})
-        if not isinstance(truth, PCFG) or tilt.get("kind") not in ("probability", "event"):
+        if not isinstance(truth, PCFG) or not (tilt.get("kind") == "probability" or tilt.get("holds")):
             raise InputError(
                 "a stratified corpus needs a grammar with an event; make one with truesource tilt --probability"
             )
         event = event_of(tilt["reward"])
-        probability = event_probability(truth, event, plan.lengths)
+        probability = Tilting(truth, event).event_probability(plan.lengths)
         counts: dict[tuple[int, int], int] = {}
         for number, (split, sentences) in enumerate(plan.splits.items()):
             own = [shard for shard in shards if shard.split == split]

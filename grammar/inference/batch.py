@@ -14,7 +14,7 @@ from truesource.grammar.support.errors import InputError
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
-FEW = 2000  #: words, of which the probabilities take no longer than threads to start
+FEW = 300_000  #: words times the square of their sentence's length, which take no longer than threads take to start
 MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
 
 
@@ -150,7 +150,7 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
 
     from truesource.grammar.support.printable import meter
 
-    if len(work) == 1 or sum(batch.words.size for batch in work) < FEW:
+    if len(work) == 1 or sum(batch.words.size * len(batch.words) ** 2 for batch in work) < FEW:
         for batch in work:
             yield batch, task(batch)
         return

@@ -150,6 +150,14 @@ class Tilting:
             raise InputError(f"no sentence of the grammar {wanted} {self.reward.spec!r}; choose another event")
         return _tilted(self.pcfg, found, 0.0, None, {"kind": "event", "reward": self.reward.spec, "holds": holds})
 
+    def event_probability(self, lengths: LengthRange | None = None) -> float:
+        """Exact probability of the event, given ``lengths`` or not.
+
+        Raises:
+            InputError: as `given`.
+        """
+        return min(1.0, math.exp(self.given().log_partition(lengths)))
+
     def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
         """The tilt under which the event has this probability, given ``lengths`` or not.
 
@@ -183,7 +191,7 @@ class Tilting:
             InputError: as `at` and `Tilted.kl`.
         """
         if isinstance(self.reward, Event):
-            odds = math.exp(self.given().log_partition(lengths))
+            odds = self.event_probability(lengths)
             if odds >= 1.0:
                 return [FrontierPoint(None, 1.0, 0.0)]
             return [_of_event(float(e), odds) for e in np.linspace(odds, 1.0, points)]
@@ -216,11 +224,6 @@ def binary_kl(one: float, other: float) -> float:
     if any(p > 0.0 and q <= 0.0 for p, q in parts):
         return math.inf
     return max(0.0, math.fsum(p * math.log(p / q) for p, q in parts if p > 0.0))
-
-
-def event_probability(pcfg: PCFG, event: Event, lengths: LengthRange | None = None) -> float:
-    """Exact probability of an event that some sentence satisfies, given ``lengths`` or not."""
-    return min(1.0, math.exp(Tilting(pcfg, event).given().log_partition(lengths)))
 
 
 def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:

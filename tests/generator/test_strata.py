@@ -83,7 +83,8 @@ def test_an_event_that_is_required_or_excluded_leaves_no_choice(tmp_path: Path) 
 
 
 def test_truths_without_an_event_and_other_conditions_are_refused(tmp_path: Path) -> None:
-    for truth in (TOY, process("copy"), Tilting(TOY, EVENT).at(0.5).pcfg, language("dyck")):
+    tilting = Tilting(TOY, EVENT)
+    for truth in (TOY, process("copy"), tilting.at(0.5).pcfg, tilting.given(holds=False).pcfg, language("dyck")):
         with pytest.raises(InputError, match="truesource tilt --probability"):
             sample(truth, tmp_path / "corpus", 10, lengths=LengthRange(2, 6))  # type: ignore[arg-type]
     for changes in ({"overlap": "disjoint"}, {"overlap": "unique"}, {"max_height": 9}):

@@ -26,7 +26,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tilting.patterns import compile_pattern
 from truesource.grammar.tilting.product import product
 from truesource.grammar.tilting.rewards import Count, Event, File, Pattern, Reward, RewardAutomaton, Sum, Words
-from truesource.grammar.tilting.tilt import Tilting, event_probability, power, tilt
+from truesource.grammar.tilting.tilt import Tilting, power, tilt
 
 String = tuple[str, ...]
 CONES = PCFG.from_text("S -> S S 0.2 | A 0.3 | b 0.5\nA -> a A 0.4 | c 0.6")
@@ -150,10 +150,10 @@ def test_an_event_gets_its_probability_in_sentences_of_a_range_of_lengths(pcfg, 
     shares = [math.fsum(p for s, p in texts if (pcfg.terminals[0] in s) == holds) for holds in (True, False)]
     assume(min(shares) > 1e-6)
     before = shares[0] / sum(shares)
-    assert event_probability(pcfg, event, lengths) == pytest.approx(before, abs=1e-10)
+    assert Tilting(pcfg, event).event_probability(lengths) == pytest.approx(before, abs=1e-10)
     assume(abs(wanted - before) > 1e-6)
     tilted = Tilting(pcfg, event).with_probability(wanted, lengths)
-    assert event_probability(tilted.pcfg, event, lengths) == pytest.approx(wanted, abs=1e-10)
+    assert Tilting(tilted.pcfg, event).event_probability(lengths) == pytest.approx(wanted, abs=1e-10)
     assert tilted.expected_reward(lengths) == pytest.approx(wanted, abs=1e-10)
     odds = wanted / before, (1.0 - wanted) / (1.0 - before)  # all else stays in proportion
     total = pcfg.exact.range_mass(lengths)

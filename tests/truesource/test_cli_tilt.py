@@ -13,7 +13,7 @@ from command_line import Command
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tilting.rewards import Count, Words
-from truesource.grammar.tilting.tilt import Tilting, event_probability, tilt
+from truesource.grammar.tilting.tilt import Tilting, tilt
 
 TOY = "S -> S S 0.2 | A 0.3 | b 0.5\nA -> a A 0.4 | c 0.6\n"
 
@@ -64,7 +64,7 @@ def test_an_event_gets_a_probability_and_derivations_a_power(command: Command) -
     assert command("tilt", "g.txt", *options, "-o", "p.npz", "--json", "given.json").code == 0
     found = json.loads(Path("given.json").read_text("utf-8"))
     assert (found["kind"], found["probability"], found["lengths"]) == ("probability", 0.01, "1..3")
-    given = event_probability(PCFG.load("p.npz"), Count(("c",), 1, None), LengthRange(1, 3))
+    given = Tilting(PCFG.load("p.npz"), Count(("c",), 1, None)).event_probability(LengthRange(1, 3))
     assert found["expected_reward"] == pytest.approx(given, abs=1e-12) == pytest.approx(0.01, abs=1e-12)
     done = command("sample", "p.npz", "-n", 500, "--shares", "train=1", "--lengths", "1..3", "--stratified", "-o", "c")
     assert "5 of 500 sentences of train have the event" in done.out

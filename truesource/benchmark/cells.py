@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired
 
@@ -170,7 +170,7 @@ class SuiteCell:
 
     @property
     def is_reference(self) -> bool:
-        """True of the truth and of word frequencies."""
+        """True of models that nobody trains: `REFERENCES`."""
         return self.shape is None and self.given is None
 
     def __str__(self) -> str:
@@ -336,17 +336,15 @@ class Learned:
 def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
     tokens, sentences = truth.corpus.n_tokens("train"), truth.corpus.n_sentences("train")
     model: Any = counted_frequencies(cell.candidate.name, truth.known, sentences, cell.objective)
-    architecture, longest = cell.candidate.architecture, truth.language.range.high
-    ranges = truth.language.range, None
+    architecture = cell.candidate.architecture
+    exact: Callable[..., Oracle] | None = None
     if architecture == "oracle":
-        given, free = (
-            Oracle(truth.distribution, cell.objective, lengths=lengths, vocabulary=truth.known) for lengths in ranges
-        )
-        model = _OfParts(given, free, longest)
+        exact = partial(Oracle, truth.distribution, cell.objective)
     elif architecture in WINDOWS:
-        pcfg, seen = require(truth.distribution, "windows", architecture), WINDOWS[architecture]
-        given, free = (BestWithin(pcfg, seen, lengths=lengths, vocabulary=truth.known) for lengths in ranges)
-        model = _OfParts(given, free, longest)
+        exact = partial(BestWithin, require(truth.distribution, "windows", architecture), WINDOWS[architecture])
+    if exact is not None:
+        given, free = (exact(lengths=lengths, vocabulary=truth.known) for lengths in (truth.language.range, None))
+        model = _OfParts(given, free, truth.language.range.high)
     return Learned(model, [], 0, tokens + sentences, None, None)
 
 

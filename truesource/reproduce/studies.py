@@ -20,13 +20,12 @@ from truesource.evaluation.told import expected_languages, told_divergence
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
-from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.tilting.rewards import Count, Event, RewardAutomaton, event_of, word_numbers
-from truesource.grammar.tilting.tilt import Tilting, event_probability
-from truesource.grammar.truth import load_truth
+from truesource.grammar.tilting.tilt import Tilting
+from truesource.grammar.truth import load_truth, word_counts
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
@@ -123,11 +122,13 @@ def construction_frequency(folder: Path, config: RunConfig) -> list[Found]:
     cases = [_Construction(truth, event, lengths, number, config.seed) for event in events]
     found = []
     for entry, model in _models(folder, config):
+        within = []
         for case in cases:
+            records = {record["name"]: record for record in case.records(model)}
+            within.append(records["kl_within"]["value"])
             shared = {"event": case.event.spec, "per_100000": PER * case.probability}
-            found += [_found(entry, {**record, **shared}) for record in case.records(model)]
+            found += [_found(entry, {**record, **shared}) for record in records.values()]
         if tilt is None:
-            within = [each.fields["value"] for each in found[-3 * len(cases) :] if each.fields["name"] == "kl_within"]
             slope, base = np.polyfit(np.log([PER * case.probability for case in cases]), np.log(within), 1)
             found.append(_found(entry, {"name": "slope", "value": float(slope)}))
             for times in TIMES:
@@ -138,8 +139,7 @@ def construction_frequency(folder: Path, config: RunConfig) -> list[Found]:
 
 def _words_by_frequency(truth: PCFG, lengths: LengthRange | None) -> list[Event]:
     """The events that each of some words occurs, of which the expected numbers are evenly spread by logarithm."""
-    lexical = expected_counts(truth, lengths).lexical
-    expected = np.bincount(truth.lexical[:, 1], lexical, len(truth.terminals))
+    expected = word_counts(truth, lengths)
     order = np.argsort(expected)
     order = order[expected[order] <= TIMES[-1] / PER]
     ascending = expected[order]
@@ -153,7 +153,7 @@ class _Construction:
     def __init__(self, truth: PCFG, event: Event, lengths: LengthRange | None, number: int, seed: int) -> None:
         self.truth, self.event, self.lengths = truth, event, lengths
         tilting = Tilting(truth, event)
-        self.probability = event_probability(truth, event, lengths)
+        self.probability = tilting.event_probability(lengths)
         self.texts = [
             next(endless(tilting.given(holds=holds).pcfg, batch=number, seed=seed, lengths=lengths))
             for holds in (True, False)

@@ -66,7 +66,7 @@ class CorpusConfig(CorpusSettings):
 class SampleSettings(CorpusSettings):
     """Further settings of `truesource sample`."""
 
-    advanced: ClassVar = frozenset({"stratified", "exact_correction", "start", "max_height", "string_logprob", "ids"})
+    advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
     overlap: Literal["iid", "disjoint", "unique"] = Field(
         "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
     )
