@@ -15,7 +15,7 @@ from documents import Record, study
 
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg, write_figure
 from truesource.reproduce.quantities import mean_of_seeds
-from truesource.reproduce.studies import TIMES
+from truesource.reproduce.studies.construction import TIMES
 
 
 def interval(records: list[Record], **wanted: Any) -> tuple[float, float, float]:

@@ -1,0 +1,20 @@
+"""What rows measure beside the evaluators, in the folder of a finished run: functions by the name of a row's ``study``.
+
+Each takes the folder and its configuration, and gives records with a seed where a network is one of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from truesource.reproduce.found import Found
+from truesource.reproduce.studies.construction import construction_frequency
+from truesource.reproduce.studies.documents import fresh_documents, sentences_until_known
+from truesource.run.config import RunConfig
+
+STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
+    "fresh-documents": fresh_documents,
+    "sentences-until-known": sentences_until_known,
+    "construction-frequency": construction_frequency,
+}
