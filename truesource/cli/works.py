@@ -22,7 +22,7 @@ TOPICS = {
     "naturalness": "laws of word frequency on disjoint halves",
     "masked": "pseudo-perplexity",
     "diffusion": "masked diffusion and its samplers",
-    "ngram": "smoothed n-gram models",
+    "ngram": "smoothed n-gram models, and networks beside them",
     "pieces": "words made of subword pieces",
     "tokenisation": "sums over tokenisations, sampled without replacement, by block, dpf or guided",
     "pplu": "perplexity relative to word frequencies",
@@ -32,6 +32,7 @@ TOPICS = {
     "probing": "probes",
     "documents": "languages that are learned in context",
     "beliefs": "beliefs of perfect predictors in the layers of networks",
+    "context": "the best predictors that see a few words",
     "memory": "what models memorise of their training sentences",
 }
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)

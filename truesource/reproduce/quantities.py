@@ -13,12 +13,14 @@ import numpy as np
 from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import TAILS
+from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.grammar.support.errors import InputError
 from truesource.reproduce.found import Found
 from truesource.reproduce.rows import LAST, Claim, Quantity, Row
 
 SEEDS = "training seeds"
 RECORD = "the data of one run"
+PAIRS = "pairs of values"
 _SAME = 1e-9  #: numbers this near to each other, relative to 1 and their size, are the same
 _ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: no part of what it is of
 
@@ -31,7 +33,7 @@ class QuantityValue:
     low: float | None = None
     high: float | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)  #: of several seeds
-    over: str | None = None  #: what the interval is over: `SEEDS`, `RECORD`; None: there is none
+    over: str | None = None  #: what the interval is over: `SEEDS`, `RECORD`, `PAIRS`; None: there is none
     signature: str = ""
     missing: Sequence[int] = ()  #: seeds of its model without a value
 
@@ -81,7 +83,11 @@ def measured(
     found: dict[str, QuantityValue] = {}
     for name, quantity in quantities.items():
         parts = quantity.parts
-        if parts is not None:
+        if quantity.rank is not None:
+            found[name] = correlated(
+                *([found[each] for each in names] for names in (quantity.rank.of, quantity.rank.by))
+            )
+        elif parts is not None:
             made = minus if quantity.minus is not None else over
             found[name] = made(*(found[part] for part in parts))
         else:
@@ -116,6 +122,32 @@ def over(one: QuantityValue, other: QuantityValue) -> QuantityValue:
         return QuantityValue(one.value / other.value)
     ends = [mine / theirs for mine in one.bounds for theirs in other.bounds]
     return _combined(one.value / other.value, min(ends), max(ends), one, other)
+
+
+def correlated(ones: Sequence[QuantityValue], others: Sequence[QuantityValue]) -> QuantityValue:
+    """Spearman's correlation of values with as many others; None where one is missing.
+
+    Of several seeds it is the mean of the correlations of each, with an interval over seeds. Else it is that of the
+    values, with an interval over the pairs, none of fewer than 10.
+    """
+    sides, seeds = (ones, others), _shared([*ones, *others])
+    if any(each.value is None for side in sides for each in side):
+        return QuantityValue(None)
+    if seeds:
+        values = {s: [np.array([each.by_seed.get(s, each.value) for each in side]) for side in sides] for s in seeds}
+        return mean_of_seeds({seed: spearman(*pair) for seed, pair in values.items()})
+    x, y = (np.array([each.value for each in side], dtype=np.float64) for side in sides)
+    low, high = spearman_ends(x, y, np.arange(len(x))).tolist()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return QuantityValue(spearman(x, y))
+    return QuantityValue(spearman(x, y), low, high, over=PAIRS)
+
+
+def _shared(values: Sequence[QuantityValue]) -> list[int]:
+    """Two seeds or more of all those that have several."""
+    several = [set(each.by_seed) for each in values if len(each.by_seed) > 1]
+    common = set.intersection(*several) if several else set()
+    return sorted(common) if len(common) > 1 else []
 
 
 def _common(one: QuantityValue, other: QuantityValue) -> list[int]:

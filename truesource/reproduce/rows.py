@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,8 +31,23 @@ NAME = r"^[a-z0-9][a-z0-9-]*$"
 LAST = "last"  #: as the value of a field: its largest, among the records that match in all else
 
 
+class Rank(Settings):
+    """Spearman's correlation of quantities with as many others: of one model in several languages, say."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    of: list[str] = Field(min_length=4, description="Quantities.")
+    by: list[str] = Field(alias="with", min_length=4, description="As many others, in the same order.")
+
+    @model_validator(mode="after")
+    def _as_many(self) -> Self:
+        if len(self.of) != len(self.by):
+            raise ValueError(f"of has {len(self.of)} quantities, with has {len(self.by)}; name as many")
+        return self
+
+
 class Quantity(Settings):
-    """A number of a run: the one record that matches, or two other quantities.
+    """A number of a run: the one record that matches, or made of other quantities.
 
     Every key that is not listed here is a field that the record must have with this value; null: that it lacks.
     ``last`` stands for the largest value that a field has. Where several records match, the one with the fewest fields
@@ -49,12 +65,20 @@ class Quantity(Settings):
     run: str | None = Field(None, description="Which run, where the row has several; else a field of the record.")
     minus: tuple[str, str] | None = Field(None, description="A difference: the first quantity minus the second.")
     over: Any = Field(None, description="A ratio: the first quantity over the second; else a field of the record.")
+    rank: Rank | None = Field(None, description="Spearman's correlation of some quantities with as many others.")
     published: Number | None = Field(None, description="The number that the paper reports.")
 
     @property
-    def parts(self) -> tuple[str, str] | None:
-        """The two quantities that it is made of; None of one that is read."""
+    def parts(self) -> Sequence[str] | None:
+        """The quantities that it is made of; None of one that is read."""
+        if self.rank is not None:
+            return [*self.rank.of, *self.rank.by]
         return self.minus or (tuple(self.over) if self._is_ratio else None)
+
+    @property
+    def tested(self) -> dict[str, Any]:
+        """All that its value depends on, as JSON values."""
+        return self.model_dump(mode="json", exclude={"published"} | ({"rank"} if self.rank is None else set()))
 
     @property
     def _is_ratio(self) -> bool:
@@ -68,8 +92,8 @@ class Quantity(Settings):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if (self.record is not None) + (self.minus is not None) + self._is_ratio != 1:
-            raise ValueError("give record: NAME, or minus: [a, b], or over: [a, b]")
+        if (self.record is not None) + (self.minus is not None) + (self.rank is not None) + self._is_ratio != 1:
+            raise ValueError("give record: NAME, or minus: [a, b], or over: [a, b], or rank: {of: [...], with: [...]}")
         return self
 
 
@@ -215,7 +239,7 @@ class Row(Settings):
         """All of the row that its result depends on, as JSON values: not the words about it."""
         kept = self.model_dump(mode="json", include={"run", "command", "models", "evaluation"})
         kept |= {} if self.study is None else {"study": self.study}
-        quantities = {n: q.model_dump(mode="json", exclude={"published"}) for n, q in self.quantities.items()}
+        quantities = {name: quantity.tested for name, quantity in self.quantities.items()}
         claims = [c.model_dump(mode="json", exclude={"says"}, exclude_none=True) for c in self.claims]
         return {**kept, "quantities": quantities, "claims": claims}
 

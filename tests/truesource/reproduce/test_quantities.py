@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
+from scipy.stats import spearmanr
 
 from truesource.grammar.support.errors import InputError
 from truesource.reproduce.found import Found, numbers_in
-from truesource.reproduce.quantities import RECORD, SEEDS, QuantityValue, measured, minus
+from truesource.reproduce.quantities import PAIRS, RECORD, SEEDS, QuantityValue, correlated, measured, minus
 from truesource.reproduce.rows import Quantity
 
 
@@ -130,3 +131,27 @@ def test_a_number_without_a_network_has_the_interval_of_its_record() -> None:
     difference = minus(got, read(masked, record="masked"))
     assert (difference.value, difference.interval) == (30.0, (22.0, 38.0))  # not that of seeds, which would be [30, 30]
     assert minus(got, read(bounds, record="bound")).interval == (0.0, 0.0)  # one number is itself
+
+
+def test_a_rank_correlation_is_over_seeds_or_over_pairs() -> None:
+    fixed = [QuantityValue(float(value)) for value in range(12)]
+    order = [1.0, 0.0, 2.0, 5.0, 3.0, 4.0, 6.0, 9.0, 8.0, 7.0, 11.0, 10.0]
+    single = [QuantityValue(value) for value in order]
+    got = correlated(single, fixed)
+    assert got.value == pytest.approx(spearmanr(order, range(12)).statistic, abs=1e-12)
+    assert got.over == PAIRS and got.low is not None and got.low < got.value < (got.high or 0.0)
+    seeds = [QuantityValue(1.0, by_seed={1: value, 2: float(i)}) for i, value in enumerate(order)]
+    over_seeds = correlated(seeds, fixed)
+    assert over_seeds.over == SEEDS and over_seeds.by_seed == {1: got.value, 2: 1.0}
+    assert correlated(single[:4], fixed[:4]).interval is None  # too few pairs
+    assert correlated([QuantityValue(None), *single[1:]], fixed).value is None
+
+
+def test_a_rank_names_quantities_above_it_as_many_on_both_sides() -> None:
+    names = ["a", "b", "c", "d"]
+    quantities = {name: Quantity(record="ppl", set=name) for name in names}
+    records = [found(value=float(i), set=name) for i, name in enumerate(names)]
+    got = measured({**quantities, "rho": Quantity(rank={"of": names, "with": names[::-1]})}, {"run": records}, {})
+    assert got["rho"].value == pytest.approx(-1.0)
+    with pytest.raises(ValueError, match="of has 4 quantities, with has 5; name as many"):
+        Quantity(rank={"of": names, "with": [*names, "e"]})

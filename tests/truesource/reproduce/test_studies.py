@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute
 from truesource.generator.corpus import Corpus
+from truesource.generator.plan import parse_transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tilting.rewards import event_of
@@ -23,6 +25,7 @@ from truesource.lmtrain.models import load_model
 from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
 from truesource.reproduce.studies import STUDIES
+from truesource.reproduce.studies.orders import conditional_entropy, pair_counts
 from truesource.run.config import RunConfig, checked_config
 
 FAMILY = "dirichlet-markov:vocabulary=3,mean_length=3,strings=3,concentration=1"
@@ -145,3 +148,25 @@ def test_the_perfect_reader_begins_without_knowing_and_models_pay_more(studied: 
             above = value(found, seed, model="net", **told) - value(found, None, model="reader", **told)
             assert value(found, seed, model="net", name="kl_above", sentence=sentence) == pytest.approx(above)
             assert above > 0.0
+
+
+@pytest.mark.parametrize("transform", [None, "reversal", "length-shuffle:seed=3", "block-shuffle:size=2"])
+def test_pairs_of_words_in_another_order_are_counted_as_by_enumeration(transform: str | None) -> None:
+    pcfg, lengths = PCFG.from_text(TOY), LengthRange(2, 5)
+    order = None if transform is None else parse_transform(transform)
+    sentences = {
+        s: float(np.exp(pcfg.exact.string_log_probs([s])[0]))
+        for n in range(2, 6)
+        for s in product(pcfg.terminals, repeat=n)
+    }
+    total = sum(sentences.values())
+    size, place = len(pcfg.terminals), pcfg.word_ids
+    expected = np.zeros((size + 1, size + 1))
+    for sentence, probability in sentences.items():
+        numbers = [place[word] for word in (sentence if order is None else order.apply(sentence))]
+        for before, after in zip([size, *numbers], [*numbers, size], strict=True):
+            expected[before, after] += probability / total
+    counts = pair_counts(pcfg, lengths, order)
+    assert counts == pytest.approx(expected, abs=1e-12)
+    loss = -sum(c * np.log(c / row.sum()) for row in expected for c in row if c) / expected.sum()
+    assert conditional_entropy(counts) == pytest.approx(loss, abs=1e-12)
