@@ -31,7 +31,7 @@ SHOWN = {
 #: papers of which single claims are tested
 PARTLY = {
     "akyurek2024",
-    "allenzhu2023",
+    "allen-zhu2023",
     "cagnetta2024",
     "edelman2024",
     "kallini2024",
