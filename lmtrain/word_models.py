@@ -16,13 +16,20 @@ from truesource.generator.objectives import Objective, ranks
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
-from truesource.lmtrain.data import causal_batch, masked_batch, one_mask_batch, to_device
+from truesource.lmtrain.data import causal_batch, masked_batch, one_mask_batch, step_batch, to_device
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.steppers import NetworkStepper
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, token_count
 from truesource.lmtrain.model_registry import network_names, network_of
-from truesource.lmtrain.scoring import check_lengths, predictor, score_any_order, score_causal, score_masked
+from truesource.lmtrain.scoring import (
+    batch_budget,
+    check_lengths,
+    predictor,
+    score_any_order,
+    score_causal,
+    score_masked,
+)
 from truesource.lmtrain.subwords import is_subword
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
 from truesource.lmtrain.training_record import model_name
@@ -253,19 +260,28 @@ class AnyOrderModel(_TrainedModel):
         """
         return self._score(sentences, frame, score_any_order)
 
+    @torch.inference_mode()
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word at every position, given those that become known before it in the order in which it is scored.
 
         Raises:
             InputError: as `denoise`.
         """
-        orders = [ranks(sentence)[0] for sentence in sentences]
-        for position in range(len(sentences[0])):
-            patterns = [
-                [word if when < order[position] else None for word, when in zip(sentence, order, strict=True)]
-                for sentence, order in zip(sentences, orders, strict=True)
-            ]
-            yield LogDistributions(position, self.denoise(patterns)[:, position])
+        self.check_readable(sentences)
+        self.model.eval()
+        rows, n = _rows(self.encoder, sentences)
+        orders = np.array([ranks(sentence)[0] for sentence in sentences])
+        columns = [*self.encoder.word_ids.tolist(), self.encoder.unk]
+        step = max(1, batch_budget(len(self.encoder)) // (len(rows) * (n + 2)))
+        with predictor(self.model, self._head) as predict:
+            for first in range(0, n, step):
+                places = np.arange(first, min(n, first + step)).repeat(len(rows))
+                turns = np.tile(orders, (len(places) // len(rows), 1))
+                hidden = turns >= turns[np.arange(len(turns)), places][:, None]
+                batch = step_batch(rows * (len(places) // len(rows)), hidden, places, self.encoder)
+                logits = predict(self.model, to_device(batch, self.model.device))
+                for i, found in enumerate(torch.split(logits, len(rows))):
+                    yield LogDistributions(first + i, log_softmax_at(found, columns))
 
     @torch.inference_mode()
     def denoise(self, patterns: Sequence[Sequence[str | None]]) -> FloatArray:
