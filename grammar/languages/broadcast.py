@@ -59,9 +59,9 @@ LANGUAGE = Language(
     title="states that spread from the root of a tree to its leaves",
     tests="how much context it takes to make text of a hierarchy, and what is wrong with text made from less",
     citation=(
-        "Gaitonde, Koehler, Mossel, Shin and Sly (2026), A hierarchical language model with predictable scaling laws and"
-        " provable benefits of reasoning, arXiv:2605.13687; Evans, Kenyon, Peres and Schulman (2000), Broadcasting on"
-        " trees and the Ising model, Annals of Applied Probability 10(2)"
+        "Gaitonde, Koehler, Mossel, Shin and Sly (2026), A hierarchical language model with predictable scaling laws"
+        " and provable benefits of reasoning, arXiv:2605.13687; Evans, Kenyon, Peres and Schulman (2000), Broadcasting"
+        " on trees and the Ising model, Annals of Applied Probability 10(2)"
     ),
     settings=BroadcastSettings,
     build=build,

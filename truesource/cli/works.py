@@ -22,6 +22,7 @@ TOPICS = {
     "naturalness": "laws of word frequency on disjoint halves",
     "masked": "pseudo-perplexity",
     "diffusion": "masked diffusion and its samplers",
+    "context": "text made from k words of context",
     "ngram": "smoothed n-gram models",
     "pieces": "words made of subword pieces",
     "tokenisation": "sums over tokenisations, sampled without replacement, by block, dpf or guided",

@@ -64,7 +64,9 @@ def test_the_variance_of_the_sum_of_spins_is_its_closed_form(depth: int, childre
     n = children**depth
     wanted = 1.0 + sum((children - 1) * children ** (j - 1) * theta ** (2 * j) for j in range(1, depth + 1))
     places = range(n)
-    distances = [2 * next(j for j in range(depth + 1) if a // children**j == b // children**j) for a in places for b in places]
+    distances = [
+        2 * next(j for j in range(depth + 1) if a // children**j == b // children**j) for a in places for b in places
+    ]
     assert wanted == pytest.approx(sum(theta**distance for distance in distances) / n)
     grammar = language("broadcast", depth=depth, children=children, flip=flip)
     spin = np.array([1.0 if word == "1" else -1.0 for word in grammar.terminals])
