@@ -17,7 +17,7 @@ from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.pcfg import PCFG, language
-from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.arrays import Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
@@ -48,9 +48,9 @@ def sampled(tmp_path: Path, quick_report: None, one_thread: None) -> Sampled:
     return made
 
 
-def first_words(grammar: PCFG, number: int) -> IntArray:
+def first_words(grammar: PCFG, number: int) -> Int32Array:
     """Strings of the truth, as numbers."""
-    return np.stack([grammar.encode(each) for each in next(endless(grammar, batch=number, seed=1))]).astype(np.int64)
+    return np.stack([grammar.encode(each) for each in next(endless(grammar, batch=number, seed=1))]).astype(np.int32)
 
 
 def chain(grammar: PCFG, k: int) -> dict[tuple[int, ...], float]:
@@ -141,10 +141,10 @@ def test_strings_of_several_lengths_are_refused(sampled: Sampled) -> None:
 def test_a_window_after_which_no_string_goes_on_is_named() -> None:
     grammar = PCFG.from_text("S -> A B 1.0\nA -> 'a' 1.0\nB -> 'b' 1.0\n")
     with pytest.raises(InputError, match="no string goes on after 'b'"):
-        continued(Windows(grammar), np.array([[1]]), 2, np.random.default_rng(0))
+        continued(Windows(grammar), np.array([[1]], dtype=np.int32), 2, np.random.default_rng(0))
 
 
 def test_windows_that_cannot_be_numbered_are_refused() -> None:
     grammar = language("broadcast:depth=7")
     with pytest.raises(InputError, match="windows of 62 words of 2 cannot be numbered"):
-        continued(Windows(grammar), np.zeros((1, 62), dtype=np.int64), 100, np.random.default_rng(0))
+        continued(Windows(grammar), np.zeros((1, 62), dtype=np.int32), 100, np.random.default_rng(0))

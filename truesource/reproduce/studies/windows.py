@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy import stats
 from truesource.evaluation.measures.bootstrap import TAILS
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import load_truth
 from truesource.lmtrain.truth import endless
@@ -21,6 +21,7 @@ from truesource.run.config import RunConfig
 
 CONTEXTS = (1, 2, 4, 8, 16)  #: numbers of words that predictors see
 RESAMPLES = 1000  #: of the bootstrap over strings
+AT_ONCE = 1000  #: strings that are drawn from the truth at once
 
 
 def k_gram_samples(folder: Path, config: RunConfig) -> list[Found]:
@@ -40,24 +41,28 @@ def k_gram_samples(folder: Path, config: RunConfig) -> list[Found]:
     """
     truth, lengths = load_truth(folder / "grammar" / "grammar.npz"), config.corpus.lengths
     assert isinstance(truth, PCFG) and config.evaluation.sentences is not None
-    drawn = endless(truth, batch=config.evaluation.sentences, seed=config.seed, lengths=lengths)
-    windows, rng = Windows(truth, lengths), np.random.default_rng([config.seed, config.evaluation.sentences])
-    texts = _numbered(truth, next(drawn))
+    number = config.evaluation.sentences
+    drawn = endless(truth, batch=min(number, AT_ONCE), seed=config.seed, lengths=lengths)
+    windows, rng = Windows(truth, lengths), np.random.default_rng([config.seed, number])
+    texts = _beginnings(truth, drawn, number)
     found = list(_found(truth, texts, "all", rng))
     for words in (k for k in CONTEXTS if k < texts.shape[1]):
-        made = continued(windows, _numbered(truth, next(drawn))[:, :words], texts.shape[1], rng)
+        made = continued(windows, _beginnings(truth, drawn, number, words), texts.shape[1], rng)
         found += _found(truth, made, words, rng)
     return found
 
 
-def _numbered(truth: PCFG, texts: Sequence[Sequence[str]]) -> IntArray:
-    """The words of strings of one length as numbers, (N, n)."""
-    if len({len(each) for each in texts}) > 1:
+def _beginnings(truth: PCFG, drawn: Iterator[list[list[str]]], number: int, words: int | None = None) -> Int32Array:
+    """The first words (None: all) of strings of one length, as numbers, (N, words)."""
+    rows: list[Int32Array] = []
+    while len(rows) < number:
+        rows += [truth.encode(each[:words]) for each in next(drawn)]
+    if len({len(row) for row in rows}) > 1:
         raise InputError("strings have several lengths; take a language, or corpus.lengths, of one length")
-    return np.stack([truth.encode(each) for each in texts]).astype(np.int64)
+    return np.stack(rows[:number])
 
 
-def continued(windows: Windows, first: IntArray, length: int, rng: np.random.Generator) -> IntArray:
+def continued(windows: Windows, first: Int32Array, length: int, rng: np.random.Generator) -> Int32Array:
     """Strings of ``length`` words, (N, length), of which a predictor that sees k words draws all but the first k.
 
     Its laws are those of `Windows` without the end. What it has drawn occurs in the language, k + 1 words at a time, so
@@ -75,11 +80,11 @@ def continued(windows: Windows, first: IntArray, length: int, rng: np.random.Gen
     n_words, words = len(windows.pcfg.terminals), first.shape[1]
     if n_words**words >= 2**62:
         raise InputError(f"windows of {words} words of {n_words} cannot be numbered; take fewer")
-    texts = np.concatenate([first, np.empty((len(first), length - words), dtype=np.int64)], axis=1)
+    texts = np.concatenate([first, np.empty((len(first), length - words), dtype=np.int32)], axis=1)
     place_values = n_words ** np.arange(words - 1, -1, -1, dtype=np.int64)
     known, upto = np.empty(0, dtype=np.int64), np.empty((0, n_words))  # windows by number, and sums of their laws
     for place in range(words, length):
-        seen = texts[:, place - words : place]
+        seen = texts[:, place - words : place].astype(np.int64)
         different, at, whose = np.unique(seen @ place_values, return_index=True, return_inverse=True)
         new = ~np.isin(different, known)
         if new.any():
@@ -101,14 +106,14 @@ def _laws(windows: Windows, seen: IntArray) -> FloatArray:
     return np.asarray(law / total)
 
 
-def _found(truth: PCFG, texts: IntArray, words: int | str, rng: np.random.Generator) -> Iterator[Found]:
+def _found(truth: PCFG, texts: Int32Array, words: int | str, rng: np.random.Generator) -> Iterator[Found]:
     """The records of strings, (N, n)."""
     records = _moments(texts, rng) if len(truth.terminals) == 2 else _impossible(truth, texts)
     for record in records:
         yield Found({**record, "words": words, "grammar": truth.identity, "sentences": len(texts)})
 
 
-def _moments(texts: IntArray, rng: np.random.Generator) -> Iterator[Mapping[str, Any]]:
+def _moments(texts: Int32Array, rng: np.random.Generator) -> Iterator[Mapping[str, Any]]:
     """Variance and excess kurtosis of the sums of strings of two words."""
     sums = (1.0 - 2.0 * texts).sum(axis=1)
     again = [rng.choice(sums, len(sums)) for _ in range(RESAMPLES)]
@@ -117,7 +122,7 @@ def _moments(texts: IntArray, rng: np.random.Generator) -> Iterator[Mapping[str,
         yield {"name": name, "value": float(of(sums)), "low": float(low), "high": float(high)}
 
 
-def _impossible(truth: PCFG, texts: IntArray) -> Iterator[Mapping[str, Any]]:
+def _impossible(truth: PCFG, texts: Int32Array) -> Iterator[Mapping[str, Any]]:
     """The share of strings of probability 0."""
     strings = [[truth.terminals[word] for word in row] for row in texts.tolist()]
     wrong = int(np.isneginf(truth.exact.string_log_probs(strings)).sum())
