@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reproduction_pages import committed_result
 from scipy import stats
 
 from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.pcfg import PCFG, language
-from truesource.grammar.support.arrays import Int32Array
+from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
+from truesource.reproduce.rows import find_rows
 from truesource.reproduce.studies import STUDIES
 from truesource.reproduce.studies.windows import continued
 from truesource.run.config import checked_config
@@ -95,6 +97,45 @@ def test_strings_are_drawn_from_the_chain_of_windows(reference: str, k: int) -> 
         observed, expected = [*observed, rest], [*expected, missing]
     scale = sum(observed) / sum(expected)
     assert stats.chisquare(observed, [each * scale for each in expected]).pvalue > 0.001
+
+
+def variance(grammar: PCFG, k: int, first: FloatArray, length: int) -> float:
+    """Of the sum of spins of the predictor that sees k words, by the moments at every window, word by word.
+
+    Args:
+        grammar: of two words.
+        k: words that it sees.
+        first: (2^k,) probabilities of the first k words.
+        length: of a string.
+    """
+    seen = np.array(list(itertools.product(range(2), repeat=k)))
+    law = Windows(grammar).next_words(seen)[:, :2]
+    law /= law.sum(axis=1, keepdims=True)
+    spins = (1.0 - 2.0 * seen).sum(axis=1)
+    moments = first * spins ** np.arange(3)[:, None]
+    for _ in range(length - k):
+        after = np.zeros_like(moments)
+        for word, spin in enumerate((1.0, -1.0)):
+            p, one, two = moments * law[:, word]
+            into = (2 * np.arange(2**k) + word) % 2**k
+            for row, each in zip(after, (p, one + spin * p, two + 2.0 * spin * one + p), strict=True):
+                row += np.bincount(into, each, minlength=2**k)
+        moments = after
+    return float(moments[2].sum())
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 8])
+def test_the_row_of_spins_has_the_variance_of_a_sum_over_all_windows(k: int) -> None:
+    row = find_rows("gaitonde-variance")[0]
+    grammar = language("broadcast:depth=10,flip=0.05")
+    begin = [[str(word + 1) for word in string] for string in itertools.product(range(2), repeat=max(k, 2))]
+    blocks = language("broadcast", depth=max(k.bit_length() - 1, 1), flip=0.05)  # the first k words are its strings
+    first = np.exp(blocks.exact.string_log_probs(begin)).reshape(2**k, -1).sum(axis=1)
+    result = committed_result(row)
+    assert result is not None
+    found = result.quantities[f"words-{k}"]
+    assert found.low is not None and found.high is not None
+    assert found.low < variance(grammar, k, first, 1024) / 1024 < found.high
 
 
 def value(found: list[Found], **fields: Any) -> float:
