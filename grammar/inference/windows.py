@@ -392,6 +392,16 @@ class Windows(WindowPredictor):
                 scale = np.asarray(after.log_scale)[column]
                 yield rows, Following(after.states[:, column], after.end[column], scale)
 
+    def next_words(self, windows: IntArray) -> FloatArray:
+        """P_k of each word and of the end after strings of k word numbers (N, k), k at least 1, anywhere, (N, V+1).
+
+        0 after strings that no sentence has.
+        """
+        result = np.zeros((len(windows), len(self.pcfg.terminals) + 1))
+        for rows, after in self.batches(windows):
+            result[rows] = self._table(after)[0]
+        return result
+
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
         """As `WindowPredictor.log_probs`; windows that occur more than once cost once."""
         result = [np.empty(len(s) + 1) for s in sentences]

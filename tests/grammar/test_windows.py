@@ -277,3 +277,17 @@ def test_the_last_token_of_a_random_hierarchy_depends_on_its_block_as_the_produc
         rows = placed.log_probs([*strings], k)
         found = -sum(p * float(row[-2]) for p, row in zip(strings.values(), rows, strict=True))
         assert found == pytest.approx(wanted, abs=1e-10)
+
+
+@given(small_pcfgs(), length_ranges())
+def test_the_law_after_a_window_is_that_of_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
+    strings = strings_of(pcfg, lengths)
+    n_words, windows = len(pcfg.terminals), Windows(pcfg, lengths)
+    for k in (1, 2):
+        counts = occurrences({(*s, "<eos>"): p for s, p in strings.items()}, range(k + 1, k + 2))
+        seen = np.array(list(itertools.product(range(n_words), repeat=k)))
+        found = windows.next_words(seen)
+        for row, ids in zip(found, seen.tolist(), strict=True):
+            window = tuple(pcfg.terminals[i] for i in ids)
+            wanted = np.array([counts.get((*window, word), 0.0) for word in (*pcfg.terminals, "<eos>")])
+            assert row == pytest.approx(wanted / (wanted.sum() or 1.0), rel=1e-8, abs=1e-12)

@@ -34,6 +34,7 @@ PARTLY = {
     "allen-zhu2023",
     "cagnetta2024",
     "edelman2024",
+    "gaitonde2026",
     "kallini2024",
     "loula2025",
     "park2024",

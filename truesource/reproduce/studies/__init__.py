@@ -13,6 +13,7 @@ from truesource.reproduce.studies.construction import construction_frequency
 from truesource.reproduce.studies.documents import fresh_documents, sentences_until_known
 from truesource.reproduce.studies.generated import generated_strings
 from truesource.reproduce.studies.orders import local_entropy
+from truesource.reproduce.studies.windows import k_gram_samples
 from truesource.run.config import RunConfig
 
 STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
@@ -21,4 +22,5 @@ STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
     "construction-frequency": construction_frequency,
     "local-entropy": local_entropy,
     "generated-strings": generated_strings,
+    "k-gram-samples": k_gram_samples,
 }
