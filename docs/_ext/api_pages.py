@@ -74,6 +74,7 @@ INNER = {
         "grammar.truth.process",
         "grammar.process.Process",
         "grammar.inference.any_order.AnyOrder",
+        "accelerated.Accelerated",
         "grammar.tilting.rewards.Count",
         "grammar.tilting.rewards.Pattern",
         "grammar.tilting.rewards.Words",
@@ -107,7 +108,7 @@ PACKAGES = {
     "evaluation": "The exact oracle, and every measure that compares a model with it",
 }
 #: inner modules that guides import from and that are in none of these packages
-OTHERS = ("truesource.parsing.record",)
+OTHERS = ("truesource.parsing.record", "truesource.accelerated")
 KINDS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MEMBERS = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n"
 HEAD = """\

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 
 from truesource.evaluation.core.exclusion import Exclusion, log_rest
-from truesource.grammar.inference.any_order import AnyOrder
+from truesource.grammar.inference.any_order import AnyOrder, Pattern
 from truesource.grammar.inference.batch import BUDGET, Batch, Distributions, batches
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 AT_ONCE = 50_000  #: patterns that are summed over together
+
+
+class PatternCharts(Protocol):
+    """What gives the probability of patterns, such as `AnyOrder`."""
+
+    def log_probs(self, patterns: Sequence[Pattern]) -> FloatArray:
+        """Ln of the probability of all sentences that fit each pattern, (N,) nats."""
 
 
 def in_orders(
@@ -22,6 +30,7 @@ def in_orders(
     orders: Sequence[IntArray],
     excluded: Exclusion | None = None,
     read: Callable[[Sequence[str]], Sequence[str]] = list,
+    charts: PatternCharts | None = None,
 ) -> list[FloatArray]:
     """Ln P of each word given those known before it and the number of words: means over orders, (n,) nats a sentence.
 
@@ -34,8 +43,9 @@ def in_orders(
         orders: (R, n) for each, when each word becomes known, see `truesource.generator.objectives.ranks`.
         excluded: sentences that the text leaves out; the truth then leaves them out too, if it can.
         read: how the truth reads the sentences left out.
+        charts: of the grammar, on a device (default: on the CPU).
     """
-    truth = AnyOrder(language)
+    truth = charts or AnyOrder(language)
     left_out = _LeftOut(excluded, language, read) if excluded is not None and excluded.exact else None
     patterns = _patterns(sentences, orders)
     log_probs: list[float] = []

@@ -10,14 +10,15 @@ masked file has ``'``; both are read as ``'``.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from truesource.evaluation.core.any_order import PatternCharts
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
@@ -35,12 +36,24 @@ from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.batch import Distributions
 from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.inference.exact import Variant
+from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes
 from truesource.grammar.support.records import decode_record
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
+
+
+class DeviceCharts(PatternCharts, Protocol):
+    """Exact scores of a grammar that are computed on a device, see `truesource.accelerated`."""
+
+    def causal_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Ln P(token | its left context) of each sentence, (n+1,) nats with the end, without a length condition."""
+
+    def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Ln P(word | all other words) of each sentence, (n,) nats."""
+
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 #: name in records of the scores of each token, by objective, where the number of words is given
@@ -62,6 +75,7 @@ def sentence_records(
     excluded: Exclusion | None = None,
     variant: Variant = "default",
     transform: Transform | None = None,
+    charts: Callable[[PCFG], DeviceCharts] | None = None,
 ) -> list[dict[str, Any]]:
     """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
 
@@ -72,14 +86,20 @@ def sentence_records(
     Where ``excluded`` says exactly what the sentences leave out, the scores are those of P(. | not among it).
     ``variant="paper"`` makes masked scores as Jumelet & Zuidema (2023) print them, see
     `truesource.grammar.inference.exact.Exact.masked_log_probs`. With the ``transform`` of the text, causal scores are
-    ``logprob`` alone, see `truesource.evaluation.core.oracle.Oracle`.
+    ``logprob`` alone, see `truesource.evaluation.core.oracle.Oracle`. With ``charts``, which makes the charts
+    of a grammar on a device, masked scores, those in any order and causal ones without ``lengths`` in float64 come from
+    these; no number differs by more than rounding.
 
     Raises:
         InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a
             grammar whose derivations may not end, or there are more than 5 million probabilities, or sentences are
-            excluded and distributions or the published variant are asked for, or distributions of transformed text.
+            excluded and distributions or the published variant are asked for, or distributions of transformed text;
+            the published variant is asked for with charts on a device.
     """
     check_sentences(sentences)
+    if charts is not None and variant != "default":
+        raise InputError("masked scores as published are computed on the CPU; leave out the device")
+    found = None if charts is None else charts(require(truth, "masked", "charts on a device"))
     corrected = excluded if excluded is not None and excluded.exact else None
     if corrected is not None:
         _check_excluding(distributions, variant)
@@ -92,7 +112,10 @@ def sentence_records(
     if causal:
         if lengths is None:
             require_endings(truth)
-        rows = truth.exact.causal_log_probs(sentences, lengths, dtype=dtype)
+        if found is None or lengths is not None or np.dtype(dtype) != np.float64:
+            rows = truth.exact.causal_log_probs(sentences, lengths, dtype=dtype)
+        else:
+            rows = found.causal_log_probs(sentences)
         if corrected is not None:
             rows = corrected.causal(rows, sentences, tuple)
         for record, row in zip(records, rows, strict=True):
@@ -103,23 +126,29 @@ def sentence_records(
                 record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
         pcfg = require(truth, "masked", "a masked bound")
-        rows = pcfg.exact.masked_log_probs(sentences, variant=variant, dtype=dtype)
+        if found is None:
+            rows = pcfg.exact.masked_log_probs(sentences, variant=variant, dtype=dtype)
+        else:
+            rows = found.masked_log_probs(sentences)
         if corrected is not None:
             rows = corrected.masked(rows, sentences, pcfg, tuple)
         if transform is not None:
             rows = [row[order(transform, len(row))] for row in rows]
-        for record, row in zip(records, rows, strict=True):
-            record["possible"] = record["possible"] and bool(np.isfinite(row).all())
-            record["masked_logprob"] = [_finite(x) for x in row.tolist()]
+        _add_given_length(records, rows, "masked_logprob")
     if any_order:
-        rows = Oracle(truth, "any-order", excluded=corrected, transform=transform).token_log_probs(text)
-        for record, row in zip(records, rows, strict=True):
-            record["possible"] = record["possible"] and bool(np.isfinite(row).all())
-            record["any_order_logprob"] = [_finite(x) for x in row.tolist()]
+        oracle = Oracle(truth, "any-order", excluded=corrected, transform=transform, charts=found)
+        _add_given_length(records, oracle.token_log_probs(text), "any_order_logprob")
     if distributions:
         for record, following in zip(records, _next(truth, sentences, lengths, dtype), strict=True):
             record["next"] = following
     return records
+
+
+def _add_given_length(records: list[dict[str, Any]], rows: Sequence[FloatArray], key: str) -> None:
+    """Scores that sentences have given their length, and whether they are possible."""
+    for record, row in zip(records, rows, strict=True):
+        record["possible"] = record["possible"] and bool(np.isfinite(row).all())
+        record[key] = [_finite(x) for x in row.tolist()]
 
 
 def token_columns(

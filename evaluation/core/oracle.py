@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from truesource.evaluation.core.any_order import in_orders, ordered_batches, ordered_blocks
+from truesource.evaluation.core.any_order import PatternCharts, in_orders, ordered_batches, ordered_blocks
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
 from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
@@ -66,6 +66,7 @@ class Oracle:
             same words there. The causal score of a sentence is exact, end included, and stands on its positions in
             equal parts, since those of its tokens are not known; causal distributions are refused. Take
             `truesource.evaluation.core.transformed.text_grammar` first: where the text has a grammar, nothing is lost.
+        charts: of the truth on a device, for scores in any order (default: on the CPU).
 
     Raises:
         InputError: a causal oracle without ``lengths`` of a grammar whose derivations may not end; a masked one of a
@@ -82,6 +83,7 @@ class Oracle:
         collapse: bool = True,
         excluded: Exclusion | None = None,
         transform: Transform | None = None,
+        charts: PatternCharts | None = None,
     ) -> None:
         if objective == "causal" and lengths is None:
             require_endings(truth)
@@ -93,6 +95,7 @@ class Oracle:
         self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(truth.terminals)))
         self.excluded = excluded
         self.transform = transform
+        self.charts = charts
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
         self._language = truth.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else truth
@@ -158,7 +161,7 @@ class Oracle:
             if self.transform is not None:  # when each original word becomes known
                 places = [np.argsort(order(self.transform, len(sentence))) for sentence in text]
                 orders = [of_text[:, place] for of_text, place in zip(orders, places, strict=True)]
-            return in_orders(self.grammar, seen, orders, self.excluded, self.read)
+            return in_orders(self.grammar, seen, orders, self.excluded, self.read, self.charts)
         if self.objective == "masked":
             rows = self.grammar.exact.masked_log_probs(seen)
         else:

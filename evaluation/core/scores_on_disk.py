@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.core.exact_bound import GIVEN_LENGTH, sentence_records, token_columns
+from truesource.evaluation.core.exact_bound import GIVEN_LENGTH, DeviceCharts, sentence_records, token_columns
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.language_model import END
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Variant
+from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, remove_leftovers, write_json
@@ -71,6 +72,8 @@ def score_in_parts(
     excluded: Exclusion | None = None,
     variant: Variant = "default",
     transform: Transform | None = None,
+    device: str | None = None,
+    charts: Callable[[PCFG], DeviceCharts] | None = None,
 ) -> list[dict[str, Any]] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
 
@@ -78,7 +81,8 @@ def score_in_parts(
     masked_logprob and any_order_logprob (nats; null where impossible, and the last two null at the end). Of
     transformed text, sentence_surprisal stands in place of surprisal, at the end of each sentence, null elsewhere.
     Each part appears when complete, so after Ctrl-C or a kill the same call goes on. Each part is written by one of
-    the ``workers``, with the same bytes; those of a cluster must see ``folder`` under the same path.
+    the ``workers``, with the same bytes; those of a cluster must see ``folder`` under the same path. Scores that
+    ``charts`` of a ``device`` make differ by rounding, so parts of another device are refused.
 
     Returns:
         The records of all sentences as `exact_bound.sentence_records` gives them; None while parts of other
@@ -101,6 +105,7 @@ def score_in_parts(
         **disjoint_part(excluded),
         **({} if variant == "default" else {"variant": variant}),
         **({} if transform is None else {"transform": str(transform)}),
+        **({} if device is None else {"device": device}),
     }
     folder = folder.absolute()
     records = partial(
@@ -114,6 +119,7 @@ def score_in_parts(
         excluded=excluded,
         variant=variant,
         transform=transform,
+        charts=charts,
     )
     column = None if not causal else "surprisal" if transform is None else "sentence_surprisal"
     asked = {"masked": masked, "any-order": any_order}

@@ -99,13 +99,19 @@ class Distributions:
     states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word
 
 
-def batches(encoded: Sequence[Int32Array], bytes_per_sentence: Callable[[int], int], budget: int) -> Iterator[Batch]:
+def batches(
+    encoded: Sequence[Int32Array],
+    bytes_per_sentence: Callable[[int], int],
+    budget: int,
+    widest: int = MAX_WIDTH,
+) -> Iterator[Batch]:
     """Group by length, longest first; equal sentences share a column.
 
     Args:
         encoded: word numbers of each sentence.
         bytes_per_sentence: memory that a sentence of n tokens needs.
         budget: bytes for one batch; a single sentence may exceed it.
+        widest: most sentences in a batch.
 
     Raises:
         TooLongError: a sentence needs more than the machine has.
@@ -119,7 +125,7 @@ def batches(encoded: Sequence[Int32Array], bytes_per_sentence: Callable[[int], i
     for n in sorted(by_length, reverse=True):
         groups = by_length[n]
         require_memory(n, bytes_per_sentence(n), min(groups)[0] + 1)
-        width = int(np.clip(budget // max(bytes_per_sentence(n), 1), 1, MAX_WIDTH))
+        width = int(np.clip(budget // max(bytes_per_sentence(n), 1), 1, widest))
         for at in range(0, len(groups), width):
             some = groups[at : at + width]
             words = np.stack([encoded[m[0]] for m in some], axis=1).reshape(n, len(some))

@@ -25,6 +25,7 @@ from truesource.cli.options import (
     text_there,
 )
 from truesource.cli.settings import with_options
+from truesource.generator.abilities import DEVICE
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class BoundSettings(Settings):
     """Settings of `truesource bound`: the scores to compute, and the positions that count."""
 
-    advanced: ClassVar = frozenset({"precision", "vocabulary", "definitions", "token_scores"})
+    advanced: ClassVar = frozenset({"precision", "device", "vocabulary", "definitions", "token_scores"})
     causal: bool = Field(True, description="Score each word given the words before it.")
     masked: bool = Field(True, description="Score each word given all other words.")
     any_order: bool = Field(False, description="Score words one by one in a random order, given the words so far.")
@@ -46,6 +47,7 @@ class BoundSettings(Settings):
     precision: Literal["float64", "float32"] = Field(
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
     )
+    device: str | None = Field(None, pattern=DEVICE, description="Where networks run; of bound, its charts.")
     frame: Literal["default", "paper"] = Field(
         "default", description="Which positions count; paper: no end, no first word, no <unk>."
     )
@@ -228,6 +230,10 @@ def _scoring(
         "dtype": settings.precision,
         "variant": settings.definitions,
     }
+    if settings.device is not None:
+        from truesource.accelerated import Accelerated
+
+        how["charts"] = partial(Accelerated, device=settings.device, dtype=settings.precision)
     if output is None:
         if shard is not None or workers > 1 or scheduler is not None:
             raise InputError("--shard, --workers and --scheduler need -o FOLDER for the parts they write")
@@ -236,7 +242,7 @@ def _scoring(
     hands = Hands(workers, scheduler)
     if share is None:
         hold(output)
-    return partial(score_in_parts, folder=output, share=share, workers=hands, **how)
+    return partial(score_in_parts, folder=output, share=share, workers=hands, device=settings.device, **how)
 
 
 def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:

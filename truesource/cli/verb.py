@@ -82,7 +82,9 @@ class DeviceVerb(Verb):
 
     def __init__(self, name: str | None, **given: Any) -> None:
         super().__init__(name, **given)
-        self.params += _computing_option("device", "auto|cpu|cuda|cuda:1|mps", "Where networks run.")
+        self.params += _computing_option(
+            "device", "auto|cpu|cuda|cuda:1|mps", "Where networks run; of bound, its charts."
+        )
 
     def call(self, ctx: Any) -> Any:
         """Call the function of the verb, with the device and the precision that the options name."""
