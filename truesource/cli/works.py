@@ -33,6 +33,7 @@ TOPICS = {
     "documents": "languages that are learned in context",
     "beliefs": "beliefs of perfect predictors in the layers of networks",
     "memory": "what models memorise of their training sentences",
+    "weights": "training that starts from a model of another language",
 }
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^  (\w+) = \{+(.*?)\}+,$", re.MULTILINE)
@@ -113,7 +114,10 @@ def _used(record: Mapping[str, Any]) -> Iterator[str]:
         yield from ("decoding",) if evaluation.get("tendencies") is not None else ()
     parts = [record, *(record.get(name) or {} for name in ("call", "corpus", "model"))]
     models = record.get("models")
-    parts += [each.get("model") for each in (models if isinstance(models, list) else ()) if isinstance(each, Mapping)]
+    entries = [each for each in (models if isinstance(models, list) else ()) if isinstance(each, Mapping)]
+    parts += [each.get("model") for each in entries]
+    if record.get("weights_digest") or any(each.get("weights") for each in entries):
+        yield "weights"
     for part in (part for part in parts if isinstance(part, Mapping)):
         if part.get("transform"):
             yield "transforms"

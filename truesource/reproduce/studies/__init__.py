@@ -11,7 +11,7 @@ from pathlib import Path
 from truesource.reproduce.found import Found
 from truesource.reproduce.studies.construction import construction_frequency
 from truesource.reproduce.studies.documents import fresh_documents, sentences_until_known
-from truesource.reproduce.studies.first_languages import first_languages
+from truesource.reproduce.studies.first_phase import first_languages
 from truesource.run.config import RunConfig
 
 STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
