@@ -18,7 +18,6 @@ from truesource.lmtrain.own.architecture import load_own
 from truesource.lmtrain.own.settings import OwnSettings, code_for
 from truesource.lmtrain.own.shared import MODEL_TYPE
 
-CODE = "other-network"
 _WITHOUT_SHAPE = ("num_attention_heads", "tie_word_embeddings")  #: parts of a size that no tensor shows
 
 
@@ -53,7 +52,7 @@ def take_weights(
             f"the model was trained on other words, and {settings.architecture} has no vectors of single words that"
             " could be taken; train both with the same tokeniser",
             folder,
-            code=CODE,
+            code="other-network",
         )
     _require_same_size(network, source, by_token, folder)
     shared = sorted(own.keys() & given.keys())
@@ -78,7 +77,7 @@ def _read(folder: Path, settings: ModelConfig) -> tuple[PreTrainedModel, PreTrai
             f"the weights are of another architecture ({kind}) than {settings.architecture}; name a model of the same"
             " architecture and size",
             folder,
-            code=CODE,
+            code="other-network",
         )
     tokenizer = load_tokenizer(folder)
     return load_network(folder, config, tokenizer, architecture.objective, "cpu"), tokenizer
@@ -115,5 +114,5 @@ def _require_same_size(network: PreTrainedModel, source: PreTrainedModel, by_tok
                 f"the weights are of a network of another size: {name} is {there} there and {here} here; give the model"
                 " the same size",
                 folder,
-                code=CODE,
+                code="other-network",
             )

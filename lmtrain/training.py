@@ -43,7 +43,6 @@ from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
-from truesource.lmtrain.initial import CODE as OTHER_NETWORK
 from truesource.lmtrain.model_code import why_code_stays
 from truesource.lmtrain.model_registry import completed
 from truesource.lmtrain.saving import save_model, step_of
@@ -147,7 +146,7 @@ def train(
             if callbacks or expected is not None:
                 raise InputError(f"{model.architecture} is counted, so it takes neither callbacks nor expected tokens")
             if weights is not None:
-                raise InputError(f"{model.architecture} is counted, so it starts from no weights", code=OTHER_NETWORK)
+                raise InputError(f"{model.architecture} is counted, so it starts from no weights", code="other-network")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
