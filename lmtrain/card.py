@@ -107,6 +107,8 @@ def _network_text(record: dict[str, Any]) -> str:
     batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
     loading = _loading(record)
     kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
+    if (start := record.get("weights_digest")) is not None:
+        kept = f"\n  It started from the weights of another model, digest `{start[:16]}`.{kept}"
     return f"""# {markdown(record["name"])}
 
 A {record["objective"]} language model ({model["architecture"]}, {record["parameters"]:,} parameters) trained on an

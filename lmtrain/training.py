@@ -50,7 +50,15 @@ from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from truesource.lmtrain.trained_models import TrainedModel, load_folder, load_trained
 from truesource.lmtrain.trainer import ModelMonitor
-from truesource.lmtrain.training_record import FILE, REQUEST, TIMES, file_digests, place_of, remove_used_up
+from truesource.lmtrain.training_record import (
+    FILE,
+    REQUEST,
+    TIMES,
+    file_digests,
+    place_of,
+    remove_used_up,
+    weights_digest,
+)
 from truesource.lmtrain.training_run import TrainingRun
 
 if TYPE_CHECKING:
@@ -84,6 +92,7 @@ def train(
     license: str | None = None,  # noqa: A002
     callbacks: Sequence[TrainerCallback] = (),
     expected: ExpectedTokens | None = None,
+    weights: Path | str | None = None,
 ) -> TrainedModel:
     """Train a model and leave it in a folder that `transformers` can load; see the module for how.
 
@@ -104,11 +113,13 @@ def train(
         license: of the model, for its card, an SPDX identifier; None: that of the corpus, where it has one.
         expected: the probability of each token at each position of the train split, to train on in place of the tokens
             that occurred; needs ``tokenizer``, whose tokens they are. Losses are then cross-entropies with these.
+        weights: folder of a trained model of the same architecture and size, whose weights the training starts from;
+            see `truesource.lmtrain.initial.take_weights`. The optimiser starts anew. Not for a model that counts.
 
     Raises:
         InputError: a bad ``license``, there is nothing to train on, a sentence is too long for the model, the device
-            cannot do bf16, ``out`` exists, a loss or a measurement is not finite, or another process of a distributed
-            run has ended.
+            cannot do bf16, ``out`` exists, ``weights`` are of another network (code ``other-network``), a loss or a
+            measurement is not finite, or another process of a distributed run has ended.
     """
     model = completed(model)
     out = Path(out)
@@ -126,17 +137,23 @@ def train(
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
         if expected is not None:
             request["expected_digest"] = expected.digest
+        if weights is not None:
+            request["weights_digest"] = weights_digest(Path(weights))
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(model, NgramSettings):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
             if callbacks or expected is not None:
                 raise InputError(f"{model.architecture} is counted, so it takes neither callbacks nor expected tokens")
+            if weights is not None:
+                raise InputError(f"{model.architecture} is counted, so it starts from no weights", code="other-network")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
-        run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks, expected)
+        run = TrainingRun(
+            model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks, expected, weights
+        )
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))

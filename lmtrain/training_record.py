@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, discard, write_text
+from truesource.grammar.support.files import digest_file, digest_json, discard, write_text
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record, read_records
 
 FILE = "training.json"
@@ -27,6 +27,7 @@ REMEDY = "train the model again"
 TIMES = "times.jsonl"
 SUFFIX = ".partial"
 REQUEST = "request.json"  #: what is trained, in the partial folder
+_WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: that another training may start from
 #: mean loss in nats whose perplexity is a number
 Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
 Seconds = Annotated[float, Field(ge=0.0)]
@@ -179,6 +180,17 @@ def require_unchanged(folder: Path, names: Iterable[str]) -> None:
                 f" train the model again, or delete {FILE} if you changed it on purpose",
                 path,
             )
+
+
+def weights_digest(folder: Path) -> str:
+    """SHA-256 of all of a model folder that a training which starts from its weights depends on, hexadecimal.
+
+    Raises:
+        InputError: there is no such folder (code ``missing``).
+    """
+    if not folder.is_dir():
+        raise InputError("there is no such model folder to take weights from", folder, code="missing")
+    return digest_json({path.name: digest_file(path) for pattern in _WEIGHTS for path in sorted(folder.glob(pattern))})
 
 
 def place_of(out: Path) -> Path:

@@ -38,6 +38,7 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, ExpectedTokens, TrainingBatches, dev_batches
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.distributed import rank, world_size
+from truesource.lmtrain.initial import take_weights
 from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.own.settings import OwnSettings
@@ -70,6 +71,7 @@ class TrainingRun:
         tokenizer: PreTrainedTokenizerFast | None = None,
         callbacks: Sequence[TrainerCallback] = (),
         expected: ExpectedTokens | None = None,
+        weights: Path | str | None = None,
     ) -> None:
         self.config, self.training, self.seed, self.monitor = model, training, seed, monitor
         self.callbacks = list(callbacks)
@@ -97,6 +99,8 @@ class TrainingRun:
         if training.precision == "bf16":
             _require_half_precision(self.model, model.label)
         _start_at_unigram(self.model, rows, self.vocabulary.eos if objective == "causal" else None)
+        if weights is not None:
+            take_weights(self.model, self.tokenizer, model, Path(weights))
         if objective == "causal":
             self.model.generation_config = generation_config(model, self.vocabulary)
 

@@ -253,3 +253,13 @@ def test_a_run_explains_its_models_and_says_so_first(
     assert "explain:net" in json.dumps(stages)
     again = command("run", "run.yaml")
     assert again.code == 0 and "explain:net: done" not in again.err
+
+
+def test_a_model_that_started_from_another_has_a_ladder_and_no_levers(place: Path, command: Command) -> None:
+    """With random weights its levers would differ in two things."""
+    record = json.loads(Path("model/training.json").read_text("utf-8"))
+    Path("model/training.json").write_text(json.dumps({**record, "weights_digest": "0" * 64}), "utf-8")
+    done = command("explain", "model", "corpus", "--oracle", "toy.txt", "-o", "w", "--lines", 2)
+    assert done.code == 0
+    found = json.loads(Path("w/explain.json").read_text("utf-8"))
+    assert found["levers"] == [] and set(found["left_out"].values()) == {"other-weights"}

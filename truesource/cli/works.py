@@ -34,6 +34,7 @@ TOPICS = {
     "beliefs": "beliefs of perfect predictors in the layers of networks",
     "context": "the best predictors that see a few words",
     "memory": "what models memorise of their training sentences",
+    "weights": "training that starts from a model of another language",
 }
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^  (\w+) = \{+(.*?)\}+,$", re.MULTILINE)
@@ -114,7 +115,10 @@ def _used(record: Mapping[str, Any]) -> Iterator[str]:
         yield from ("decoding",) if evaluation.get("tendencies") is not None else ()
     parts = [record, *(record.get(name) or {} for name in ("call", "corpus", "model"))]
     models = record.get("models")
-    parts += [each.get("model") for each in (models if isinstance(models, list) else ()) if isinstance(each, Mapping)]
+    entries = [each for each in (models if isinstance(models, list) else ()) if isinstance(each, Mapping)]
+    parts += [each.get("model") for each in entries]
+    if record.get("weights_digest") or any(each.get("weights") for each in entries):
+        yield "weights"
     for part in (part for part in parts if isinstance(part, Mapping)):
         if part.get("transform"):
             yield "transforms"

@@ -210,7 +210,7 @@ def _of_seeds(
     if not values:
         return QuantityValue(None, signature=signature, missing=missing)
     known = compared.get((run, str(of), str(quantity.record)))
-    if known is not None and first.fields["evaluator"] == "scores" and not missing and quantity.value is None:
+    if known is not None and first.fields.get("evaluator") == "scores" and not missing and quantity.value is None:
         return QuantityValue(
             known["value"], known["low"], known["high"], values, f"sentences and {SEEDS}", known["signature"]
         )

@@ -126,6 +126,14 @@ class RunFolder:
         """Where a model that is trained here stands."""
         return self.folder / "models" / entry.name
 
+    def weights_of(self, entry: ModelEntry) -> Path | None:
+        """The folder of the model whose weights a training starts from; None: from random ones.
+
+        Raises:
+            InputError: a variable in its path is not set.
+        """
+        return None if entry.weights is None else Path(self.resolve(entry.weights))
+
     def model_digest(self, entry: ModelEntry) -> str:
         """The digest that the stages that use a model depend on; only after its stage."""
         return self.outputs[f"{'load' if entry.loaded else 'train'}:{entry.name}"]
@@ -174,7 +182,7 @@ def under_name(record: Any, own: str, name: str) -> Any:
 
 
 def check_references(run: RunFolder) -> None:
-    """Find every model that is loaded; code is imported, and not called.
+    """Find every model that is loaded, or whose weights are; code is imported, and not called.
 
     Raises:
         InputError: one is not there, or its code cannot be imported or lacks the name.
@@ -183,6 +191,9 @@ def check_references(run: RunFolder) -> None:
         if entry.loaded:
             with model_errors(entry):
                 _find(run.reference(entry))
+        elif (folder := run.weights_of(entry)) is not None and not folder.is_dir():
+            with model_errors(entry):
+                raise InputError("there is no such model folder to take weights from", folder, code="missing")
 
 
 @contextmanager

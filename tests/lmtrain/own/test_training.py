@@ -16,6 +16,7 @@ from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
 from safetensors.torch import load_file
 from walked_texts import walked
 
+from truesource.generator.columns import CodedSentences
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.flops import training_cost
@@ -25,6 +26,7 @@ from truesource.lmtrain.own.network import OwnNetwork
 from truesource.lmtrain.pieces.incremental_scorer import FixedStates, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.probing import hidden_states
+from truesource.lmtrain.training_run import TrainingRun
 from truesource.lmtrain.word_models import MaskedModel
 
 CODE = '''
@@ -315,3 +317,23 @@ def test_two_processes_train_it(code: Path, tmp_path: Path) -> None:
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name, tensor in one.items():
         assert torch.allclose(tensor, two[name], atol=1e-5), name
+
+
+def test_training_starts_from_weights_of_the_same_code_and_words(code: Path, tmp_path: Path) -> None:
+    """All of them, complex ones and buffers too; no layer is known to hold the vectors of words."""
+    reference, settings = f"{code}:Everything", {"width": 16}
+    trained(reference, tmp_path / "first", **settings)
+    shape = completed(model_settings(reference, **settings))
+    coded, none = CodedSentences.of(Source().sentences("train")), CodedSentences.of([])
+    begun = TrainingRun(shape, STEPS, coded, none, 7, weights=tmp_path / "first")
+    state = begun.model.state_dict()
+    for name, tensor in load_file(tmp_path / "first" / "model.safetensors").items():
+        assert torch.equal(state[name], tensor), name
+    with pytest.raises(InputError, match="no vectors of single words") as refused:
+        TrainingRun(shape, STEPS, CodedSentences.of([["a", "z"]] * 9), none, 7, weights=tmp_path / "first")
+    assert refused.value.code == "other-network"
+    wider = completed(model_settings(reference, width=24))
+    with pytest.raises(InputError, match="of another size"):
+        TrainingRun(wider, STEPS, coded, none, 7, weights=tmp_path / "first")
+    with pytest.raises(InputError, match="of another architecture"):
+        TrainingRun(model_settings("lstm", layers=1, dim=8), STEPS, coded, none, 7, weights=tmp_path / "first")

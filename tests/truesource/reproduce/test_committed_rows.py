@@ -35,6 +35,7 @@ PARTLY = {
     "cagnetta2024",
     "edelman2024",
     "gaitonde2026",
+    "hu2025",
     "kallini2024",
     "loula2025",
     "park2024",

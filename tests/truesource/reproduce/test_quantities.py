@@ -34,6 +34,14 @@ def test_seeds_give_a_mean_and_an_interval_over_them() -> None:
     assert (got.value, got.by_seed, got.over, got.missing) == (2.0, {1: 1.0, 2: 2.0, 3: 3.0}, SEEDS, ())
 
 
+def test_a_record_of_a_study_is_not_the_score_of_the_same_name() -> None:
+    """Scores have an interval over sentences and seeds, which is of the run's own models."""
+    records = [Found({"of": "net", "name": "kl", "first": "none", "value": float(seed)}, seed) for seed in (1, 2)]
+    compared = {("run", "net", "kl"): {"value": 9.0, "low": 8.0, "high": 10.0, "signature": "s"}}
+    got = measured({"q": Quantity(record="kl", first="none")}, {"run": records}, compared)["q"]
+    assert (got.value, got.over) == (1.5, SEEDS)
+
+
 def test_seeds_without_a_value_are_named() -> None:
     records = [found(1, value=1.0), found(2, value=2.0), found(3, value=None), found(4, value=9.0, name="other")]
     got = read(records, record="ppl", model="net")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute
 from truesource.generator.corpus import Corpus
@@ -20,11 +23,13 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tilting.rewards import event_of
 from truesource.grammar.tilting.tilt import Tilting
-from truesource.grammar.truth import process
+from truesource.grammar.truth import load_truth, process
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.training_record import FILE, weights_digest
 from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
 from truesource.reproduce.studies import STUDIES
+from truesource.reproduce.studies.first_phase import _texts
 from truesource.reproduce.studies.orders import conditional_entropy, pair_counts
 from truesource.run.config import RunConfig, checked_config
 
@@ -117,6 +122,56 @@ def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
     line = np.polyfit(np.log([e["per_100000"] for e in within]), np.log([e["value"] for e in within]), 1)
     assert value(found, None, name="slope") == pytest.approx(line[0], abs=1e-10)
     assert value(found, None, name="kl_correlated", times=64) == pytest.approx(np.exp(np.polyval(line, np.log(64.0))))
+
+
+def test_networks_that_learn_another_language_first(
+    tmp_path: Path, quick_report: None, one_thread: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "g.txt").write_text(TOY, encoding="utf-8")
+    values: dict[str, Any] = {
+        "name": "toy",
+        "seeds": [3, 4],
+        "grammar": {"method": "file", "file": "g.txt"},
+        "corpus": {"lengths": "2..8", "splits": {"train": 100, "dev": 10, "eval": 20}},
+        "models": [NETWORK],
+        "evaluation": {"sentences": 20},
+    }
+    config = checked_config(values, "toy.yaml", EVALUATORS)
+    folder = execute(config, base=tmp_path, runs=tmp_path / "runs").parent
+    found = STUDIES["first-languages"](folder, config)
+    firsts = ["none", "shuffle-dyck", "words", "dyck", "language"]
+    assert [(each.seed, each.fields["first"]) for each in found] == [(seed, name) for seed in (3, 4) for name in firsts]
+    for seed in (3, 4):
+        monitor = OracleMonitor.on_corpus(
+            PCFG.load(folder / "grammar" / "grammar.npz"), Corpus.load(folder / "corpus"), split="eval", sentences=20
+        )
+        wanted = monitor(load_model(folder / "models" / f"net-seed{seed}"))["kl"]
+        assert value(found, seed, name="kl", first="none") == pytest.approx(wanted, abs=1e-12)
+    made = {place.name.rpartition("-")[0]: place for place in (folder / "first" / "net-seed3").iterdir()}
+    assert set(made) == {name + end for name in firsts[1:] for end in ("", "-first")}
+    for name in firsts[1:]:
+        records = [json.loads((made[name + end] / FILE).read_text("utf-8")) for end in ("-first", "")]
+        assert [record["steps"] for record in records] == [2, 4]
+        assert records[1]["weights_digest"] == weights_digest(made[f"{name}-first"])
+        assert records[1]["corpus_digest"] == Corpus.load(folder / "corpus").digest
+    monkeypatch.setattr("truesource.reproduce.studies.first_phase.train", None)
+    assert [each.fields for each in STUDIES["first-languages"](folder, config)] == [each.fields for each in found]
+
+
+def test_first_texts_have_the_same_words_as_often_in_sentences_of_the_same_lengths() -> None:
+    truth = load_truth("anbn")
+    config = checked_config({"name": "toy", "grammar": {"language": "anbn"}}, "toy.yaml", EVALUATORS)
+    texts = dict(_texts(truth, config, 5000))
+    assert list(texts) == ["shuffle-dyck", "words", "dyck", "language"]
+    for text in texts.values():
+        sizes = [len(sentence) + 1 for sentence in text]
+        assert sum(sizes[:-1]) < 5000 <= sum(sizes)
+    brackets, words = texts["shuffle-dyck"], texts["words"]
+    assert [*map(len, brackets)] == [*map(len, words)] and brackets != words
+    assert Counter(chain(*brackets)) == Counter(chain(*words))
+    assert {*chain(*brackets)} == {*chain(*texts["dyck"])}
+    opened = [Counter(word.strip("()") for word in sentence) for sentence in brackets]
+    assert all(number % 2 == 0 for counts in opened for number in counts.values())
 
 
 def value(found: list[Found], seed: int | None, **fields: Any) -> float:

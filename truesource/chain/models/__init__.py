@@ -41,13 +41,16 @@ _IDLE = (
 )
 
 
+WEIGHTS = "Model folder whose weights training starts from; words that it lacks start anew."
+
+
 class ModelEntry(Settings):
     """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it.
 
     Or a model that exists, to ``load``.
     """
 
-    advanced: ClassVar = frozenset({"oracle_monitor_sentences"})
+    advanced: ClassVar = frozenset({"oracle_monitor_sentences", "weights"})
     name: str = Field(pattern=NAME_PATTERN, description="Name in tables and figures, and of the model's folder.")
     load: str | None = Field(
         None,
@@ -63,6 +66,7 @@ class ModelEntry(Settings):
     training: Annotated[dict[str, Any], TRAINING] = Field(
         {}, description="Duration, optimiser and batches; overrides the preset."
     )
+    weights: str | None = Field(None, min_length=1, description=WEIGHTS)
     oracle_monitor: bool = Field(
         False, description="Compare the model with the grammar during training, at each line of metrics.jsonl."
     )
@@ -162,6 +166,8 @@ class ModelEntry(Settings):
                 raise ValueError(
                     f"training: {shape.architecture} takes no {', '.join(self.training)}; leave training out"
                 )
+            if self.weights is not None:
+                raise ValueError(f"weights: {shape.architecture} is counted, so it starts from none; leave it out")
             return shape, None
         try:
             settings = TrainConfig(**{**training, **self.training})

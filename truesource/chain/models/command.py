@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from truesource.chain.models import WEIGHTS
 from truesource.cli.console import echo
 from truesource.cli.inputs import explain_truth, oracle_option
 from truesource.cli.options import Force, Json, License, Model, Number, Overrides, Seed, Shard, Workers
@@ -50,6 +51,7 @@ def command(
         Path | None, typer.Option(help="Model folder whose tokeniser to use, so that perplexities compare.")
     ] = None,
     oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
+    weights: Annotated[Path | None, typer.Option(help=WEIGHTS)] = None,
     seed: Seed = DEFAULT_SEED,
     license: License = None,  # noqa: A002
     json: Json = None,
@@ -67,6 +69,9 @@ def command(
     Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; the model is then
     called file.py:name@FOLDER.
 
+    --weights starts from a trained model of the same architecture and size; word vectors are taken for the words of
+    both.
+
     Several processes: torchrun --nproc-per-node 2 -m truesource train ...
 
     Example: truesource train corpus/ -o model/ --model gpt2 --set training.max_steps=2000
@@ -79,7 +84,7 @@ def command(
     from truesource.lmtrain.training_record import remove_used_up
 
     require_extras("`truesource train`", "lm")
-    entry = _entry(output, model, preset, set_ or [])
+    entry = _entry(output, model, preset, set_ or [], weights)
     shape, training = entry.resolve()
     shape = completed(shape)  # imports code of one's own, before anything is read
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
@@ -101,7 +106,7 @@ def command(
         from truesource.lmtrain.trained_models import shared_tokenizer
 
         shared = shared_tokenizer(tokenizer, shape)
-    about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license}
+    about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license, "weights": weights}
     trained = train(source, shape, training, output, seed=seed, force=force, **about)
     if is_main_process():
         reference = shlex.quote(f"{model}@{output}" if isinstance(shape, OwnSettings) else str(output))
@@ -131,7 +136,7 @@ def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
     return TextSplits(splits) if corpus.is_file() else Corpus.load(corpus)
 
 
-def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -> ModelEntry:
+def _entry(output: Path, architecture: str, preset: str, overrides: list[str], weights: Path | None) -> ModelEntry:
     """The settings as a configuration has them under ``models``; the name is that of the folder."""
     from pydantic import ValidationError
 
@@ -139,7 +144,11 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.records import explain
 
-    values = given_settings(architecture, overrides)
+    values: dict[str, Any] = {**given_settings(architecture, overrides)}
+    if weights is not None:
+        if not weights.is_dir():
+            raise InputError("there is no such model folder to take weights from", weights, code="missing")
+        values["weights"] = str(weights)
     try:
         return ModelEntry(name=plain_name(output.resolve().name), preset=preset, **values)
     except ValidationError as error:

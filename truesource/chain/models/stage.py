@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.grammar.support.files import digest_file, digest_json
 from truesource.lmtrain.model_registry import completed
 from truesource.lmtrain.own.settings import OwnSettings, find
+from truesource.lmtrain.training_record import weights_digest
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ def resolved(run: RunFolder, model: ModelEntry) -> tuple[ModelConfig, TrainConfi
     """The full settings, of code of one's own with its defaults and the digest of its file."""
     shape, training = model.resolve(run.base)
     return completed(shape), training
+
+
+def weights_part(run: RunFolder, model: ModelEntry) -> dict[str, str]:
+    """What a training depends on where it starts from the weights of a model; of others nothing."""
+    folder = run.weights_of(model)
+    return {} if folder is None else {"weights": weights_digest(folder)}
 
 
 def check_code(config: RunConfig, base: Path) -> None:
@@ -61,6 +68,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
         compared = {"oracle_monitor_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
     return {
         **compared,
+        **weights_part(run, model),
         "model": shape.model_dump(mode="json"),
         "training": None if training is None else training.model_dump(mode="json"),
         "seed": run.seed_of(model),
@@ -78,6 +86,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     monitor = None
     if model.oracle_monitor:
         monitor = OracleMonitor.on_corpus(run.truth, run.corpus, sentences=model.oracle_monitor_sentences)
-    train(run.corpus, shape, training, out, seed=run.seed_of(model), monitor=monitor, force=True)
+    how: dict[str, Any] = {"seed": run.seed_of(model), "monitor": monitor, "weights": run.weights_of(model)}
+    train(run.corpus, shape, training, out, **how, force=True)
     weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
     return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
 
 PLAN = "plan.json"  #: in the folder of an explanation, written first
-NO_TRAINING = ("not-trained-here", "other-text")  #: codes of errors that leave a model without levers
+NO_TRAINING = ("not-trained-here", "other-text", "other-weights")  #: codes of errors that leave a model without levers
 BASE = "model"  #: the training of the model itself, with another seed
 ORDERS = (2, 3, 5)  #: of the n-gram models that count the same text
 _WHAT = "the scores of this training"
@@ -101,7 +101,8 @@ class ExplainJob:
         """``training.json`` of the model.
 
         Raises:
-            InputError: it was not trained here (code ``not-trained-here``), or on another text (``other-text``).
+            InputError: it was not trained here (code ``not-trained-here``), on another text (``other-text``), or from
+                the weights of another model (``other-weights``).
         """
         path = self.trained_in / FILE
         if not path.is_file():
@@ -117,6 +118,12 @@ class ExplainJob:
                 " on",
                 self.trained_in,
                 code="other-text",
+            )
+        if "weights_digest" in record:
+            raise InputError(
+                "this model started from the weights of another, which no other training here does",
+                self.trained_in,
+                code="other-weights",
             )
         return record
 

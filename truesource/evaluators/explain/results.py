@@ -55,6 +55,7 @@ REASONS = {
     "too-large": "the exact targets of the train split take more than 2 GiB",
     "not-trained-here": "the model was not trained by truesource, so its training is not known",
     "other-text": "the model was trained on another text",
+    "other-weights": "the model started from the weights of another, which levers do not",
 }
 
 

@@ -303,7 +303,8 @@ def _train(run: RunFolder, entry: ModelEntry, source: TextInMemory, out: Path, s
             max_epochs=settings.max_epochs,
             snapshots=settings.stopping == "best" and bool(source.dev),
         )
-    train(source, shape, training, out, seed=run.seed_of(entry), tokenizer=shared, force=True)
+    how: dict[str, Any] = {"seed": run.seed_of(entry), "tokenizer": shared, "weights": run.weights_of(entry)}
+    train(source, shape, training, out, **how, force=True)
     rows = list(metrics(out))
     step, folder = best_state(out, rows)
     for path in set((out / FOLDER).glob("*")) - {folder}:  # a snapshot each time the loss was measured

@@ -11,6 +11,7 @@ from pathlib import Path
 from truesource.reproduce.found import Found
 from truesource.reproduce.studies.construction import construction_frequency
 from truesource.reproduce.studies.documents import fresh_documents, sentences_until_known
+from truesource.reproduce.studies.first_phase import first_languages
 from truesource.reproduce.studies.generated import generated_strings
 from truesource.reproduce.studies.orders import local_entropy
 from truesource.reproduce.studies.windows import k_gram_samples
@@ -23,4 +24,5 @@ STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
     "local-entropy": local_entropy,
     "generated-strings": generated_strings,
     "k-gram-samples": k_gram_samples,
+    "first-languages": first_languages,
 }
