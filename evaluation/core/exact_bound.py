@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,10 +113,9 @@ def sentence_records(
     if causal:
         if lengths is None:
             require_endings(truth)
-        if found is None or lengths is not None or np.dtype(dtype) != np.float64:
-            rows = truth.exact.causal_log_probs(sentences, lengths, dtype=dtype)
-        else:
-            rows = found.causal_log_probs(sentences)
+        there = found if lengths is None and np.dtype(dtype) == np.float64 else None
+        exact = truth.exact
+        rows = there.causal_log_probs(sentences) if there else exact.causal_log_probs(sentences, lengths, dtype=dtype)
         if corrected is not None:
             rows = corrected.causal(rows, sentences, tuple)
         for record, row in zip(records, rows, strict=True):
@@ -126,10 +126,8 @@ def sentence_records(
                 record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
         pcfg = require(truth, "masked", "a masked bound")
-        if found is None:
-            rows = pcfg.exact.masked_log_probs(sentences, variant=variant, dtype=dtype)
-        else:
-            rows = found.masked_log_probs(sentences)
+        here = partial(pcfg.exact.masked_log_probs, variant=variant, dtype=dtype)
+        rows = (found.masked_log_probs if found else here)(sentences)
         if corrected is not None:
             rows = corrected.masked(rows, sentences, pcfg, tuple)
         if transform is not None:
