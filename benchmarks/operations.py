@@ -1,9 +1,10 @@
 """Multiply-adds of the hot kernels, and the bytes they move: counted from what each kernel was given and found.
 
-``with counting() as tally: work()`` runs ``work`` with a count after each call of a kernel. A count follows the loops of
-its kernel over what is not zero, so it is exact up to numbers that underflow. One product that is added to something is
-one multiply-add, whatever the precision. Bytes are those of operands that do not stay in the first-level cache while
-the innermost loop but one goes on; each part has the size of the array that it goes over again and again.
+``with counting() as tally: work()`` runs ``work`` with a count after each call of a kernel. A count follows the loops
+of its kernel over what is not zero, so it is exact up to numbers that underflow. One product that is added to something
+is one multiply-add, whatever the precision; scaling, comparisons and searches are none. Sentences side by side count
+all, also where only some of them need a number. Bytes are those of operands that do not stay in the first-level cache
+while the innermost loop but one goes on; each part has the size of the array that it goes over again and again.
 """
 
 from __future__ import annotations
@@ -100,35 +101,36 @@ def _starts(start, present, alive, rooms, groups, corners):
 
 
 @njit
-def _outside(n, start, present, pairs, closure):
-    """Closure entries, rules of pairs that are asked for, and splits, each adding to one child."""
-    n_states = present.shape[1]
+def _outside(inside, n, start, present, pairs, closure):
+    """Closure entries, rules of pairs that are asked for, and splits, each adding to one child; lanes are bits."""
+    n_states, width = present.shape[1], inside.shape[2]
     chains, rules, splits = 0, 0, 0
-    above = np.zeros(present.shape, np.bool_)
-    above[n * (n - 1) // 2, start] = True
+    lanes, above = np.zeros(present.shape, np.int64), np.zeros(present.shape, np.int64)
+    for span in range(len(present)):
+        for a in range(n_states):
+            for w in range(width if present[span, a] else 0):
+                lanes[span, a] |= np.int64(inside[span, a, w] != 0.0) << w
+    above[n * (n - 1) // 2, start] = -1
     for length in range(n, 0, -1):
         for i in range(n - length + 1):
             j = i + length
-            flags = np.zeros(n_states, np.bool_)
+            flags = np.zeros(n_states, np.int64)
             for a in range(n_states):
-                if above[j * (j - 1) // 2 + i, a]:
+                if above[j * (j - 1) // 2 + i, a] != 0:
                     for e in range(closure.start[a], closure.start[a + 1]):
-                        flags[closure.column[e]] = True
+                        flags[closure.column[e]] |= above[j * (j - 1) // 2 + i, a]
                         chains += 1
             for p in range(pairs.left.size if length > 1 else 0):
                 b, c = pairs.left[p], pairs.right[p]
                 some = 0
                 for r in range(pairs.rule_start[p], pairs.rule_start[p + 1]):
-                    some += flags[pairs.parent[r]]
-                rules += some
-                for k in range(i + 1, j if some else 0):
+                    some |= flags[pairs.parent[r]]
+                    rules += flags[pairs.parent[r]] != 0
+                for k in range(i + 1, j if some != 0 else 0):
                     left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
-                    if present[right, c]:
-                        above[left, b] = True
-                        splits += 1
-                    if present[left, b]:
-                        above[right, c] = True
-                        splits += 1
+                    above[left, b] |= some & lanes[right, c]
+                    above[right, c] |= some & lanes[left, b]
+                    splits += np.int64(present[right, c]) + np.int64(present[left, b])
     return chains, rules, splits
 
 
@@ -200,7 +202,7 @@ def count_conditioned(*arguments: Any) -> list[Part]:
 def count_outside(*arguments: Any) -> list[Part]:
     """Rules that ask a pair, and twice pairs times splits."""
     inside, present, n, start, _, closure, pairs, _ = arguments
-    chains, rules, splits = _outside(n, start, present, pairs, closure)
+    chains, rules, splits = _outside(inside, n, start, present, pairs, closure)
     width, line = inside.shape[2], inside.shape[2] * inside.itemsize
     column, states = 2 * present.sum() / n * line, present.shape[1] * line
     tables = _bytes(pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
@@ -336,8 +338,9 @@ def _forward_backward(words, backward, lexicon, automaton):
         bare[automaton.end] = True
         total += _spread(bare, back.chains, later)
         for j in range(n - 1, -1, -1):
-            total += _pass(before[j], ahead, ahead.to, later, ahead.tag, between) + 2 * between.sum()
+            total += _pass(before[j], ahead, ahead.to, later, ahead.tag, between)
             total += 2 * _reads(words[j, w], lexicon, automaton.above, tags)
+            total += between.sum() + (between & tags).sum()  # weights of all words at the place, and of this one
             total += _pass(later, back, back.tag, tags, back.to, bare)
             total += _spread(bare, back.chains, later)
     return total
@@ -356,7 +359,7 @@ def count_forward(words: Array, *given: Any) -> list[Part]:
 
 
 def count_backward(words: Array, lexicon: Any, *given: Any) -> list[Part]:
-    """Forward, backward, and the moves between the two; a number is a mantissa and an exponent, a product touches 24 B."""
+    """Forward, backward, and the moves between the two; a product touches 24 bytes: places, mantissa and exponent."""
     return _automaton(words, True, lexicon, given[-2])
 
 

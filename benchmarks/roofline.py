@@ -65,6 +65,7 @@ SMALL = {"states": 120, "binary": 4_000, "unary": 200, "lexical": 32_000, "words
 DEFAULTS = {"L1": 32 * 2**10, "L2": 2**20, "L3": 32 * 2**20}  #: bytes, where the system does not say
 DISK = 256 * 2**20  #: bytes
 ROUNDS = 2
+MACHINE = "machine"  #: the process that measures it
 
 
 # -- the machine --------------------------------------------------------------------------------------------------
@@ -219,13 +220,14 @@ def trained(number: int, cycles: int) -> tuple[Sequence[Forest], SplitMergeTrain
 
 
 def em(quick: bool, _folder: Path) -> Task:
-    """One iteration of EM: expected counts of all rules, dormant ones too, and the rules made of them."""
+    """One iteration of EM in which dormant rules sleep, as seven of eight do: counts of the rules, and new rules."""
     number, cycles = (1_000, 2) if quick else (10_000, 5)
     forests, trainer, _ = trained(number, cycles)
-    rules = trainer.rules.astype(np.float32)
+    first = trainer.rules.astype(np.float32)
+    rules = first.maximised(expected_entries(forests, first)[1], SMALLEST)
 
     def iteration() -> object:
-        return rules.maximised(expected_entries(forests, rules)[1], SMALLEST)
+        return rules.maximised(expected_entries(forests, rules, asleep_too=False)[1], SMALLEST, slept=0)
 
     what = f"{number:,} trees, {rules.layout.n_rows:,} substates, {len(rules.prob):,} rules"
     return Task(what, iteration, iteration, "float32", items=(number, "trees"))
@@ -235,7 +237,8 @@ def parse(quick: bool, _folder: Path) -> Task:
     """Max-rule trees, coarse to fine, of sentences that the grammar was trained on."""
     number, cycles = (1_000, 2) if quick else (3_000, 5)
     _, trainer, sentences = trained(number, cycles)
-    pcfg = to_pcfg(filtered(trainer.parameters, 1e-6), {})
+    final = filtered(trainer.parameters, 1e-6)
+    pcfg = to_pcfg(final, {"split_trees": dict(zip(final.layout.table.symbols, final.trees, strict=True))})
     parser, some = Parser(pcfg, ParseMethod.MAX_RULE), sentences[: 50 if quick else 500]
     assert parser.prunes
     what = f"{len(some)} sentences, {cycles} cycles, {len(pcfg.binary):,} binary rules"
@@ -288,11 +291,12 @@ def run(name: str, quick: bool, folder: Path) -> Measured:
     return Measured(task.what, task.dtype, min(spent), megabytes, task.items, parts, written)
 
 
-def in_own_process(name: str, quick: bool, folder: Path) -> Measured:
-    """`run` with one thread and a memory of its own."""
+def in_own_process(name: str, quick: bool, folder: Path) -> list[Any]:
+    """`run`, or `measure_machine`, with one thread and a memory of its own; as JSON."""
     command = [sys.executable, __file__, "--rows", name, "--child", str(folder), *(["--quick"] if quick else [])]
     subprocess.run(command, check=True, env=os.environ | ONE_THREAD, stdout=subprocess.DEVNULL)
-    return Measured(*json.loads((folder / f"{name}.json").read_text("utf-8")))
+    result: list[Any] = json.loads((folder / f"{name}.json").read_text("utf-8"))
+    return result
 
 
 # -- the table ----------------------------------------------------------------------------------------------------
@@ -333,10 +337,10 @@ def line(name: str, row: dict[str, Any]) -> str:
     """One row as text."""
     seconds, level = row["seconds"], row["level"]
     moved = row["bytes"].get(level, 0.0)
-    adds = ["-", "-"] if row["adds"] is None else [f"{row['adds'] / 1e9:.2f}", f"{row['adds'] / 1e9 / seconds:.2f}"]
-    bytes_ = ["-", "-"] if level is None else [f"{moved / 1e9:.2f}", f"{moved / 1e9 / seconds:.2f}"]
-    share = "-" if row["share"] is None else f"{row['share']:.0%}"
-    cells = (adds[0], bytes_[0], level or "-", f"{seconds:.2f}", adds[1], bytes_[1], share, row["binds"] or "-")
+    adds = ["-", "-"] if row["adds"] is None else [f"{row['adds'] / 1e9:.3g}", f"{row['adds'] / 1e9 / seconds:.3g}"]
+    bytes_ = ["-", "-"] if level is None else [f"{moved / 1e9:.3g}", f"{moved / 1e9 / seconds:.3g}"]
+    share = "-" if row["share"] is None else f"{100 * row['share']:.2g}%"
+    cells = (adds[0], bytes_[0], level or "-", f"{seconds:.3g}", adds[1], bytes_[1], share, row["binds"] or "-")
     rate = f"{row['rate']:,.0f} {row['unit']}/s"
     return f"{name:20}" + "".join(f"{c:>11}" for c in cells) + f"{row['megabytes']:8,.0f}  {row['what']}; {rate}"
 
@@ -351,17 +355,17 @@ def show_machine(machine: Machine) -> None:
 
 def table(names: Sequence[str], quick: bool) -> dict[str, Any]:
     """Measure and print all rows."""
-    machine = measure_machine(quick)
-    show_machine(machine)
     heads = ("G adds", "GB", "at", "s", "G adds/s", "GB/s", "share", "binds")
-    print(f"{'kernel':20}" + "".join(f"{head:>11}" for head in heads) + f"{'peak MB':>8}  work", flush=True)
-    result: dict[str, Any] = {"machine": machine._asdict(), "rows": {}}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        machine = Machine(*in_own_process(MACHINE, quick, folder))
+        show_machine(machine)
+        print(f"{'kernel':20}" + "".join(f"{head:>11}" for head in heads) + f"{'peak MB':>8}  work", flush=True)
+        result: dict[str, Any] = {"machine": machine._asdict(), "rows": {}}
         if any(name.endswith(("float64", "float32")) for name in names):
             make_charts(quick, folder)
         for name in names:
-            row = result["rows"][name] = figures(in_own_process(name, quick, folder), machine)
+            row = result["rows"][name] = figures(Measured(*in_own_process(name, quick, folder)), machine)
             print(line(name, row), flush=True)
     return result
 
@@ -378,10 +382,10 @@ def main() -> None:
     given = parser.parse_args()
     os.environ |= ONE_THREAD
     names = given.rows.split(",")
-    if unknown := set(names) - set(ROWS):
+    if unknown := set(names) - {*ROWS, MACHINE}:
         parser.error(f"no such row: {', '.join(sorted(unknown))}")
     if given.child is not None:
-        found = run(names[0], given.quick, given.child)
+        found = measure_machine(given.quick) if names == [MACHINE] else run(names[0], given.quick, given.child)
         (given.child / f"{names[0]}.json").write_text(json.dumps(found), "utf-8")
         return
     if given.growth:
