@@ -1,9 +1,9 @@
 """How the time of exact scores grows with words and with rules: part of ``benchmarks/roofline.py --growth``.
 
-Random state-split grammars (``benchmarks/shapes.py``), whole batches of sentences of one length, one thread. The
-exponent is the slope of a line through the logarithms, with its 95% interval by Student's t; beside it is the slope of
-the counted multiply-adds over the same points. Given a range of lengths, sentences of n words are scored given n / 2 to
-n words. Words in any order: half of them are known.
+Random state-split grammars (``benchmarks/shapes.py``), one batch of sentences of one length, CPU time of one thread.
+The exponent is the slope of a line through the logarithms, with its 95% interval by Student's t; beside it is the
+slope of the counted multiply-adds over the same points. Given a range of lengths, sentences of n words are scored given
+n / 2 to n words. Words in any order: half of them are known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from linear import draw
 from operations import counting
-from oracle import MAX_WIDTH
 from scipy.stats import linregress, t
 from shapes import split_grammar
 
@@ -25,9 +24,10 @@ from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.pcfg import PCFG
 
 BASE = (330, 31_000)  #: states and binary rules, for growth with words
-WORDS = (5, 10, 20, 40, 80)
+WORDS = (5, 8, 13, 20, 32, 50)
 SIZES = ((120, 4_000), (220, 12_000), (330, 31_000), (500, 100_000), (718, 272_000))
 LENGTH = 13  #: words, for growth with rules
+BATCH = 32  #: sentences side by side at every point: all charts fit the memory budget, so all loops are as wide
 TASKS = ("causal", "masked", "conditioned", "any order")
 Sentences = Sequence[Sequence[str]]
 
@@ -56,8 +56,7 @@ def grammar(states: int, rules: int) -> PCFG:
 def measure(pcfg: PCFG, n: int) -> Point:
     """Time and operations of every task, of sentences of n words."""
     exact, truth, rng = pcfg.exact, AnyOrder(pcfg), np.random.default_rng(1)
-    count = MAX_WIDTH if n <= 20 else 8
-    sentences = draw(pcfg, LengthRange(n, n), count)
+    sentences = draw(pcfg, LengthRange(n, n), BATCH)
     lengths = LengthRange(max(n // 2, 1), n)
     patterns = [[w if k else None for w, k in zip(s, rng.random(n) < 0.5, strict=True)] for s in sentences]
     tasks: dict[str, tuple[Callable[[Any], object], Sequence[Any]]] = {
@@ -71,10 +70,10 @@ def measure(pcfg: PCFG, n: int) -> Point:
         work(some[:1])
         begun = time.process_time()
         work(some)
-        milliseconds[name] = 1e3 * (time.process_time() - begun) / count
+        milliseconds[name] = 1e3 * (time.process_time() - begun) / BATCH
         with counting() as tally:
             work(some)
-        adds[name] = float(tally.adds) / count
+        adds[name] = float(tally.adds) / BATCH
     shown = "".join(f"{milliseconds[name]:13.2f}{adds[name] / 1e6:10.2f}" for name in TASKS)
     print(f"{len(pcfg.binary):10,}{n:7}{shown}", flush=True)
     return Point(len(pcfg.binary), n, milliseconds, adds)
