@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ from truesource.grammar._kernels.kernel import WIDTH
 from truesource.grammar._kernels.rules import GapCells, GapSpans
 from truesource.grammar.estimate.split_merge import _kernels as trees
 from truesource.grammar.inference._kernels import causal, gaps, linear
+from truesource.grammar.inference.windows import _FreeSpine
 
 Array = Any
 
@@ -363,6 +365,15 @@ def count_backward(words: Array, lexicon: Any, *given: Any) -> list[Part]:
     return _automaton(words, True, lexicon, given[-2])
 
 
+# -- strings of k words -------------------------------------------------------------------------------------------
+
+
+def count_dense(matrix: Array, x: Any, _: Any) -> list[Part]:
+    """A dense matrix of symbols by symbols, times strings; what joins children is one part in fifty beside it."""
+    n, width = x.value.shape[1:]
+    return [Part(n * n * width, matrix.nbytes, matrix.nbytes)]
+
+
 # -- trees --------------------------------------------------------------------------------
 
 
@@ -426,6 +437,7 @@ KERNELS: dict[tuple[Any, str], Callable[..., Iterable[Part]]] = {
     (gaps, "fill"): count_fill,
     (linear, "causal"): count_forward,
     (linear, "masked"): count_backward,
+    (_FreeSpine, "_dense"): count_dense,
     (trees, "inside"): count_up,
     (trees, "outside"): count_down,
 }
@@ -436,15 +448,12 @@ def counting() -> Iterator[Tally]:
     """Count what the kernels do."""
     tally = Tally()
 
-    def counted(kernel: Callable[..., Any], count: Callable[..., Iterable[Part]]) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
-            result = kernel(*arguments)
-            tally.extend(count(*arguments, result))
-            return result
-
-        return run
+    def run(kernel: Callable[..., Any], count: Callable[..., Iterable[Part]], *arguments: Any) -> Any:
+        result = kernel(*arguments)
+        tally.extend(count(*arguments, result))
+        return result
 
     with ExitStack() as stack:
         for (module, name), count in KERNELS.items():
-            stack.enter_context(patch.object(module, name, counted(getattr(module, name), count)))
+            stack.enter_context(patch.object(module, name, partial(run, getattr(module, name), count)))
         yield tally

@@ -62,7 +62,7 @@ def measure(pcfg: PCFG, n_sentences: int) -> None:
     print(f"{pcfg!r}; {len(sentences)} sentences of {mean(sentences):.1f} words, {threads()} threads")
     rates = ", ".join(f"{dtype.__name__} {rate / 1e9:.1f}e9" for dtype, rate in peaks.items())
     print(f"limit of the inner loop, multiply-adds/s (y += a x, {MAX_WIDTH} wide, in cache): {rates}")
-    print(f"multiply-adds of one sentence: counted on the first {COUNTED}\n")
+    print(f"multiply-adds of one sentence: counted on the first {min(COUNTED, len(sentences)):,}\n")
     print(f"{'task':24} {'sentences/s':>12} {'10,000 take':>12} {'multiply-adds':>14} {'of limit':>9}")
     for name, work in tasks:
         work(sentences[:1])

@@ -11,9 +11,9 @@ at the level where the array lies that it goes over; the level shown is the one 
 The share is the larger of that time and the time of the multiply-adds at their peak, over the time taken. What is
 neither, such as the search for cells, exponents of wide numbers or branches, makes a share small.
 
-Left out: windows, since most of their time is a dense product of matrices in BLAS, which has another limit than a
-loop; lattices of tokenisations, whose time is a walk in Python's objects and in dictionaries, not arithmetic. Parsing
-and corpora are there with what can be measured, their operations are not counted.
+Windows are nearly all one dense product of matrices in BLAS, so their limit is a rate of such products. Parsing and
+corpora are there with what can be measured; their operations are not counted. Left out: lattices of tokenisations,
+whose sums are exponentials of differences, not multiply-adds (``benchmarks/lattice.py`` has their times).
 
 ``--growth`` prints instead how time grows with words and rules, beside the counted operations
 (``benchmarks/growth.py``); ``--figure FILE.svg`` plots it, too.
@@ -54,9 +54,11 @@ from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SMALLEST, SplitMergeTrainer, Validation
 from truesource.grammar.inference.any_order import AnyOrder
+from truesource.grammar.inference.windows import Windows
 from truesource.grammar.parsing import ParseMethod
 from truesource.grammar.parsing.parser import Parser
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.printable import meter
 from truesource.grammar.treebank import Binarisation, Treebank
 
@@ -66,6 +68,7 @@ DEFAULTS = {"L1": 32 * 2**10, "L2": 2**20, "L3": 32 * 2**20}  #: bytes, where th
 DISK = 256 * 2**20  #: bytes
 ROUNDS = 2  #: of which the faster counts
 TRIES = 3  #: of a limit, of which the fastest counts: a limit is what can be reached
+MATRIX = "dense product"  #: of matrices of float64, its own limit
 MACHINE = "machine"  #: the process that measures it
 
 
@@ -108,6 +111,14 @@ def bandwidth(size: int, total: float) -> float:
     return max(2 * times * rows.nbytes / (written - begun), 2 * times * left.nbytes / (time.perf_counter() - written))
 
 
+def dense() -> float:
+    """Multiply-adds a second of a square matrix times a narrow one, in BLAS."""
+    left, right = np.ones((1_000, 1_000)), np.ones((1_000, MAX_WIDTH))
+    begun = time.perf_counter()
+    left @ right
+    return left.size * MAX_WIDTH / (time.perf_counter() - begun)
+
+
 def disk(size: int) -> float:
     """Bytes a second of one file, until they are on the disk."""
     block = os.urandom(2**20)
@@ -129,6 +140,7 @@ def measure_machine(quick: bool) -> Machine:
     moved = {name: max(bandwidth(size, total) for _ in range(TRIES)) for name, size in sizes.items()}
     moved["disk"] = disk(DISK // 4 if quick else DISK)
     adds = {np.dtype(dtype).name: max(limit(dtype) for _ in range(3 * TRIES)) for dtype in (np.float64, np.float32)}
+    adds[MATRIX] = max(dense() for _ in range(3 * TRIES))
     return Machine(known, adds, moved)
 
 
@@ -194,6 +206,22 @@ def any_order(quick: bool, _folder: Path) -> Task:
     what = f"{len(patterns):,} half-known sentences of 4..25 words, {len(pcfg.binary):,} binary rules"
     warm = partial(truth.marginals, patterns[:8])
     return Task(what, partial(truth.marginals, patterns), warm, items=(len(patterns), "patterns"))
+
+
+def windows(quick: bool, _folder: Path) -> Task:
+    """What follows every pair of words that stand in drawn sentences."""
+    pcfg = english()
+    known = [pcfg.encode(s).astype(np.int64) for s in draw(pcfg, LengthRange(4, 25), 100 if quick else 1_000)]
+    pairs = np.unique(np.concatenate([np.stack([ids[:-1], ids[1:]], axis=1) for ids in known]), axis=0)
+    predictor = Windows(pcfg)
+
+    def follow(some: IntArray) -> None:
+        for _ in predictor.batches(some):
+            pass
+
+    what = f"{len(pairs):,} pairs of words, {len(pcfg.symbols):,} symbols"
+    items = (len(pairs), "pairs")
+    return Task(what, partial(follow, pairs), partial(follow, pairs[:64]), MATRIX, items=items)
 
 
 def linear(which: str, quick: bool, _folder: Path) -> Task:
@@ -266,6 +294,7 @@ ROWS: dict[str, Callable[[bool, Path], Task]] = {
         for dtype in ("float64", "float32")
     },
     "any-order": any_order,
+    "windows": windows,
     "linear-causal": partial(linear, "causal"),
     "linear-masked": partial(linear, "masked"),
     "em": em,
@@ -349,7 +378,7 @@ def line(name: str, row: dict[str, Any]) -> str:
 def show_machine(machine: Machine) -> None:
     """The limits."""
     adds = ", ".join(f"{dtype} {rate / 1e9:.1f}" for dtype, rate in machine.adds.items())
-    print(f"limits of one core: G multiply-adds/s in the first-level cache: {adds}")
+    print(f"limits of one core: G multiply-adds/s, of loops in the first-level cache: {adds}")
     print("GB/s: " + ", ".join(f"{level} {rate / 1e9:.2f}" for level, rate in machine.moved.items()))
     print("caches, KiB: " + ", ".join(f"{level} {size // 1024:,}" for level, size in machine.caches.items()) + "\n")
 
