@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from numba import njit
 
-from truesource.grammar._kernels.kernel import WIDTH
+from truesource.grammar._kernels.kernel import WIDTH, kernel
 from truesource.grammar._kernels.rules import GapCells, GapSpans
 from truesource.grammar.estimate.split_merge import _kernels as trees
 from truesource.grammar.inference._kernels import causal, gaps, linear
@@ -47,7 +46,7 @@ class Tally(list[Part]):
 # -- charts -------------------------------------------------------------------------------------------------------
 
 
-@njit
+@kernel
 def _inside(words, present, pairs, closure, lexicon):
     """Splits that meet, rules of met pairs, closure entries, lexical rules."""
     n, n_states = words.shape[0], present.shape[1]
@@ -78,7 +77,7 @@ def _inside(words, present, pairs, closure, lexicon):
     return splits, rules, chains, leaves
 
 
-@njit
+@kernel
 def _starts(start, present, alive, rooms, groups, corners):
     """Meetings of what has begun and what ends, rules of these, and corners of what can start (of those alone)."""
     n, n_states = alive.shape[0] - 1, alive.shape[1]
@@ -102,7 +101,7 @@ def _starts(start, present, alive, rooms, groups, corners):
     return met, rules, steps
 
 
-@njit
+@kernel
 def _outside(inside, n, start, present, pairs, closure):
     """Closure entries, rules of pairs that are asked for, and splits, each adding to one child; lanes are bits."""
     n_states, width = present.shape[1], inside.shape[2]
@@ -219,7 +218,7 @@ def count_outside(*arguments: Any) -> list[Part]:
 # -- words in any order -------------------------------------------------------------------------------------------
 
 
-@njit
+@kernel
 def _cells(n, cells, rules):
     """Splits of pairs, rules of these whose parent is needed, and chains to a cell; of one group of lanes."""
     splits, applied, chains = 0, 0, 0
@@ -278,7 +277,7 @@ def count_fill(words: Array, _scales: Array, start: int, rules: Any, rows: Array
 # -- linear grammars ----------------------------------------------------------------------------------------------
 
 
-@njit
+@kernel
 def _reads(word, lexicon, above, tags):
     """Which tags can read a word; the products that their weights take."""
     tags[:] = False
@@ -292,7 +291,7 @@ def _reads(word, lexicon, above, tags):
     return n
 
 
-@njit
+@kernel
 def _pass(v, moves, given, where, other, out):
     """As the kernel of this name, whether in place of weight; two products for each move."""
     out[:] = False
@@ -305,7 +304,7 @@ def _pass(v, moves, given, where, other, out):
     return n
 
 
-@njit
+@kernel
 def _spread(v, chains, out):
     """One product for each chain."""
     out[:] = False
@@ -317,7 +316,7 @@ def _spread(v, chains, out):
     return n
 
 
-@njit
+@kernel
 def _forward_backward(words, backward, lexicon, automaton):
     """Products of a pass over each sentence, forward or also backward with the tags between."""
     ahead, back = automaton.ahead, automaton.back
@@ -448,8 +447,8 @@ def counting() -> Iterator[Tally]:
     """Count what the kernels do."""
     tally = Tally()
 
-    def run(kernel: Callable[..., Any], count: Callable[..., Iterable[Part]], *arguments: Any) -> Any:
-        result = kernel(*arguments)
+    def run(function: Callable[..., Any], count: Callable[..., Iterable[Part]], *arguments: Any) -> Any:
+        result = function(*arguments)
         tally.extend(count(*arguments, result))
         return result
 
