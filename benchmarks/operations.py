@@ -174,7 +174,7 @@ def count_free(words: Array, start: int, _cap: Any, corners: Any, rules: Any, fo
 def count_conditioned(*arguments: Any) -> list[Part]:
     """As `count_free`, the starts times tokens owed; left corners times pairs of fewer and more tokens owed.
 
-    The closure of what can start is counted for all symbols that do start: at most a tenth of the whole is too much.
+    The closure of what can start is counted for all symbols that do start, which is slightly too much.
     """
     words, start, _, high, _, _, block, corners, rules, found = arguments
     n, width = words.shape
