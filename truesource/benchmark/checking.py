@@ -192,7 +192,7 @@ def read_for(suite: Suite, path: Path) -> BenchmarkResults:
         other = f"{found['suite']['name']}-v{found['suite']['version']} ({found['suite']['digest']})"
         raise InputError(
             f"these are results of suite {other}, not of {suite.label} ({suite.digest}); results of different suites"
-            " do not compare",
+            " do not compare; give their suite with --suite",
             path,
             code="other-suite",
         )
