@@ -36,6 +36,7 @@ TOPICS = {
     "memory": "what models memorise of their training sentences",
     "weights": "training that starts from a model of another language",
 }
+MANY = 8  #: authors of whom the first stands for all
 _ENTRY = re.compile(r"^@.*?^\}$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^  (\w+) = \{+(.*?)\}+,$", re.MULTILINE)
 _TOPIC = "keywords"
@@ -58,8 +59,10 @@ class Work:
 
     @property
     def short(self) -> str:
-        """Authors and year."""
+        """Authors and year; of many authors the first."""
         *names, last = [name.partition(",")[0] for name in self.fields["author"].split(" and ")]
+        if len(names) >= MANY:
+            return f"{names[0]} and others ({self.fields['year']})"
         return f"{', '.join(names)} and {last} ({self.fields['year']})" if names else f"{last} ({self.fields['year']})"
 
     def __str__(self) -> str:
