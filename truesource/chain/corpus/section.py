@@ -19,19 +19,19 @@ from truesource.report.part import Part
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
 
 
-def length_figure(counts: IntArray, exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
+def length_figure(shares: FloatArray, exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
     """Share of sentences by length: bars sampled, points exact under ``lengths``, thin line exact without it.
 
     Args:
-        counts: (n,) sampled sentences of each length.
+        shares: (n,) of the sampled sentences, of each length.
         exact: (n,) probability of each length in the corpus.
         free: (n,) the same without the length condition.
         lengths: the condition.
     """
-    x = np.arange(len(counts))
+    x = np.arange(len(shares))
     with figure(9.4, 3.3, "lengths") as drawn:
         axes = drawn.subplots()
-        axes.bar(x[1:], counts[1:] / counts.sum(), width=0.82, color=SAMPLE, label="sampled sentences (share)")
+        axes.bar(x[1:], shares[1:], width=0.82, color=SAMPLE, label="sampled sentences (share)")
         if lengths is None:
             axes.plot(x[1:], exact[1:], color=TRUTH, marker="o", markersize=3.5, linewidth=1, label="exact probability")
         else:
@@ -48,7 +48,7 @@ def length_figure(counts: IntArray, exact: FloatArray, free: FloatArray, lengths
             axes.plot(x[1:], free[1:], color=QUIET, linewidth=1.2, linestyle=":", label="exact, any length")
         axes.set_xlabel("sentence length (tokens)")
         axes.set_ylabel("probability")
-        axes.set_xlim(0.3, len(counts) - 0.5)
+        axes.set_xlim(0.3, len(shares) - 0.5)
         axes.set_ylim(bottom=0)
         axes.grid(axis="y")
         axes.legend(loc="upper right")
@@ -123,8 +123,8 @@ def section(run: FinishedRun) -> Part:
     high = min(LONGEST, max(len(counts) - 1, lengths.high + 4 if lengths else 0))
     free = run.truth.exact.length_pmf(high)
     exact = run.truth.exact.length_pmf(high, lengths) if lengths else free
-    shown = np.zeros(high + 1, dtype=np.int64)
-    shown[: len(counts)] = counts[: high + 1]
+    shown = np.zeros(high + 1)
+    shown[: len(counts)] = counts[: high + 1] / counts.sum()
     tokens = np.array(list(Counter(token for s in sentences for token in s).values()), dtype=np.int64)
     finite = lengths is not None or math.isfinite(run.truth.exact.mean_length)
     expected = word_counts(run.truth, lengths) if finite else None
