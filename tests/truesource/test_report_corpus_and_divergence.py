@@ -148,3 +148,11 @@ def test_what_cannot_be_compared_is_refused(finished: Path, tmp_path: Path) -> N
     assert "held-out trees of 3..3 words, of which there are 0; hold out more" in note["reason"]
     with pytest.raises(InputError, match=r"compares with held-out trees, so it needs a treebank"):
         load_config(copy / "toy.yaml", ["treebank=null", "grammar={method: file, file: toy.txt}"])
+
+
+def test_a_corpus_whose_sentences_are_longer_than_the_figure_of_lengths_shows_has_a_report(tmp_path: Path) -> None:
+    grammar = "{language: random-hierarchy, depth: 7, symbols: 2, productions: 2}"  # 128 words each
+    text = f"name: toy\ngrammar: {grammar}\ncorpus: {{splits: {{train: 5, eval: 5}}}}\n"
+    (tmp_path / "toy.yaml").write_text(text, encoding="utf-8")
+    run(tmp_path)
+    assert "Sentence lengths, sampled and exact" in section(tmp_path, "corpus")
