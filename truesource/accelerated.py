@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
 from truesource.grammar.inference.batch import BUDGET, MAX_WIDTH, Batch, batches
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
 LOST = 1e-6  #: most of a probability, as a share, that may have vanished below the range of float32
@@ -69,26 +69,19 @@ class Accelerated:
 
     def log_probs(self, patterns: Sequence[Pattern]) -> FloatArray:
         """As `AnyOrder.log_probs`: ln of the probability of all sentences that fit each pattern, (N,) nats."""
-        found = np.zeros(len(patterns))
-        again: list[int] = []
-        for batch in self._batches(patterns):
+
+        def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
             chart = self._inside(self._leaves(batch))
             logs = chart.log_prob(self.pcfg.start)
-            bad = ~np.isfinite(logs)
-            if self._on.dtype == torch.float32:
-                bad |= ~(self._outside(chart).lost < LOST)
-            for column, members in enumerate(batch.members):
-                found[list(members)] = logs[column]
-                again += list(members) if bad[column] else []
-        if again:
-            found[again] = AnyOrder(self.pcfg).log_probs([patterns[i] for i in again])
-        return found
+            good = np.isfinite(logs)
+            return logs, good if self._on.dtype == torch.float64 else good & (self._outside(chart).lost < LOST)
+
+        return np.array(self._each(patterns, computed, AnyOrder(self.pcfg).log_probs))
 
     def marginals(self, patterns: Sequence[Pattern]) -> list[FloatArray]:
         """As `AnyOrder.marginals`: P(word at each place | the known words and their number), (n, V) of each pattern."""
-        found: dict[int, FloatArray] = {}
-        again: list[int] = []
-        for batch in self._batches(patterns):
+
+        def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
             chart = self._inside(self._leaves(batch))
             outside = self._outside(chart)
             tables = self._on.back(self._by_word(outside.words)).transpose(1, 2, 0)  # (W, n, V)
@@ -96,31 +89,22 @@ class Accelerated:
             tables[known] = np.eye(tables.shape[2])[batch.words.T[known]]
             with np.errstate(invalid="ignore", divide="ignore"):
                 tables = tables / tables.sum(axis=2, keepdims=True)
-            bad = ~np.isfinite(chart.log_prob(self.pcfg.start)) | ~np.isfinite(tables).all(axis=(1, 2))
-            bad |= ~(outside.lost < LOST)
-            for column, members in enumerate(batch.members):
-                again += list(members) if bad[column] else []
-                found |= dict.fromkeys(members, tables[column])
-        if again:
-            found |= dict(zip(again, AnyOrder(self.pcfg).marginals([patterns[i] for i in again]), strict=True))
-        return [found[i] for i in range(len(patterns))]
+            good = np.isfinite(chart.log_prob(self.pcfg.start)) & np.isfinite(tables).all(axis=(1, 2))
+            return tables, np.asarray(good & (outside.lost < LOST))
+
+        return self._each(patterns, computed, AnyOrder(self.pcfg).marginals)
 
     def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """As `Exact.masked_log_probs`: ln P(word | all other words and their number) of each sentence, (n,) nats."""
-        found: dict[int, FloatArray] = {}
-        again: list[int] = []
-        for batch in self._batches(sentences):
+
+        def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
             outside = self._outside(self._inside(self._leaves(batch)))
             here = (self._observed(batch) * outside.words).sum(dim=0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.log(self._on.back(here / torch.einsum("s,swn->wn", self._sums, outside.words)))
-            bad = ~np.isfinite(logs).all(axis=1) | ~(outside.lost < LOST)
-            for column, members in enumerate(batch.members):
-                again += list(members) if bad[column] else []
-                found |= dict.fromkeys(members, logs[column])
-        if again:
-            found |= dict(zip(again, self.pcfg.exact.masked_log_probs([sentences[i] for i in again]), strict=True))
-        return [found[i] for i in range(len(sentences))]
+            return logs, np.asarray(np.isfinite(logs).all(axis=1) & (outside.lost < LOST))
+
+        return self._each(sentences, computed, self.pcfg.exact.masked_log_probs)
 
     def causal_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """As `Exact.causal_log_probs`, without a length condition: (n+1,) nats of each sentence, the end last.
@@ -130,16 +114,30 @@ class Accelerated:
         """
         if self._on.dtype != torch.float64:
             raise InputError("next words need float64; take dtype float64")
-        found: dict[int, FloatArray] = {}
-        again: list[int] = []
-        for batch in self._batches(sentences):
-            logs = self._causal(batch)
-            for column, members in enumerate(batch.members):
-                again += list(members) if not np.isfinite(logs[:, column]).all() else []
-                found |= dict.fromkeys(members, logs[:, column])
-        if again:
-            found |= dict(zip(again, self.pcfg.exact.causal_log_probs([sentences[i] for i in again]), strict=True))
-        return [found[i] for i in range(len(sentences))]
+
+        def computed(batch: Batch) -> tuple[FloatArray, BoolArray]:
+            logs = self._causal(batch).T
+            return logs, np.asarray(np.isfinite(logs).all(axis=1))
+
+        return self._each(sentences, computed, self.pcfg.exact.causal_log_probs)
+
+    def _each(
+        self,
+        patterns: Sequence[Any],
+        computed: Callable[[Batch], tuple[FloatArray, BoolArray]],
+        again: Callable[[list[Any]], Iterable[Any]],
+    ) -> list[Any]:
+        """What is ``computed`` of each pattern, (W, ...) and whether it holds (W,); of others what the CPU says."""
+        found: dict[int, Any] = {}
+        others: list[int] = []
+        for batch in self._batches(patterns):
+            rows, good = computed(batch)
+            for row, holds, members in zip(rows, good, batch.members, strict=True):
+                found |= dict.fromkeys(members, row)
+                others += [] if holds else members
+        if others:
+            found |= dict(zip(others, again([patterns[i] for i in others]), strict=True))
+        return [found[i] for i in range(len(patterns))]
 
     # -- charts -------------------------------------------------------------------------------------
 
@@ -228,8 +226,7 @@ class Accelerated:
             for i, (weights, _) in enumerate(predicted):
                 ahead += weights * (chart.cells[j - i][:, :, i] * torch.exp(scales[i] - scale))[self._left]
             begun = self._to_right(ahead)
-            largest = begun.amax(dim=0)
-            largest = torch.where(largest > 0.0, largest, torch.ones_like(largest))
+            largest = _largest(begun)
             begun, scale = begun / largest, scale + torch.log(largest)
         end = torch.log(chart.cells[-1][self.pcfg.start][:, 0]) + chart.scale[-1][:, 0]
         return self._on.back(torch.stack([*rows, end - prefix]))
@@ -253,8 +250,7 @@ class _Chart:
 
     def add(self, cell: Tensor, scale: Tensor) -> None:
         """Add the spans of the next number of words, already divided by e to the ``scale``."""
-        largest = cell.amax(dim=0)
-        largest = torch.where(largest > 0.0, largest, torch.ones_like(largest))
+        largest = _largest(cell)
         self.cells.append(cell / largest)
         self.scale.append(scale + torch.log(largest))
         self.largest.append(largest)
@@ -271,6 +267,12 @@ class _Chart:
         """Ln of the probability of each sentence, (W,) nats; -inf where it is 0."""
         logs = torch.log(self.cells[-1][start][:, 0].double()) + self.scale[-1][:, 0].double()
         return np.asarray(logs.cpu().numpy())
+
+
+def _largest(table: Tensor) -> Tensor:
+    """The largest weight of a symbol, 1 where all are 0: what a table (S, ...) is divided by."""
+    found = table.amax(dim=0)
+    return torch.where(found > 0.0, found, torch.ones_like(found))
 
 
 class _Outside(NamedTuple):

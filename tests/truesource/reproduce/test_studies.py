@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import chain, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -225,3 +226,24 @@ def test_pairs_of_words_in_another_order_are_counted_as_by_enumeration(transform
     assert counts == pytest.approx(expected, abs=1e-12)
     loss = -sum(c * np.log(c / row.sum()) for row in expected for c in row if c) / expected.sum()
     assert conditional_entropy(counts) == pytest.approx(loss, abs=1e-12)
+
+
+@pytest.mark.parametrize("drawn", [[["b"], ["b", "c"], ["b"], ["x"], []], [[], ["x"]]])
+def test_generated_strings_are_right_where_the_grammar_makes_them(
+    drawn: list[list[str]], tmp_path: Path, quick_report: None, one_thread: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "g.txt").write_text(TOY, encoding="utf-8")
+    values: dict[str, Any] = {
+        "name": "toy",
+        "grammar": {"method": "file", "file": "g.txt"},
+        "corpus": {"lengths": "1..8", "splits": {"train": 40, "dev": 5, "eval": 5}},
+        "models": [NETWORK],
+        "evaluation": {"sentences": len(drawn)},
+    }
+    config = checked_config(values, "toy.yaml", EVALUATORS)
+    folder = execute(config, base=tmp_path, runs=tmp_path / "runs").parent
+    monkeypatch.setattr(
+        "truesource.reproduce.studies.generated.draw", lambda *given, **named: SimpleNamespace(sentences=drawn)
+    )
+    found = {each.fields["name"]: each.fields["value"] for each in STUDIES["generated-strings"](folder, config)}
+    assert found == ({"accuracy": 3 / 5, "distinct": 2 / 3} if len(drawn) == 5 else {"accuracy": 0.0})

@@ -27,7 +27,9 @@ def generated_strings(folder: Path, config: RunConfig) -> list[Found]:
     found = []
     for entry, model in models_of(folder, config):
         sampled = draw(model, number, Decoding(), seed=config.seed).sentences
-        right = [s for s in sampled if s and np.isfinite(truth.exact.string_log_probs([s])[0])]
+        some = [sentence for sentence in sampled if sentence]
+        possible = np.isfinite(truth.exact.string_log_probs(some))
+        right = [sentence for sentence, holds in zip(some, possible, strict=True) if holds]
         ends = binomtest(len(right), number).proportion_ci()
         record = {"name": "accuracy", "value": len(right) / number, "low": ends.low, "high": ends.high}
         found.append(found_of(entry, {**record, "sentences": number}))
