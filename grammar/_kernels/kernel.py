@@ -176,6 +176,16 @@ def lowest_bit(_: Any, bits: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
+@intrinsic
+def n_bits(_: Any, bits: Any) -> Any:
+    """How many bits of a whole number are set."""
+
+    def codegen(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), codegen
+
+
 @kernel
 def width():
     """`WIDTH`, as kernels take it: so that their cache sees it change."""

@@ -28,6 +28,13 @@ class PairRules(NamedTuple):
     prob: FloatArray  #: (R,) its probability
 
 
+class PairBits(NamedTuple):
+    """The same pairs as sets of right children, 64 symbols to a number, W numbers for all."""
+
+    partners: IntArray  #: (S, W) right children of each left child
+    first: Int32Array  #: (S, W) the pair of the first of them
+
+
 class RuleGroups(NamedTuple):
     """Binary rules grouped by two of their three symbols (G distinct pairs, sorted by the first symbol)."""
 

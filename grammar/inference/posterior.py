@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.special import xlogy
 
-from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, SparseRows
+from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, PairBits, PairRules, SparseRows
 from truesource.grammar.inference._kernels import posterior as kernels
 from truesource.grammar.inference.batch import NothingLeftError, require_memory
 from truesource.grammar.inference.rules import child_rules, sparse_rows
@@ -33,6 +33,7 @@ class PosteriorTables:
     """Tables of a grammar for posteriors, made once."""
 
     closure: SparseRows  #: columns of the unary closure
+    bits: PairBits
     binary: ChildRules
     unary: ChildRules
     labels: tuple[str, ...]  #: (L,) distinct labels, in the order of the symbols
@@ -60,6 +61,7 @@ def tables(exact: Exact) -> PosteriorTables:
         blocks = [closed[np.ix_(own, own)] for own in states]
         _TABLES[exact] = PosteriorTables(
             sparse_rows(np.ascontiguousarray(closed.T)),
+            _pair_bits(exact.pairs, len(pcfg.symbols)),
             child_rules(pcfg.binary, np.exp(pcfg.binary_logp), len(pcfg.symbols)),
             child_rules(pcfg.unary, np.exp(pcfg.unary_logp), len(pcfg.symbols)),
             tuple(numbers),
@@ -70,6 +72,16 @@ def tables(exact: Exact) -> PosteriorTables:
             ),
         )
     return _TABLES[exact]
+
+
+def _pair_bits(pairs: PairRules, n_states: int) -> PairBits:
+    word, bit = np.divmod(pairs.right.astype(np.int64), kernels.BITS)
+    partners = np.zeros((n_states, -(-n_states // kernels.BITS)), dtype=np.int64)
+    np.bitwise_or.at(partners, (pairs.left, word), np.left_shift(np.int64(1), bit))
+    first = np.zeros(partners.shape, dtype=np.int32)
+    entries, pair = np.unique(pairs.left * np.int64(partners.shape[1]) + word, return_index=True)
+    first.flat[entries] = pair
+    return PairBits(partners, first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +206,7 @@ def posterior(pcfg: PCFG, sentence: Sequence[str], allowed: BoolArray | None = N
         raise InputError("a sentence without tokens has no tree")
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 28)  # three float64 and an int32
     limits = np.zeros((0, 0), dtype=np.bool_) if allowed is None else allowed
-    chart, lost = kernels.inside(words, limits, known.closure, exact.pairs, exact.lexicon)
+    chart, lost = kernels.inside(words, limits, known.closure, exact.pairs, known.bits, exact.lexicon)
     root = n * (n - 1) // 2
     kept = float(chart.inside[root, pcfg.start])
     log_prob = math.log(kept) + int(chart.shift[root]) * math.log(2.0) if kept > 0.0 else -math.inf
@@ -208,7 +220,7 @@ def posterior(pcfg: PCFG, sentence: Sequence[str], allowed: BoolArray | None = N
             f"the parts of the sentence {' '.join(sentence)!r} have weights further apart than 1e250, too far for a"
             f" posterior (its log probability, {exactly:.6g} nats, is known); leave it out"
         )
-    closed = kernels.outside(chart, n, pcfg.start, known.closure, exact.pairs)
+    closed = kernels.outside(chart, n, pcfg.start, known.closure, exact.pairs, known.bits)
     return Posterior(pcfg, tuple(sentence), log_prob, chart, closed)
 
 
@@ -218,7 +230,9 @@ def tree_of(names: Sequence[str], arity: Sequence[int], words: Sequence[str]) ->
     word = len(words)
     for name, children in zip(reversed(names), reversed(arity), strict=True):
         if children:
-            done.append(Tree(name, tuple(done.pop() for _ in range(children))))
+            below = tuple(reversed(done[-children:]))
+            del done[-children:]
+            done.append(Tree(name, below))
         else:
             word -= 1
             done.append(Tree(name, (words[word],)))
@@ -349,7 +363,7 @@ def max_rule_charts(found: Posterior, least: float = math.inf) -> RuleCharts:
     while True:
         best, below, rule, split = kernels.max_rule(
             *(found.chart, found.closed, len(found), smallest),
-            *(known.state_label, len(known.labels), exact.pairs, coarse_rules(exact)),
+            *(known.state_label, len(known.labels), exact.pairs, known.bits, coarse_rules(exact)),
         )
         score = float(best[-len(found), start])
         floor = math.log(smallest) if smallest > 0.0 else -math.inf

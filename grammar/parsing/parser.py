@@ -46,15 +46,15 @@ class Level:
 def parsing_levels(pcfg: PCFG) -> tuple[Level, ...]:
     """Levels from the coarsest, the labels of the treebank, to the grammar itself; none if it cannot be projected.
 
-    After the labels come the levels with three and two splits fewer than the grammar, which were the fastest for a
-    grammar of five splits; the level with one split fewer costs nearly as much as the grammar itself. A grammar that
-    was split and cannot be projected (its expected counts are infinite, its split trees damaged) is warned of.
+    After the labels come the levels with four and two splits fewer than the grammar, which were the fastest for
+    grammars of five splits (docs/howto/parsing.md). A grammar that was split and cannot be projected (its expected
+    counts are infinite, its split trees damaged) is warned of.
     """
     if not pcfg.meta.get("split_trees"):
         return ()
     try:
         deepest = n_levels(pcfg) - 1
-        passes = sorted({max(level, 0) for level in (0, deepest - 3, deepest - 2)} - {deepest})
+        passes = sorted({max(level, 0) for level in (0, deepest - 4, deepest - 2)} - {deepest})
         coarse = [projection(pcfg, level) for level in passes]
     except InputError as error:
         log.warning(f"Sentences are parsed without pruning, which is slower, because {error}")

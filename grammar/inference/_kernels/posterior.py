@@ -12,22 +12,59 @@ import math
 
 import numpy as np
 
-from truesource.grammar._kernels.kernel import kernel, room
-from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, LexicalRules, PairRules, SparseRows
+from truesource.grammar._kernels.kernel import kernel, n_bits, room
+from truesource.grammar._kernels.rules import (
+    ChildRules,
+    CoarseRules,
+    InsideChart,
+    LexicalRules,
+    PairBits,
+    PairRules,
+    SparseRows,
+)
 
 #: Entries smaller than this share of the largest of their span are taken for zero. Outside entries stay below
 #: about its inverse, and every product of the kernels below stays finite.
 SMALLEST = 1e-250
 
 
+BITS = 64  #: symbols in one number of a set
+
+
 @kernel
-def _products(i, j, chart: InsideChart, pairs: PairRules, acc, touched, lost):
+def _sets(listed, count, words):
+    """The states of each span as sets, (spans, words), 64 states to a number."""
+    sets = np.zeros((count.size, words), dtype=np.int64)
+    for span in range(count.size):
+        for x in range(count[span]):
+            a = listed[span, x]
+            sets[span, a // BITS] |= np.int64(1) << (a % BITS)
+    return sets
+
+
+@kernel
+def _meetings(b, right, sets, bits: PairBits, found):
+    """Put the pairs of left child b with a right child in ``sets[right]`` into ``found``, in their order; how many."""
+    n = 0
+    for w in range(sets.shape[1]):
+        partners = bits.partners[b, w]
+        here = partners & sets[right, w]
+        while here != 0:
+            lowest = here & -here
+            found[n] = bits.first[b, w] + n_bits(partners & (lowest - 1))
+            n += 1
+            here ^= lowest
+    return n
+
+
+@kernel
+def _products(i, j, chart: InsideChart, pairs: PairRules, bits: PairBits, sets, found, acc, touched, lost):
     """Sum all splits of span (i, j) per child pair into ``acc``; returns how many are touched, and their power.
 
     Sets ``lost[0]`` where a product underflows.
     """
     inside, _, shift, listed, count = chart
-    _, pair_right, by_left, _, _, _ = pairs
+    pair_right = pairs.right
     top = np.int64(-(2**62))
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
@@ -43,20 +80,32 @@ def _products(i, j, chart: InsideChart, pairs: PairRules, acc, touched, lost):
         for x in range(count[left]):
             b = listed[left, x]
             weight = inside[left, b] * factor
-            for p in range(by_left[b], by_left[b + 1]):
+            for y in range(_meetings(b, right, sets, bits, found)):
+                p = found[y]
                 value = row[pair_right[p]] * weight
                 if value > 0.0:
                     if acc[p] == 0.0:
                         touched[n_touched] = p
                         n_touched += 1
                     acc[p] += value
-                elif row[pair_right[p]] > 0.0:
+                else:
                     lost[0] = True
     return n_touched, top
 
 
 @kernel
-def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
+def _listed(may, states):
+    """Put the states that ``may`` (S,) names into ``states``; how many."""
+    n = 0
+    for a in range(may.size):
+        if may[a]:
+            states[n] = a
+            n += 1
+    return n
+
+
+@kernel
+def inside(words, allowed, closure: SparseRows, pairs: PairRules, bits: PairBits, lexicon: LexicalRules):
     """Inside weights of one sentence, ``words`` (n,), -1 for an unknown word.
 
     ``allowed`` (spans, S) says which states may cover which span; without entries, (0, 0), all may. ``closure`` are the
@@ -79,20 +128,19 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
     chart = InsideChart(full, bare, shift, listed, count)
     acc = np.zeros(pair_right.size)
     touched = np.zeros(pair_right.size, dtype=np.int32)
+    found = np.zeros(n_states, dtype=np.uint32)
+    sets = np.zeros((n_spans, bits.first.shape[1]), dtype=np.int64)
     lost = np.zeros(1, dtype=np.bool_)
     may = np.ones(n_states, dtype=np.bool_)
     states = np.arange(n_states)  # that may cover the span
     n_may = n_states
+    sums = np.zeros(n_states)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
             if allowed.size > 0:
                 may = allowed[span]
-                n_may = 0
-                for a in range(n_states):
-                    if may[a]:
-                        states[n_may] = a
-                        n_may += 1
+                n_may = _listed(may, states)
             if n_may == 0:
                 continue
             top = np.int64(0)
@@ -103,15 +151,19 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
                         if may[lex_parent[r]]:
                             bare[span, lex_parent[r]] = lex_prob[r]
             else:
-                n_touched, top = _products(i, j, chart, pairs, acc, touched, lost)
+                n_touched, top = _products(i, j, chart, pairs, bits, sets, found, acc, touched, lost)
+                sums[:] = 0.0
                 for x in range(n_touched):
                     p = touched[x]
-                    for r in range(rule_start[p], rule_start[p + 1]):
-                        if may[parent[r]]:
-                            weight = prob[r] * acc[p]
-                            lost[0] |= weight == 0.0
-                            bare[span, parent[r]] += weight
+                    weight = acc[p]
                     acc[p] = 0.0
+                    for r in range(rule_start[p], rule_start[p + 1]):
+                        product = prob[r] * weight
+                        if product == 0.0:
+                            lost[0] |= may[parent[r]]
+                        sums[parent[r]] += product
+                for x in range(n_may):
+                    bare[span, states[x]] = sums[states[x]]
             for x in range(n_may):
                 b = states[x]
                 weight = bare[span, b]
@@ -140,11 +192,12 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
                     full[span, a] = value
                     listed[span, count[span]] = a
                     count[span] += 1
+                    sets[span, a // BITS] |= np.int64(1) << (a % BITS)
     return chart, lost[0]
 
 
 @kernel
-def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules):
+def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules, bits: PairBits):
     """Outside weights of one sentence below unary chains, (spans, S), scaled as above; arguments from `inside`.
 
     With ``closed[A]`` over a span, ``closed[A] * inside[A]`` is the expected number of A nodes over that span and
@@ -160,6 +213,8 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules)
     above = np.zeros((n_spans, n_states))
     demand = np.zeros(pair_right.size)
     asked = np.full(pair_right.size, -1, dtype=np.int64)  # the span that the demand is of
+    found = np.zeros(n_states, dtype=np.uint32)
+    sets = _sets(listed, count, bits.first.shape[1])
     above[n_spans - n, start] = 1.0 / inside[n_spans - n, start]
     for length in range(n, 0, -1):
         for i in range(n - length + 1):
@@ -187,17 +242,17 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules)
                     b = listed[left, x]
                     weight = inside[left, b]
                     total = 0.0
-                    for p in range(by_left[b], by_left[b + 1]):
-                        c = pair_right[p]
-                        value = inside[right, c]
-                        if value > 0.0 and asked[p] != span:
+                    for y in range(_meetings(b, right, sets, bits, found)):
+                        p = found[y]
+                        if asked[p] != span:
                             asked[p] = span
                             demand[p] = 0.0
                             for r in range(rule_start[p], rule_start[p + 1]):
                                 demand[p] += prob[r] * closed[span, parent[r]]
-                        if value > 0.0 and demand[p] > 0.0:
+                        if demand[p] > 0.0:
+                            c = pair_right[p]
                             # the factor comes last: demand times factor alone may overflow
-                            total += demand[p] * value * factor
+                            total += demand[p] * inside[right, c] * factor
                             above[right, c] += demand[p] * weight * factor
                     above[left, b] += total
     return closed
@@ -302,7 +357,9 @@ def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRu
 
 
 @kernel
-def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pairs: PairRules, coarse: CoarseRules):
+def max_rule(
+    chart: InsideChart, closed, n, smallest, labels, n_labels, pairs: PairRules, bits: PairBits, coarse: CoarseRules
+):
     """Coarse trees with the greatest product of posterior rule probabilities, for every label and span.
 
     Spans that are a constituent with a probability below ``smallest`` are passed over.
@@ -312,7 +369,6 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
         none; rule and split (spans, L), best coarse binary rule and its split of the label without unary steps.
     """
     inside, bare, shift, listed, count = chart
-    _, pair_right, by_left, _, _, _ = pairs
     group_start, group_coarse = coarse.group_start, coarse.group_coarse
     member_start, member_parent, member_prob = coarse.member_start, coarse.member_parent, coarse.member_prob
     coarse_parent, coarse_left, coarse_right = coarse.binary[0], coarse.binary[1], coarse.binary[2]
@@ -334,6 +390,8 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
     asked = np.full(group_coarse.size, -1, dtype=np.int64)  # the span that the demand is of
     acc = np.zeros(coarse_parent.size)
     touched = np.zeros(coarse_parent.size, dtype=np.int32)
+    found = np.zeros(listed.shape[1], dtype=np.uint32)
+    sets = _sets(listed, count, bits.first.shape[1])
     n_chains = chain_parent.size
     step = np.zeros(n_chains)
     for j in range(1, n + 1):
@@ -347,7 +405,7 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
                     a = listed[span, x]
                     weight = closed[span, a] * bare[span, a]
                     if weight > 0.0:
-                        at = state_label[a]
+                        at = labels[a]
                         value[at] = weight if value[at] == -np.inf else value[at] + weight
                 for at in range(n_labels):
                     if value[at] > 0.0:
@@ -365,23 +423,22 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
                     for x in range(count[left]):
                         b = listed[left, x]
                         weight = inside[left, b]
-                        for p in range(by_left[b], by_left[b + 1]):
-                            product = inside[right, pair_right[p]]
-                            if product > 0.0:
-                                product *= weight
-                                for g in range(group_start[p], group_start[p + 1]):
-                                    if asked[g] != span:
-                                        asked[g] = span
-                                        demand[g] = 0.0
-                                        for m in range(member_start[g], member_start[g + 1]):
-                                            demand[g] += member_prob[m] * closed[span, member_parent[m]]
-                                    amount = demand[g] * product * factor
-                                    if amount > 0.0:
-                                        c = group_coarse[g]
-                                        if acc[c] == 0.0:
-                                            touched[n_touched] = c
-                                            n_touched += 1
-                                        acc[c] += amount
+                        for y in range(_meetings(b, right, sets, bits, found)):
+                            p = found[y]
+                            product = inside[right, pairs.right[p]] * weight
+                            for g in range(group_start[p], group_start[p + 1]):
+                                if asked[g] != span:
+                                    asked[g] = span
+                                    demand[g] = 0.0
+                                    for m in range(member_start[g], member_start[g + 1]):
+                                        demand[g] += member_prob[m] * closed[span, member_parent[m]]
+                                amount = demand[g] * product * factor
+                                if amount > 0.0:
+                                    c = group_coarse[g]
+                                    if acc[c] == 0.0:
+                                        touched[n_touched] = c
+                                        n_touched += 1
+                                    acc[c] += amount
                     for x in range(n_touched):
                         c = touched[x]
                         score = best[left, coarse_left[c]] + best[right, coarse_right[c]]
@@ -393,16 +450,19 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
                                 rule[span, at] = c
                                 split[span, at] = k
                         acc[c] = 0.0
-            # unary steps: none has a factor above 1, so repeating a label never helps
-            for u in range(n_chains):
-                total = 0.0
-                for e in range(chain_start[u], chain_start[u + 1]):
-                    total += closed[span, chain_above[e]] * chain_weight[e] * inside[span, chain_below[e]]
-                step[u] = min(math.log(total), 0.0) if total > 0.0 else -np.inf
+            # unary steps: none has a factor above 1, so a step to the same or a better label never helps
+            step[:] = 1.0  # not known yet
             changed = True
             while changed:
                 changed = False
                 for u in range(n_chains):
+                    if value[chain_child[u]] <= value[chain_parent[u]]:
+                        continue
+                    if step[u] > 0.0:
+                        total = 0.0
+                        for e in range(chain_start[u], chain_start[u + 1]):
+                            total += closed[span, chain_above[e]] * chain_weight[e] * inside[span, chain_below[e]]
+                        step[u] = min(math.log(total), 0.0) if total > 0.0 else -np.inf
                     score = step[u] + value[chain_child[u]]
                     if score > value[chain_parent[u]]:
                         value[chain_parent[u]] = score
