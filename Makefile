@@ -16,8 +16,9 @@ TESTS ?= tests
 demo: .venv/installed
 	$(BIN)/truesource run demo
 
+# Three processes on two cores: at most times one of them waits, for a command of its own or for the disk.
 test: check
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
 
 check: .venv/developed
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and threads.
 
-Side by side (``-n 2``), each process of tests leaves the other its core: torch reads the variable when it is imported.
+Side by side (``-n 3``), each process of tests leaves the others a core: torch reads the variable when it is imported.
 """
 
 from __future__ import annotations
