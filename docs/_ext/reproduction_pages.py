@@ -15,9 +15,9 @@ from pathlib import Path
 
 from truesource.cli.works import Work, works
 from truesource.report.table import ABSENT, shown
-from truesource.reproduce.quantities import Verdict, verdict_of
+from truesource.reproduce.quantities import MOST_SEEDS, SEEDS, Verdict, seeds_to_decide, verdict_of
 from truesource.reproduce.result import EXACT, SPEC, ClaimResult, NumberResult, RowResult, command_of, read_result
-from truesource.reproduce.rows import Paper, Row, compose, digest_of, papers, result_file
+from truesource.reproduce.rows import Claim, Paper, Row, compose, digest_of, papers, result_file
 
 NOT_RUN = "not run yet"
 _MARKUP = re.compile(r"([|<>*])")
@@ -34,12 +34,13 @@ out here, and whether its claims hold. One command runs a row, such as `truesour
 INDEX_NOTE = """\
 **How a row is decided.** The claims of the paper are written down with the test of each before the row is run. A claim
 holds where the 95% interval of what it compares lies on its side. It does not hold here where the interval lies on the
-other side, and it is undecided where the interval includes both. Networks are trained with several seeds; intervals are
-over seeds, and over sentences too where models are compared with the truth on the same sentences. They are not adjusted
-for the number of claims. A row *holds* where all its claims hold, *holds with a correction* where they hold once a
-published formula is corrected, *holds in part* where some claims hold and others are reversed, *does not hold here*
-where claims are reversed and none holds, and is *undecided here* otherwise. Our models and corpora are small: a claim
-that does not hold here may hold at the size of the paper, as each row says.
+other side, and it is undecided where the interval includes both; if it is over training seeds, the page says how many
+would decide the claim, if more of them vary like those there are. Networks are trained with several seeds; intervals
+are over seeds, and over sentences too where models are compared with the truth on the same sentences. They are not
+adjusted for the number of claims. A row *holds* where all its claims hold, *holds with a correction* where they hold
+once a published formula is corrected, *holds in part* where some claims hold and others are reversed, *does not hold
+here* where claims are reversed and none holds, and is *undecided here* otherwise. Our models and corpora are small: a
+claim that does not hold here may hold at the size of the paper, as each row says.
 """
 
 
@@ -172,8 +173,22 @@ def _claims(row: Row, result: RowResult) -> str:
     lines = [["claim", "tested", "verdict"], ["---"] * 3]
     for claim, found in zip(row.claims, result.claims, strict=True):
         tests = "<br>".join(f"{_code(each.what)}: {_number(each)}" for each in found.differences)
-        lines.append([_text(claim.says), tests, decided(found)])
+        lines.append([_text(claim.says), tests, decided(found) + _open(claim, found)])
     return _table(lines)
+
+
+def _open(claim: Claim, found: ClaimResult) -> str:
+    """How many seeds would decide a claim that is undecided, where its numbers have seeds."""
+    if found.verdict != Verdict.UNDECIDED:
+        return ""
+    open_ = [each for each in found.differences if each.verdict == Verdict.UNDECIDED]
+    if any(len(each.by_seed) < 2 or each.over != SEEDS for each in open_):
+        return ""
+    needed = [seeds_to_decide(claim, list(each.by_seed.values())) for each in open_]
+    known = [number for number in needed if number is not None]
+    if len(known) < len(needed):
+        return f"; {MOST_SEEDS:,} seeds would not"
+    return f"; about {max(known)} seeds would decide"
 
 
 def decided(claim: ClaimResult) -> str:

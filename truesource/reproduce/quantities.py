@@ -382,10 +382,42 @@ def verdict_of(row: Row, claims: Sequence[Verdict]) -> Verdict:
     return Verdict.CORRECTED if found is Verdict.HOLDS and row.correction is not None else found
 
 
+def range_of(claim: Claim) -> tuple[float, float]:
+    """The range in which every number that a claim is about must lie."""
+    if claim.equal is not None:
+        return -claim.equal.within, claim.equal.within
+    if claim.between is not None:
+        low, high = claim.between.low, claim.between.high
+        return -math.inf if low is None else low, math.inf if high is None else high
+    return (-math.inf, 0.0) if claim.negative is not None else (0.0, math.inf)
+
+
+MOST_SEEDS = 1000
+
+
+def seeds_to_decide(claim: Claim, by_seed: Sequence[float]) -> int | None:
+    """How many training seeds would decide a claim that is undecided, if more of them are like those there are.
+
+    Args:
+        claim: of a row.
+        by_seed: the number that it is about, of two seeds or more.
+
+    Returns:
+        The least number with which the 95% interval of the mean (Student's t) would have no end of the claim's range in
+        it; None where that is more than `MOST_SEEDS`.
+    """
+    mean, spread = fmean(by_seed), float(np.std(by_seed, ddof=1))
+    distance = min(abs(mean - end) for end in range_of(claim) if math.isfinite(end))
+    seeds = np.arange(len(by_seed), MOST_SEEDS + 1)
+    half = student.ppf(TAILS[1], seeds - 1) * spread / np.sqrt(seeds)
+    enough = seeds[half < distance]
+    return int(enough[0]) if len(enough) else None
+
+
 def _differences(claim: Claim, values: Mapping[str, QuantityValue], known: Contrasts) -> list[Difference]:
     def below(small: str, large: str) -> Difference:
         found = known(large, small) or minus(values[large], values[small])
-        return Difference(f"{large} - {small}", found, 0.0, math.inf)
+        return Difference(f"{large} - {small}", found, *range_of(claim))
 
     if claim.less is not None:
         return [below(*claim.less)]
@@ -397,19 +429,17 @@ def _differences(claim: Claim, values: Mapping[str, QuantityValue], known: Contr
         return [below(claim.smallest.of, other) for other in claim.smallest.among]
     if claim.largest is not None:
         return [below(other, claim.largest.of) for other in claim.largest.among]
-    if claim.positive is not None:
-        return [Difference(claim.positive, values[claim.positive], 0.0, math.inf)]
-    if claim.negative is not None:
-        return [Difference(claim.negative, values[claim.negative], -math.inf, 0.0)]
     if claim.between is not None:
-        low = -math.inf if claim.between.low is None else claim.between.low
-        high = math.inf if claim.between.high is None else claim.between.high
-        return [Difference(claim.between.of, values[claim.between.of], low, high, closed=True)]
-    return [_equal(claim, values)]
+        return [Difference(claim.between.of, values[claim.between.of], *range_of(claim), closed=True)]
+    if claim.equal is not None:
+        return [_equal(claim, values)]
+    signed = claim.positive if claim.positive is not None else claim.negative
+    assert signed is not None
+    return [Difference(signed, values[signed], *range_of(claim))]
 
 
 def _equal(claim: Claim, values: Mapping[str, QuantityValue]) -> Difference:
     assert claim.equal is not None
     of, to = claim.equal.of, claim.equal.to
     found = minus(values[of], values[to] if isinstance(to, str) else constant(to))
-    return Difference(f"{of} - {to}", found, -claim.equal.within, claim.equal.within, closed=True)
+    return Difference(f"{of} - {to}", found, *range_of(claim), closed=True)

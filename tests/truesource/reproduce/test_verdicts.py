@@ -19,6 +19,7 @@ from truesource.reproduce.quantities import (
     mean_of_seeds,
     minus,
     over,
+    seeds_to_decide,
     verdict_of,
 )
 from truesource.reproduce.rows import Claim, Quantity, Row
@@ -197,3 +198,23 @@ def test_the_mean_of_one_seed_has_no_interval() -> None:
     found = mean_of_seeds({1: 1.0, 2: 2.0, 3: 6.0})
     assert found.value == 3.0 and found.low is not None and found.high is not None
     assert math.isclose(found.high - 3.0, 4.302652729749 * np.std([1, 2, 6], ddof=1) / math.sqrt(3))
+
+
+def test_a_claim_says_how_many_seeds_would_decide_it() -> None:
+    """The mean 1 with a standard deviation of 1: Student's t gives 1.05 of six values, 0.92 of seven."""
+    positive, near = Claim(says="so", positive="x"), Claim(says="so", between={"of": "x", "from": -1, "to": 1.5})
+    assert seeds_to_decide(positive, [0.0, 1.0, 2.0]) == 7
+    assert seeds_to_decide(Claim(says="so", negative="x"), [0.0, 1.0, 2.0]) == 7  # decided, though it does not hold
+    assert seeds_to_decide(near, [0.0, 1.0, 2.0]) == 18  # 0.497 away from 1.5 with eighteen, 0.514 with seventeen
+    assert seeds_to_decide(positive, [-1.0, 0.0, 1.0]) is None
+    assert seeds_to_decide(positive, [5.0, 5.1, 5.2]) == 3
+
+
+@given(VALUES)
+def test_with_so_many_seeds_like_these_the_interval_is_on_one_side(values: list[float]) -> None:
+    """Twice the values have their mean, and seeds that would decide are at most as many as were asked for."""
+    assume(len(set(values)) > 1 and abs(sum(values)) > 1)
+    claim = Claim(says="so", positive="x")
+    needed = seeds_to_decide(claim, values)
+    decided = verdict({"positive": "x"}, x=mean_of_seeds(dict(enumerate(values)))) is not Verdict.UNDECIDED
+    assert decided == (needed == len(values))
