@@ -10,15 +10,16 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 EXTRAS ?= all,dask,sentencepiece
 TESTS ?= tests
+# Three processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
+SIDE_BY_SIDE := -n 3 --dist worksteal
 
 .PHONY: demo test check docs slow campaign bench settings golden reproductions test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource run demo
 
-# Three processes on two cores: at most times one of them waits, for a command of its own or for the disk.
 test: check
-	$(BIN)/pytest -n 3 --dist worksteal -m "not slow"
+	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not slow"
 
 check: .venv/developed
 	$(BIN)/ruff check .
@@ -61,7 +62,7 @@ test-lowest:
 	$(PYTHON) tests/packaging/lowest.py torch=$(TORCH) > .venv-lowest/lowest.txt
 	.venv-lowest/bin/python $(PIP) --constraint .venv-lowest/lowest.txt --editable '.[$(EXTRAS)]' pytest pytest-timeout pytest-xdist hypothesis hatchling import-linter
 	.venv-lowest/bin/python -m pip check
-	.venv-lowest/bin/pytest -n 2 --dist worksteal -W default -m "not slow" $(TESTS)
+	.venv-lowest/bin/pytest $(SIDE_BY_SIDE) -W default -m "not slow" $(TESTS)
 
 # Builds sdist and wheel into dist/, and tries the wheel in clean environments, without and with extras.
 release:

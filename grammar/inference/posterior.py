@@ -230,9 +230,7 @@ def tree_of(names: Sequence[str], arity: Sequence[int], words: Sequence[str]) ->
     word = len(words)
     for name, children in zip(reversed(names), reversed(arity), strict=True):
         if children:
-            below = tuple(reversed(done[-children:]))
-            del done[-children:]
-            done.append(Tree(name, below))
+            done.append(Tree(name, tuple(done.pop() for _ in range(children))))
         else:
             word -= 1
             done.append(Tree(name, (words[word],)))

@@ -313,15 +313,13 @@ def splice(tree: Tree, binarisation: Binarisation | None = None) -> Tree:
     stack = [tree]
     while stack:
         node = stack.pop()
-        below = _without_intermediates(node)
-        nodes.append((node, len(below)))
-        stack.extend(reversed(below))
+        children = _without_intermediates(node)
+        nodes.append((node, len(children)))
+        stack.extend(reversed(children))
     for node, n_children in reversed(nodes):
         label = coarse(node.label)
         if n_children:
-            children = tuple(reversed(done[-n_children:]))
-            del done[-n_children:]
-            done.append(Tree(label, children))
+            done.append(Tree(label, tuple(done.pop() for _ in range(n_children))))
         else:
             done.append(node if label == node.label else Tree(label, node.children))
     return done.pop()

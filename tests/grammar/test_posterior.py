@@ -237,3 +237,20 @@ def test_tiny_rules_have_a_posterior() -> None:
     found = posterior(pcfg, ["a", "b"])
     assert found.log_prob == pytest.approx(0.0, abs=1e-12)
     assert found.label_probs(1, 2) == {"B": pytest.approx(1.0, rel=1e-12)}
+
+
+def test_more_symbols_than_fit_into_one_number() -> None:
+    """Pairs of children are found by sets of 64 symbols; strings have their probability from other charts."""
+    rng = np.random.default_rng(1)
+    names = [f"X{i}" for i in range(190)]
+    lines = [f"{a} -> {b} {c} 0.1 | {d} {a} 0.1 | {w} 0.8" for a in names for b, c, d, w in [_children(rng, names)]]
+    pcfg = PCFG.from_text("\n".join([f"S -> {' 1 | '.join(names)} 1", *lines]), normalise=True)
+    for sentence in (list("abcab"), list("ccbaacb")):
+        found = posterior(pcfg, sentence)
+        assert found.log_prob == pytest.approx(float(pcfg.exact.string_log_probs([sentence])[0]), abs=1e-10)
+        assert found.preterminals.sum(axis=1) == pytest.approx(np.ones(len(sentence)), abs=1e-10)
+
+
+def _children(rng: np.random.Generator, names: list[str]) -> tuple[str, str, str, str]:
+    b, c, d = (names[i] for i in rng.integers(len(names), size=3))
+    return b, c, d, "'" + "abc"[rng.integers(3)] + "'"

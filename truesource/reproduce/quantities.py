@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import TAILS
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.reproduce.found import Found
 from truesource.reproduce.rows import LAST, Claim, Quantity, Row
@@ -60,8 +61,13 @@ def mean_of_seeds(by_seed: Mapping[int, float], signature: str = "", missing: Se
     mean = fmean(values)
     if len(values) < 2:
         return QuantityValue(mean, by_seed=by_seed, signature=signature, missing=missing)
-    half = float(student.ppf(TAILS[1], len(values) - 1)) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    half = float(_half(float(np.std(values, ddof=1)), np.array(len(values))))
     return QuantityValue(mean, mean - half, mean + half, by_seed, SEEDS, signature, missing)
+
+
+def _half(spread: float, seeds: IntArray) -> FloatArray:
+    """Half of the 95% interval of the mean of so many values with this standard deviation, by Student's t."""
+    return np.asarray(student.ppf(TAILS[1], seeds - 1) * spread / np.sqrt(seeds))
 
 
 def measured(
@@ -409,8 +415,7 @@ def seeds_to_decide(claim: Claim, by_seed: Sequence[float]) -> int | None:
     mean, spread = fmean(by_seed), float(np.std(by_seed, ddof=1))
     distance = min(abs(mean - end) for end in range_of(claim) if math.isfinite(end))
     seeds = np.arange(len(by_seed), MOST_SEEDS + 1)
-    half = student.ppf(TAILS[1], seeds - 1) * spread / np.sqrt(seeds)
-    enough = seeds[half < distance]
+    enough = seeds[_half(spread, seeds) < distance]
     return int(enough[0]) if len(enough) else None
 
 

@@ -26,19 +26,23 @@ from truesource.grammar._kernels.rules import (
 #: Entries smaller than this share of the largest of their span are taken for zero. Outside entries stay below
 #: about its inverse, and every product of the kernels below stays finite.
 SMALLEST = 1e-250
-
-
 BITS = 64  #: symbols in one number of a set
 
 
 @kernel
+def _gather(span, listed, count, sets):
+    """Put the states of a span into its set, 64 states to a number."""
+    for x in range(count[span]):
+        a = listed[span, x]
+        sets[span, a // BITS] |= np.int64(1) << (a % BITS)
+
+
+@kernel
 def _sets(listed, count, words):
-    """The states of each span as sets, (spans, words), 64 states to a number."""
+    """The states of each span as sets, (spans, words)."""
     sets = np.zeros((count.size, words), dtype=np.int64)
     for span in range(count.size):
-        for x in range(count[span]):
-            a = listed[span, x]
-            sets[span, a // BITS] |= np.int64(1) << (a % BITS)
+        _gather(span, listed, count, sets)
     return sets
 
 
@@ -192,7 +196,7 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, bits: PairBits
                     full[span, a] = value
                     listed[span, count[span]] = a
                     count[span] += 1
-                    sets[span, a // BITS] |= np.int64(1) << (a % BITS)
+            _gather(span, listed, count, sets)
     return chart, lost[0]
 
 
