@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
-# Bytecode of what all verbs import is written at installation, on all cores; that of torch and transformers when they
-# are first imported. Without it each call spends seconds on compiling modules.
+# Bytecode of what all verbs import is written at installation, on all cores, without that of their tests; that of torch
+# and transformers when they are first imported. Without it each call spends seconds on compiling modules.
 COMMON := numpy scipy pandas pyarrow numba llvmlite networkx nltk joblib matplotlib pydantic typer rich yaml jinja2
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
@@ -86,7 +86,7 @@ release:
 	$(BIN)/python $(PIP) --upgrade pip
 	$(BIN)/python $(PIP) --constraint constraints.txt --editable '.[all]'
 	cd $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
-		$(CURDIR)/$(BIN)/python -m compileall -q -j 0 $(COMMON) $(addprefix $(CURDIR)/,grammar generator lmtrain evaluation truesource)
+		$(CURDIR)/$(BIN)/python -m compileall -q -j 0 -x '^[^/].*/tests?/' $(COMMON) $(addprefix $(CURDIR)/,grammar generator lmtrain evaluation truesource)
 	touch $@
 
 .venv/developed: .venv/installed

@@ -239,6 +239,10 @@ def test_impossible_trees_are_told_and_count_nothing() -> None:
     assert (score.impossible, score.tokens, possible.impossible) == (2, 6, 0)
     assert score.total == pytest.approx(possible.total, rel=1e-12)
     np.testing.assert_allclose(counts, expected, rtol=1e-12)
+    rules, half = SparseRules.of(without), np.full(parameters.layout.n_rows, 0.5)
+    losses = pair_losses(estep.encode(trees[::2], table)[0], rules, half)
+    np.testing.assert_allclose(pair_losses(forests, rules, half), losses, rtol=1e-12)
+    assert losses.any() and not pair_losses(estep.encode(trees[1::2], table)[0], rules, half).any()
 
 
 def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,8 +478,8 @@ def slow_losses(trees: list[Tree], parameters: Parameters, share: dict[State, fl
 
 
 @settings(max_examples=25, deadline=None)
-@given(treebanks, st.integers(0, 99))
-def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], seed: int) -> None:
+@given(treebanks, st.integers(0, 99), st.sampled_from([10, estep.MOST_APART]))
+def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], seed: int, at_a_time: int) -> None:
     trees = trees + trees[:1]
     table = table_of(trees)
     parameters = random_parameters(table, (1, *(2 for _ in table.symbols[1:])), seed)
@@ -488,7 +492,9 @@ def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], 
         for i, label in enumerate(table.symbols)
         for k in range(parameters.layout.substates[i])
     }
-    losses = pair_losses(forests, rules, share)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estep, "MOST_APART", at_a_time)
+        losses = pair_losses(forests, rules, share)
     expected = slow_losses(trees, parameters, by_state)
     for i, label in enumerate(table.symbols[1:], start=1):
         row = int(parameters.layout.first_row[i])

@@ -203,9 +203,7 @@ def inside(forest: Forest, rules: SparseRules) -> Inside:
     """Inside vectors of every node, children first."""
     from truesource.grammar.estimate.split_merge import _kernels as kernels
 
-    lengths = rules.sizes[forest.rule, 0]
-    lengths[0] = 1
-    offset = np.cumsum(lengths) - lengths
+    lengths, offset = _layout(forest.rule, rules)
     vector = np.zeros(int(lengths.sum()), dtype=rules.prob.dtype)
     scale, log_scale = np.empty(len(offset), dtype=rules.prob.dtype), np.empty(len(offset))
     nodes = ForestNodes(forest.rule, forest.left, forest.right, forest.batches, offset)
@@ -213,11 +211,72 @@ def inside(forest: Forest, rules: SparseRules) -> Inside:
     return Inside(nodes, vector, scale, log_scale[forest.roots])
 
 
+def _layout(rule: Int32Array, rules: SparseRules) -> tuple[IntArray, IntArray]:
+    """Length of the vector of each node, and where it begins among all of them."""
+    lengths = rules.sizes[rule, 0]
+    lengths[0] = 1
+    return lengths, np.cumsum(lengths) - lengths
+
+
+MOST_APART = 2_000_000  #: entries of the vectors of occurrences that are held at a time, about
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """Some trees of a forest, each occurrence of a node as a node of its own."""
+
+    nodes: ForestNodes
+    vector: NDArray[Any]  #: all inside vectors, one after another, each over its largest entry
+    out: NDArray[Any]  #: all outside vectors, likewise, such that the product of both is the tree's weight at each node
+    weight: FloatArray  #: (N,) weight of the node's tree
+
+
+def occurrences(forest: Forest, rules: SparseRules) -> Iterator[Occurrences]:
+    """All possible trees of a forest, some at a time."""
+    from truesource.grammar.estimate.split_merge import _kernels as kernels
+
+    up = inside(forest, rules)
+    possible = np.flatnonzero(np.isfinite(up.log_probs))
+    part = np.cumsum(forest.tokens[possible]) * 2 * int(rules.sizes.max()) // MOST_APART
+    for trees in np.split(possible, np.flatnonzero(np.diff(part)) + 1):
+        node, left, right, weight, roots = _apart(forest, trees)
+        lengths, offset = _layout(forest.rule[node], rules)
+        at = np.repeat(up.nodes.offset[node] - offset, lengths) + np.arange(lengths.sum())
+        vector, scale = up.vector[at], up.scale[node]
+        out = np.zeros_like(vector)
+        out[offset[roots]] = weight[roots]
+        batches = np.unique(np.searchsorted(node, forest.batches))
+        nodes = ForestNodes(forest.rule[node], left, right, batches, offset)
+        kernels.outside(nodes, rules.sizes, rules.entries, vector, scale, out, False, np.zeros(len(rules.prob)))
+        yield Occurrences(nodes, vector, out, weight)
+
+
+def _apart(forest: Forest, trees: IntArray) -> tuple[IntArray, Int32Array, Int32Array, FloatArray, IntArray]:
+    """Node, left and right child and weight of each occurrence, by node; and the occurrences that are roots."""
+    node, weight = forest.roots[trees], forest.weights[trees]
+    nodes, weights = [np.zeros(1, dtype=node.dtype)], [np.zeros(1)]  # number 0 stands for an absent child
+    children, n = [np.zeros((1, 2), dtype=np.int64)], 1
+    while len(node):  # a level of all trees
+        n += len(node)
+        below = np.stack([forest.left[node], forest.right[node]], axis=1)
+        there = below != 0
+        nodes.append(node)
+        weights.append(weight)
+        children.append(np.where(there, n - 1 + np.cumsum(there).reshape(there.shape), 0))
+        node, weight = below[there], np.repeat(weight, there.sum(axis=1))
+    node = np.concatenate(nodes)
+    order = np.argsort(node, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(n)
+    left, right = np.ascontiguousarray(place[np.concatenate(children)[order]].T, dtype=np.int32)
+    return node[order], left, right, np.concatenate(weights)[order], place[1 : 1 + len(trees)]
+
+
 def likelihood(forests: Sequence[Forest], grammar: Parameters | SparseRules, *, unknown: int = 0) -> Likelihood:
     """Log-likelihood of the trees, substates summed out; ``unknown`` trees are impossible from the start."""
     rules = grammar if isinstance(grammar, SparseRules) else SparseRules.of(grammar)
     rules = rules.awake()
-    return _sum(list(zip(forests, _each(_log_probs, forests, rules), strict=True)), unknown)
+    return _sum(list(zip(forests, each(_log_probs, forests, rules), strict=True)), unknown)
 
 
 def _sum(parts: Sequence[tuple[Forest, FloatArray]], unknown: int) -> Likelihood:
@@ -248,7 +307,7 @@ def expected_entries(
     gradient = np.zeros(len(rules.prob))
     parts: list[tuple[Forest, FloatArray]] = []
     derivative = partial(_derivative, asleep_too=asleep_too)
-    for forest, (log_probs, part) in zip(forests, _each(derivative, forests, rules), strict=True):
+    for forest, (log_probs, part) in zip(forests, each(derivative, forests, rules), strict=True):
         gradient += part  # in the order of the forests, on any number of threads
         parts.append((forest, log_probs))
     return _sum(parts, 0), gradient * rules.prob
@@ -279,7 +338,7 @@ def _log_probs(forest: Forest, rules: SparseRules) -> FloatArray:
     return log_probs
 
 
-def _each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], rules: SparseRules) -> Iterator[T]:
+def each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], rules: SparseRules) -> Iterator[T]:
     """Results of ``work`` for each forest, in their order; as many at once as there are threads."""
     from joblib import Parallel, delayed
 

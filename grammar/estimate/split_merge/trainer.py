@@ -7,12 +7,20 @@ least.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.estimate.split_merge.estep import Forest, Likelihood, expected_entries, inside, likelihood
+from truesource.grammar.estimate.split_merge.estep import (
+    Forest,
+    Likelihood,
+    each,
+    expected_entries,
+    likelihood,
+    occurrences,
+)
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, SplitTree, Weight
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import Meter
@@ -38,17 +46,22 @@ def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: FloatArray
 
     At every occurrence of the symbol the pair's inside values are replaced by their mixture and their
     outside values by their sum, everything else as it was (Petrov et al. 2006, section 2.2). The loss of
-    substates ``2k`` and ``2k + 1`` stands at the row of ``2k``.
+    substates ``2k`` and ``2k + 1`` stands at the row of ``2k``. It is a logarithm per occurrence, so unlike expected
+    counts it cannot be collected over equal subtrees.
     """
+    loss = np.zeros(rules.layout.n_rows)
+    for part in each(partial(_losses, share=share), forests, rules):
+        loss += part  # in the order of the forests, on any number of threads
+    return loss
+
+
+def _losses(forest: Forest, rules: SparseRules, share: FloatArray) -> FloatArray:
     from truesource.grammar.estimate.split_merge._kernels import merge_losses
 
-    layout = rules.layout
-    loss = np.zeros(layout.n_rows)
-    for forest in forests:
-        up = inside(forest, rules)
-        weights = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
-        charts = (up.nodes, rules.sizes, rules.entries, up.vector, up.scale)
-        merge_losses(*charts, forest.roots, weights, layout.rules[:, 4], share, loss)
+    loss = np.zeros(rules.layout.n_rows)
+    for some in occurrences(forest, rules):
+        charts = (some.nodes, rules.sizes, some.vector, some.out, some.weight)
+        merge_losses(*charts, rules.layout.rules[:, 4], share, loss)
     return loss
 
 
