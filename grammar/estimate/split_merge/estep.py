@@ -251,7 +251,7 @@ def occurrences(forest: Forest, rules: SparseRules) -> Iterator[Occurrences]:
         yield Occurrences(nodes, vector, out, weight)
 
 
-def _apart(forest: Forest, trees: IntArray) -> tuple[IntArray, Int32Array, Int32Array, FloatArray, IntArray]:
+def _apart(forest: Forest, trees: IntArray) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray, IntArray]:
     """Node, left and right child and weight of each occurrence, by node; and the occurrences that are roots."""
     node, weight = forest.roots[trees], forest.weights[trees]
     nodes, weights = [np.zeros(1, dtype=node.dtype)], [np.zeros(1)]  # number 0 stands for an absent child
