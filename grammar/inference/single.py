@@ -136,6 +136,7 @@ class CellCharts:
         else:
             window = OwedWindow(lengths.low, lengths.high, 1.0 / self._tables.range_mass(lengths), False)
             corners = rules.closure
+        words = np.ascontiguousarray(words)  # one form of the kernel
         result: CellPass = cells.passes(words, start, window, CAP, limit, outside, self._owed(lengths), corners, rules)
         return result
 

@@ -17,7 +17,7 @@ import truesource.evaluators
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluators import EVALUATORS
 from truesource.evaluators.divergence import DIVERGENCE
-from truesource.experiment import execute, load_config, plan
+from truesource.experiment import build_report, execute, load_config, plan
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -275,7 +275,7 @@ def test_documents_of_the_verb_are_those_of_the_run(
     assert called.code == 0, called.err
     record = json.loads(Path("documents/net.json").read_text("utf-8"))
     assert json.loads(Path("verb.json").read_text("utf-8")) == record["records"]
-    page, drawn = Path("report.html").read_text("utf-8"), Path("documents.svg").read_text("utf-8")
+    page, drawn = build_report(Path()).read_text("utf-8"), Path("documents.svg").read_text("utf-8")
     assert "</span>Learning a language while reading</h2>" in page and "By string and position, net" in page
     assert all("KL(family‖model)" in text and "entropy of the language, nats" in text for text in (page, drawn))
     assert "KL(reader‖model)" in called.out and "words before" in called.out
