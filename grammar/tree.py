@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ _SPECIAL = re.compile(r"[() \t\r\n\f\v]|\\(?=x)")
 _WRITTEN = re.compile(r"\\x([0-9a-f]{2})")
 
 
+@lru_cache(maxsize=1 << 16)
 def escaped(name: str) -> str:
     r"""A word or label as a bracketing can hold it.
 
