@@ -17,7 +17,9 @@ from truesource.grammar.support.files import write_text
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs `truesource ARGS` in this process, through `main`."""
 
-    monkeypatch.setattr("truesource.cli.run.warm_beside", nullcontext)  # the other core has tests of its own
+    monkeypatch.setattr(
+        "truesource.cli.run.warm_beside", lambda **_: nullcontext()
+    )  # the other core has tests of its own
 
     def run(*args: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["truesource", *map(str, args)])

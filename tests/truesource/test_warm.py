@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from truesource.cli import warm
+from truesource.grammar.estimate.split_merge import _kernels
 
 BEGIN = "import sys\nfrom truesource.cli.warm import warm_beside\nwith warm_beside():\n    print('begun', flush=True)\n"
 
@@ -70,6 +74,37 @@ def test_nothing_begins_where_kernels_are_compiled_or_there_is_one_core(
     (tmp_path / "stamp").touch()
     with warm.warm_beside():
         pass
+
+
+def test_induction_comes_first_where_a_run_induces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    for name in ("_compile_for_induction", "_compile_for_runs"):
+        monkeypatch.setattr(warm, name, lambda *_, name=name: calls.append(name))
+    monkeypatch.setattr(warm, "_stamp", lambda: tmp_path / "stamp")
+    monkeypatch.setattr(warm, "Thread", lambda **_: SimpleNamespace(start=lambda: None))
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    for arguments in ([], [warm.INDUCES]):
+        monkeypatch.setattr(sys, "argv", ["warm", *arguments])
+        warm._main()
+    assert calls == ["_compile_for_runs", "_compile_for_induction", "_compile_for_runs"]
+
+
+def test_what_compiles_for_induction_calls_both_precisions_in_all_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: set[tuple[str, str]] = set()
+
+    def noted(name: str) -> Callable[..., Any]:
+        kernel = getattr(_kernels, name)
+
+        def call(*arguments: Any) -> Any:
+            called.add((name, str(arguments[3].dtype)))
+            return kernel(*arguments)
+
+        return call
+
+    for name in ("inside", "outside"):
+        monkeypatch.setattr(_kernels, name, noted(name))
+    warm._compile_for_induction()
+    assert called == {(name, dtype) for name in ("inside", "outside") for dtype in ("float32", "float64")}
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def command(
     if dry_run:
         show_stages(settings, base, runs, files, force=force)
         return
-    with warm_beside():
+    with warm_beside(induces=settings.treebank is not None and settings.grammar.method == "split_merge"):
         report = execute(settings, base=base, runs=runs, force=force)
     show_run(report, files)
 

@@ -21,6 +21,7 @@ import truesource
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
 
+INDUCES = "--induces"  #: for the process that compiles beside a run
 #: settings of a run that calls what every run calls
 RUN: dict[str, Any] = {
     "name": "warm",
@@ -29,7 +30,9 @@ RUN: dict[str, Any] = {
     "corpus": {"lengths": "6..12", "splits": {"train": 100, "dev": 10, "test": 10, "eval": 10}},
     "models": [],
 }
-SPLIT_MERGE = {"method": "split_merge", "split_merge": {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}}
+ITERATIONS: dict[str, Any] = {"cycles": 1, "em_split": 2, "em_merge": 1, "em_smooth": 1}
+SPLIT_MERGE = {"method": "split_merge", "split_merge": ITERATIONS}
+TREES = 20 * "(S (NP (D the) (N dog)) (VP (V sees) (NP (N cats))))\n(S (NP (N cats)) (VP (V sleep)))\n"
 
 
 def command() -> None:
@@ -52,10 +55,11 @@ def command() -> None:
 
 
 @contextmanager
-def warm_beside() -> Iterator[None]:
+def warm_beside(*, induces: bool = False) -> Iterator[None]:
     """Compile kernels in a second process while the body runs, unless they are compiled or there is one core.
 
-    The process says nothing, and ends with the body or with this process, however that ends.
+    The process says nothing, and ends with the body or with this process, however that ends. Where the body
+    ``induces`` a split-merge grammar, the kernels of that come first: they take longest, and trees are read before.
     """
     from truesource.grammar.inference.batch import threads
 
@@ -63,7 +67,8 @@ def warm_beside() -> Iterator[None]:
         yield
         return
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, **quiet)
+    command = [sys.executable, "-m", __name__, *([INDUCES] if induces else [])]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)
     try:
         yield
     finally:
@@ -77,8 +82,7 @@ def warm_beside() -> Iterator[None]:
 def _main() -> None:
     """Compile for runs until standard input is closed, which the end of the parent process does too.
 
-    The kernels of split-merge training are left out: a run that needs them needs them at once. Where networks can be
-    trained, what that imports is imported, so that Python compiles it, and it is in memory.
+    Where networks can be trained, what that imports is imported, so that Python compiles it, and it is in memory.
     """
     os.nice(10)  # the run comes first
     folder = Path(tempfile.mkdtemp())
@@ -90,12 +94,23 @@ def _main() -> None:
 
     Thread(target=end_with_parent, daemon=True).start()
     try:
+        if INDUCES in sys.argv:
+            _compile_for_induction()
         _compile_for_runs(folder, RUN)
         with suppress(ImportError):
             importlib.import_module("truesource.lmtrain.trained_models")
         _stamp().touch()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compile_for_induction() -> None:
+    """Train on trees that need not be sampled, which has kernels of its own."""
+    from truesource.grammar.estimate.split_merge import SplitMerge
+    from truesource.grammar.estimate.split_merge.train import split_merge
+    from truesource.grammar.treebank.reader import read_text
+
+    split_merge([tree for _, tree in read_text(TREES)], SplitMerge(**ITERATIONS), seed=1)
 
 
 def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:
