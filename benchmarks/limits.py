@@ -21,6 +21,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -61,16 +62,16 @@ def measured(command: Sequence[str | Path], code: Path | None = None) -> tuple[f
     environment = os.environ | ONE_THREAD | ({"PYTHONPATH": str(code)} if code else {})
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = os.times()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
     megabytes = 0.0
-    while process.poll() is None:
-        megabytes = max(megabytes, held(process.pid))
-        time.sleep(0.05)
-    after = os.times()
-    if process.returncode:
-        raise SystemExit(
-            f"{' '.join(map(str, command))} failed:\n{process.stderr.read().decode() if process.stderr else ''}"
-        )
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
+        while process.poll() is None:
+            megabytes = max(megabytes, held(process.pid))
+            time.sleep(0.05)
+        after = os.times()
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{said.read().decode()}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return cpu, megabytes
 
@@ -86,6 +87,11 @@ def difference(run: Callable[[int], tuple[float, float]], few: int, many: int) -
     least, _ = run(few)
     seconds, megabytes = run(many)
     return Cost(seconds - least, many - few, megabytes)
+
+
+def whole(found: tuple[float, float]) -> Cost:
+    """The cost of a command that does one thing."""
+    return Cost(found[0], 1, found[1])
 
 
 def child(side: Side, given: Given, name: str) -> Cost:
@@ -138,27 +144,14 @@ def induction(side: Side, given: Given) -> Cost:
     trees = given.work / "trees.mrg"
     words = ("induce", trees, "--cycles", CYCLES, "--lexicon", "parse", "-o", side.work / "grammar.npz")
     command(side, "induce", lines(trees, 50), "--cycles", "2", "--lexicon", "parse", "-o", side.work / "small.npz")
-    return Cost(*_first(command(side, *words), 1))
+    return whole(command(side, *words))
 
 
 def released_induction(given: Given) -> Cost:
     """The released trainer with its defaults."""
-    options = (
-        "-path",
-        given.work / "trees.mrg",
-        "-treebank",
-        "SINGLEFILE",
-        "-SMcycles",
-        CYCLES,
-        "-out",
-        given.peer_grammar,
-    )
-    main = "edu.berkeley.nlp.PCFGLA.GrammarTrainer"
-    return Cost(*_first(measured([*JAVA, "-cp", str(given.jar), main, *map(str, options)]), 1))
-
-
-def _first(found: tuple[float, float], items: int) -> tuple[float, int, float]:
-    return found[0], items, found[1]
+    files = ("-path", str(given.work / "trees.mrg"), "-treebank", "SINGLEFILE", "-out", str(given.peer_grammar))
+    program = ("-cp", str(given.jar), "edu.berkeley.nlp.PCFGLA.GrammarTrainer")
+    return whole(measured([*JAVA, *program, *files, "-SMcycles", CYCLES]))
 
 
 def parsing(side: Side, given: Given) -> Cost:
