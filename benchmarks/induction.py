@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +67,22 @@ def held(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0.0)
 
 
+def measured(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> tuple[float, float, float]:
+    """Seconds on the clock and of all processors that a command and its children take, and the most MB it holds."""
+    began, before, megabytes = time.perf_counter(), os.times(), 0.0
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
+        while process.poll() is None:
+            megabytes = max(megabytes, held(process.pid))
+            time.sleep(0.05)
+        wall, after = time.perf_counter() - began, os.times()
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{said.read().decode()}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return wall, cpu, megabytes
+
+
 def train(trees: Sequence[Tree], config: SplitMerge, seed: int) -> PCFG:
     """Train and print a line per phase; the grammar."""
     table = RuleTable.from_trees(trees)
@@ -112,16 +128,7 @@ def scaling(pcfg: PCFG, sizes: Sequence[int], cycles: int) -> list[Cost]:
             path = Path(folder) / "trees.mrg.gz"
             words = write_sampled(pcfg, n, path)
             command = [Path(sys.executable).with_name("truesource"), "induce", path, "--cycles", str(cycles), "--force"]
-            began, before = time.perf_counter(), os.times()
-            process = subprocess.Popen([*command, "-o", Path(folder) / "grammar.npz"], stdout=subprocess.DEVNULL)
-            megabytes = 0.0
-            while process.poll() is None:
-                megabytes = max(megabytes, held(process.pid))
-                time.sleep(0.2)
-            wall, after = time.perf_counter() - began, os.times()
-            if process.returncode:
-                raise SystemExit(f"truesource induce failed on {n:,} trees")
-            cpu = after.children_user + after.children_system - before.children_user - before.children_system
+            wall, cpu, megabytes = measured([*command, "-o", Path(folder) / "grammar.npz"])
             found.append(Cost(n, words, wall, cpu, megabytes))
             cost = f"{wall:10.1f} {found[-1].cpu:10.1f} {found[-1].megabytes:10,.0f}"
             print(f"{n:10,} {words:10,} {cost} {n / wall:10,.0f}", flush=True)

@@ -19,9 +19,7 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,8 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from induction import held
-from parsing import LONGEST, ONE_THREAD
+import induction
+from parsing import LONGEST, ONE_THREAD, released
 
 HERE = Path(__file__).resolve().parent
 CYCLES = "5"
@@ -58,22 +56,10 @@ class Side(NamedTuple):
 
 
 def measured(command: Sequence[str | Path], code: Path | None = None) -> tuple[float, float]:
-    """CPU seconds of a command and its children, and the most MB it held."""
+    """CPU seconds of a command on one core, run by some code of ours, and the most MB it held."""
     environment = os.environ | ONE_THREAD | ({"PYTHONPATH": str(code)} if code else {})
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    before = os.times()
-    megabytes = 0.0
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
-        while process.poll() is None:
-            megabytes = max(megabytes, held(process.pid))
-            time.sleep(0.05)
-        after = os.times()
-        if process.returncode:
-            said.seek(0)
-            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{said.read().decode()}")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return cpu, megabytes
+    return induction.measured(command, environment)[1:]
 
 
 def command(side: Side, *words: str | Path) -> tuple[float, float]:
@@ -139,7 +125,7 @@ def prepare(given: Given) -> None:
     (given.work / "sentences.txt").write_text("".join(text), "utf-8")
 
 
-def induction(side: Side, given: Given) -> Cost:
+def training(side: Side, given: Given) -> Cost:
     """Training, reading and writing included."""
     trees = given.work / "trees.mrg"
     words = ("induce", trees, "--cycles", CYCLES, "--lexicon", "parse", "-o", side.work / "grammar.npz")
@@ -147,7 +133,7 @@ def induction(side: Side, given: Given) -> Cost:
     return whole(command(side, *words))
 
 
-def released_induction(given: Given) -> Cost:
+def released_training(given: Given) -> Cost:
     """The released trainer with its defaults."""
     files = ("-path", str(given.work / "trees.mrg"), "-treebank", "SINGLEFILE", "-out", str(given.peer_grammar))
     program = ("-cp", str(given.jar), "edu.berkeley.nlp.PCFGLA.GrammarTrainer")
@@ -167,13 +153,9 @@ def _parse(side: Side, text: Path, n: int) -> tuple[float, float]:
 
 def released_parsing(given: Given) -> Cost:
     """The released parser, with the grammar of the released trainer."""
-    text = given.work / "sentences.txt"
-
-    def run(n: int) -> tuple[float, float]:
-        options = ("-gr", given.peer_grammar, "-inputFile", lines(text, n), "-outputFile", given.work / "released.mrg")
-        return measured([*JAVA, "-jar", str(given.jar), *map(str, options)])
-
-    return difference(run, 4, len(text.read_text("utf-8").splitlines()))
+    sentences = [line.split() for line in (given.work / "sentences.txt").read_text("utf-8").splitlines()]
+    found = released(str(given.jar), str(given.peer_grammar), sentences)
+    return Cost(found.cpu, len(sentences) - 1, found.megabytes)
 
 
 def bound(which: str, precision: str, side: Side, given: Given) -> Cost:
@@ -207,90 +189,72 @@ def sampling(side: Side, given: Given) -> Cost:
 # -- work done in a process of this script: whole packages as peers, or calls without a command -------------------
 
 
-def next_words(given: Given, *, released: bool) -> tuple[float, int]:
+def next_words(given: Given) -> tuple[float, int]:
     """Full next-word distributions under the unsplit grammar of the trees; seconds and tokens."""
-    from truesource.generator.sampler import Sampler
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.estimate.relative_frequency import relative_frequency
-    from truesource.grammar.inference.distributions import next_token_distributions
-    from truesource.grammar.support.arrays import random_state
-    from truesource.grammar.treebank import Normalisation, Treebank
+    import peer
 
-    pcfg = relative_frequency(Treebank.read(given.work / "trees.mrg", Normalisation(lengths=LengthRange(1, 60))))
-    sampler = Sampler(pcfg, LengthRange(6, 25))
-    sentences = sampler.sentences(sampler.draw(2 if released else 1000, random_state(1)))
-    tokens = sum(len(words) + 1 for words in sentences)
-    if not released:
-        list(next_token_distributions(pcfg.exact, sentences[:1], lambda block: None))
-        begun = time.process_time()
-        list(next_token_distributions(pcfg.exact, sentences, lambda block: None))
-        return time.process_time() - begun, tokens
-    from peer import EarleyLM, peer_grammar
+    pcfg, sentences, tokens = peer.setting(given.work / "trees.mrg", 1000)
+    return peer.ours(pcfg, sentences), tokens
 
-    other = EarleyLM(peer_grammar(pcfg))
-    begun = time.process_time()
+
+def next_words_of_peer(given: Given) -> tuple[float, int]:
+    """The same of fewer sentences, after the peer's set-up."""
+    import peer
+
+    pcfg, sentences, tokens = peer.setting(given.work / "trees.mrg", 2)
+    model = peer.EarleyLM(peer.peer_grammar(pcfg))
+    begun = time.perf_counter()
     for sentence in sentences:
         for j in range(len(sentence) + 1):
-            other.p_next(tuple(f"w:{word}" for word in sentence[:j]))
-    return time.process_time() - begun, tokens
+            model.p_next(tuple(f"w:{word}" for word in sentence[:j]))
+    return time.perf_counter() - begun, tokens
 
 
 def drawn(given: Given) -> tuple[float, int]:
-    """Sentences that the package ``pcfg`` draws from the trained grammar."""
+    """Sentences that the package ``pcfg`` draws from the trained grammar, after its set-up."""
     from sampling import peer
 
     from truesource.grammar.pcfg import PCFG
 
-    n = 20 if given.quick else 300
-    begun = time.process_time()
-    peer(PCFG.load(given.work / "ours" / "grammar.npz"), n)
-    return time.process_time() - begun, n
+    _, n, _, seconds, _ = peer(PCFG.load(given.work / "ours" / "grammar.npz"), 20 if given.quick else 300)
+    return seconds, n
 
 
-def lattices(length: int, given: Given, *, released: bool) -> tuple[float, int]:
+def lattices(length: int, given: Given, *, of_peer: bool) -> tuple[float, int]:
     """Log Z and entropy of the tokenisations of stretches of text, short ones in a list; the least of 7 times."""
     import lattice
-    from lattice_setting import grammar_text, make_setting
+    from lattice_setting import Row, Work, grammar_text, make_setting, measure
+
+    from truesource.evaluation.tokenisation.ambiguity import sums_of_stretches
 
     setting = make_setting(grammar_text(2_000 if given.quick else 20_000), 1000 if given.quick else 8000)
     documents = setting.documents(length, 100 if length >= 100 else 2000)
-    works: list[Callable[[], object]] = [
-        partial(lattice.peer_entropy if released else lattice.build_and_sum, setting, document)
-        for document in documents
-    ]
-    if length < 100:
-        works = [partial(_listed, setting, documents, released=released)]
-    least = [float("inf")] * len(works)
-    for _ in range(7):
-        for i, work in enumerate(works):
-            begun = time.perf_counter()
-            work()
-            least[i] = min(least[i], time.perf_counter() - begun)
-    return sum(least), len(documents)
+    if length >= 100:
+        each: Work = partial(lattice.peer_entropy if of_peer else lattice.build_and_sum, setting)
+        return measure(Row("", documents, each, None), 7).ours * len(documents), len(documents)
 
+    def listed(_: object) -> object:
+        if of_peer:
+            return setting.processor.calculate_entropy([document.raw for document in documents], 1.0)
+        return sums_of_stretches(setting.builder, Counter(document.spelling for document in documents))
 
-def _listed(setting: Any, documents: Sequence[Any], *, released: bool) -> object:
-    from truesource.evaluation.tokenisation.ambiguity import sums_of_stretches
-
-    if released:
-        return setting.processor.calculate_entropy([document.raw for document in documents], 1.0)
-    return sums_of_stretches(setting.builder, Counter(document.spelling for document in documents))
+    return measure(Row("", documents[:1], listed, None), 7).ours, len(documents)
 
 
 STRETCHES = (10, 100, 1000)  #: characters
 CHILDREN: dict[str, Callable[[Given], tuple[float, int]]] = {
-    "next-words": partial(next_words, released=False),
-    "next-words-peer": partial(next_words, released=True),
+    "next-words": next_words,
+    "next-words-peer": next_words_of_peer,
     "sampling-peer": drawn,
-    **{f"lattice-{n}": partial(lattices, n, released=False) for n in STRETCHES},
-    **{f"lattice-{n}-peer": partial(lattices, n, released=True) for n in STRETCHES},
+    **{f"lattice-{n}": partial(lattices, n, of_peer=False) for n in STRETCHES},
+    **{f"lattice-{n}-peer": partial(lattices, n, of_peer=True) for n in STRETCHES},
 }
 
 
 class Row(NamedTuple):
     """One job."""
 
-    work: str  #: what one item is, and how many are measured
+    work: str  #: what one item is
     peer_name: str
     ours: Callable[[Side, Given], Cost]
     peer: Callable[[Given], Cost] | None
@@ -306,7 +270,7 @@ def _other(name: str, given: Given) -> Cost:
 
 
 ROWS = {
-    "induction": Row("a treebank, 5 cycles", "released trainer", induction, released_induction, "em"),
+    "induction": Row("a treebank, 5 cycles", "released trainer", training, released_training, "em"),
     "parsing": Row("a sentence, max-rule", "released parser", parsing, released_parsing, "parsing"),
     "causal": Row("a sentence", "", partial(bound, "causal", "float64"), None, "causal-float64"),
     "masked": Row("a sentence", "", partial(bound, "masked", "float64"), None, "masked-float64"),

@@ -17,9 +17,8 @@ from truesource.grammar.support.files import write_text
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs `truesource ARGS` in this process, through `main`."""
 
-    monkeypatch.setattr(
-        "truesource.cli.run.warm_beside", lambda **_: nullcontext()
-    )  # the other core has tests of its own
+    # the other core has tests of its own
+    monkeypatch.setattr("truesource.cli.run.warm_beside", lambda **_: nullcontext())
 
     def run(*args: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["truesource", *map(str, args)])
