@@ -172,8 +172,9 @@ def count_free(words: Array, start: int, _cap: Any, corners: Any, rules: Any, fo
 
 
 def count_conditioned(*arguments: Any) -> list[Part]:
-    """As `count_free`, the starts times tokens owed; left corners times pairs of fewer and more tokens owed.
+    """As `count_free`, the starts times tokens owed; left corners times pairs of tokens owed before and after.
 
+    Pairs count that differ by what the right sister may yield.
     The closure of what can start is counted for all symbols that do start, which is slightly too much.
     """
     words, start, _, high, _, _, block, corners, rules, found = arguments
@@ -181,14 +182,16 @@ def count_conditioned(*arguments: Any) -> list[Part]:
     rooms = np.maximum(high - np.arange(n + 1), 0)
     result = _chart(words, start, corners, rules, found, rooms)
     some = (found.begun != 0.0).any(axis=3)  # (n+1, S, owed)
-    uses = np.bincount(corners.column, minlength=some.shape[1])
+    uses = np.zeros((some.shape[1], high + 1), np.int64)  # left corners of a symbol after which fewer than d are owed
+    np.add.at(uses, corners.column, np.pad((corners.value != 0.0).cumsum(axis=1), ((0, 0), (1, 0))))
     chains = np.diff(rules.closure.start)
     owed, closed = 0, 0
     for j, room in enumerate(rooms.tolist()):
         fewest = np.where(some[j].any(axis=1), some[j].argmax(axis=1), room)  # tokens owed
         for r in range(room):
             first = r - r % block
-            owed += int(uses @ (first * (fewest < first) + (r - first) * (fewest < r)))
+            owed += int((fewest < first) @ (uses[:, r + 1] - uses[:, r + 1 - first]))
+            owed += int((fewest < r) @ (uses[:, r + 1 - first] - uses[:, 1]))
             closed += int(chains @ some[j, :, r])
     line = width * found.inside.itemsize
     states = some.shape[1] * line * high
