@@ -130,8 +130,8 @@ def _spread(source, r, chains: SparseRows, out):
 def _owe(source, alive, low, high, first, last, corners: SparseRows, target):
     """Left corners that leave tokens owed: rows low..high-1 of ``source`` add to rows first..last-1 of ``target``.
 
-    ``target[C, r] += corner[A -> C, r - s] source[A, s]``; both are (S, owed, W). Most right sisters yield one token, or
-    few, and no other number.
+    ``target[C, r] += corner[A -> C, r - s] source[A, s]``; both are (S, owed, W). Most right sisters yield one
+    token, or few, and no other number.
     """
     corner_start, corner_row, corner_value = corners
     for c in range(target.shape[0]):
