@@ -13,13 +13,17 @@ TESTS ?= tests
 # Three processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
 SIDE_BY_SIDE := -n 3 --dist worksteal
 
-.PHONY: demo test check docs slow campaign bench settings golden reproductions test-lowest release clean
+.PHONY: demo test long check docs slow campaign bench settings golden reproductions test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource run demo
 
 test: check
-	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not slow"
+	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not slow"
+
+# Two tests in a hundred, which take a third of the time: whole runs, pools of processes, laws of many draws.
+long: .venv/developed
+	$(BIN)/pytest $(SIDE_BY_SIDE) -m "long and not slow"
 
 check: .venv/developed
 	$(BIN)/ruff check .

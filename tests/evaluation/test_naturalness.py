@@ -197,6 +197,7 @@ def zipf_sentences(alpha: float, beta: float, words: int, sentences: int, seed: 
     return Encoded(tokens, lengths, words)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("law", "words", "sentences", "trials", "share", "uncorrected"),
     [

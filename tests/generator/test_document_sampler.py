@@ -80,6 +80,7 @@ def test_languages_are_drawn_with_their_documents() -> None:
     assert stats.chisquare(observed, expected).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_a_corpus_of_documents_says_the_language_of_each(tmp_path: Path) -> None:
     one = load_truth("pool:languages=6,strings=4")
     asked = {"splits": {"train": 300, "eval": 50}, "seed": 3, "shard_size": 100}

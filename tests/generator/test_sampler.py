@@ -344,6 +344,7 @@ def test_any_grammar(pcfg, low, more, seed):
     assert isinstance(next(sampler.trees(drawn)), Tree)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["T S", "S T"])
 def test_a_linear_grammar_draws_ten_thousand_tokens(rule: str) -> None:
     """Lengths follow the geometric distribution cut to the range; a string has one derivation."""

@@ -181,6 +181,7 @@ def test_unique_sentences(pcfg, tmp_path):
         assert tree.leaves() == sentence
 
 
+@pytest.mark.long
 def test_unique_splits_follow_successive_sampling(tmp_path):
     """P(set of train, set of test) in a language of four sentences, by enumeration of the order they first occur in."""
     p = {"a": 0.5, "b": 0.25, "c": 0.15, "d": 0.1}

@@ -149,6 +149,7 @@ def test_a_rare_range_is_refused_in_float32_only() -> None:
         grammar.exact.causal_log_probs([["a"] * 6], lengths, dtype=np.float32)
 
 
+@pytest.mark.long
 def test_masked_beside_an_unknown_word_of_a_very_long_sentence() -> None:
     """The columns after an impossible word are scaled too, so that nothing underflows."""
     found = TWO.masked(["a"] * 300 + ["never-seen"] + ["b"] * 900, 300)

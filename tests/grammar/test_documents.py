@@ -103,6 +103,7 @@ def close(own: np.ndarray, other: np.ndarray) -> None:
     np.testing.assert_allclose(np.exp(own), np.exp(other), rtol=1e-10, atol=1e-300)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("names", POOLS)
 def test_documents_of_a_pool_are_the_sum_over_its_languages(names: tuple[str, ...], count: StringCount) -> None:
@@ -117,6 +118,7 @@ def test_documents_of_a_pool_are_the_sum_over_its_languages(names: tuple[str, ..
         np.testing.assert_allclose(one.length_pmf(len(pmf) - 1), pmf, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @given(
     first=st.integers(0, 10**6),
@@ -234,6 +236,7 @@ def test_markov_chains_of_unknown_rows_are_products_of_gamma_functions(order: in
         close(one.exact.string_log_probs([document]), np.array([wanted]))
 
 
+@pytest.mark.long
 def test_automata_of_unknown_rows_are_products_of_gamma_functions() -> None:
     given_settings = {"states": 3, "vocabulary": 3, "transitions": 2, "seed": 4}
     one = process("dirichlet-automaton", **given_settings, concentration=0.7, mean_length=2, strings=2)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 RULES = """
 from typing import NamedTuple
 from truesource.grammar._kernels.kernel import kernel
@@ -33,6 +35,7 @@ print(charts.difference(pair), charts.difference.stats.cache_hits.total())
 """
 
 
+@pytest.mark.long
 def test_a_kernel_is_compiled_anew_when_another_file_changed(tmp_path: Path) -> None:
     """Numba's own cache would take 5 - 2 for 2 - 5, miss the factor, and fail where its index names a lost class."""
     folder = tmp_path / "some" / "_kernels"
@@ -94,6 +97,7 @@ print(from_zero(3), from_zero.stats.cache_hits.total())
 """
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_written_kernels_are_kept_in_a_private_folder(tmp_path: Path) -> None:
     folder = tmp_path / "some" / "_kernels"
     folder.mkdir(parents=True)

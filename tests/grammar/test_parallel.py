@@ -128,6 +128,7 @@ def test_taking_one_result_stops_the_rest(workers: Workers, tmp_path: Path) -> N
     assert not list(Path(tempfile.gettempdir()).glob(f"truesource-{os.getpid()}-*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [4, pytest.param(30, marks=pytest.mark.slow)])
 def test_calls_stopped_early_leave_working_pools_behind(times: int, tmp_path: Path) -> None:
     """Often, because it is a race: pytest fails the test if a thread that manages workers dies."""
@@ -153,6 +154,7 @@ def test_a_killed_dask_worker_does_not_stop_the_run(scheduler: Path, tmp_path: P
     assert [(tmp_path / f"{x}.txt").read_text() for x in range(20)] == [f"{x * x}\n" for x in range(20)]
 
 
+@pytest.mark.long
 def test_the_only_dask_worker_may_die_and_an_item_that_always_kills_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +269,7 @@ def test_what_a_worker_that_died_left_goes_with_the_call(tmp_path: Path, monkeyp
     assert names == {"part-00000.parquet", "part-00001.parquet", "record.json"}
 
 
+@pytest.mark.long
 def test_the_slurm_template_gives_what_one_machine_gives(tmp_path: Path) -> None:
     (tmp_path / "toy.txt").write_text("S -> S S 0.2 | 'a' 0.5 | 'b' 0.3\n", encoding="utf-8")
     (tmp_path / "text.txt").write_text("a\na b\nb\nb b a\n" * 2501, encoding="utf-8")

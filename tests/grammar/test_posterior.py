@@ -63,6 +63,7 @@ def test_marginals_of_every_span_and_position(case: Case) -> None:
         assert found.tags[i] == pytest.approx(tags, **CLOSE)
 
 
+@pytest.mark.long
 @given(cases(max_size=4, max_symbols=4, unary_cycles=False))
 def test_marginals_without_unary_cycles_are_sums_over_derivations(case: Case) -> None:
     pcfg, (sentence,) = case

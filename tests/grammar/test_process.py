@@ -41,6 +41,7 @@ def strings(truth: Truth, longest: int, most: int = 1500) -> list[tuple[str, ...
     return [every[i] for i in sorted(kept)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", RANGES)
 @pytest.mark.parametrize("name", SMALL)
 def test_a_process_is_the_grammar_of_the_same_settings(name: str, lengths: LengthRange | None) -> None:

@@ -141,6 +141,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", CHANGES)
 @settings(max_examples=15)
 @given(pcfg=small_pcfgs(max_symbols=3, max_words=3, unary_cycles=False), high=st.integers(2, 4))

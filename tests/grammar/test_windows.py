@@ -71,6 +71,7 @@ def test_strings_are_expected_as_often_as_in_all_sentences(pcfg: PCFG, lengths: 
     np.testing.assert_allclose(found, [counted.get(s, 0.0) for s in asked], rtol=1e-10, atol=0.0)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
     free = Windows(pcfg)
@@ -88,6 +89,7 @@ def test_without_a_range_they_are_those_of_all_lengths(pcfg: PCFG) -> None:
         np.testing.assert_allclose(seen, often, rtol=1e-10, atol=1e-300)
 
 
+@pytest.mark.long
 @given(small_pcfgs())
 def test_a_finite_language_needs_no_range(pcfg: PCFG) -> None:
     masses = pcfg.exact.length_masses(LONGEST)[:, pcfg.start]
@@ -134,6 +136,7 @@ def test_a_predictor_that_knows_the_position_is_that_of_all_sentences(pcfg: PCFG
         assert sum(q * (a.sum() - b.sum()) for q, a, b in zip(p, rows, more, strict=True)) >= -1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Windows, PlacedWindows])
 @given(small_pcfgs(), length_ranges(4))
 def test_distributions_are_those_of_the_scores(kind: type[WindowPredictor], pcfg: PCFG, lengths: LengthRange) -> None:

@@ -113,6 +113,7 @@ def check_same(one: Path, two: Path) -> None:
     assert not two.with_name("model.partial").exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "darwin", reason="a forked process may not use the frameworks of macOS")
 def test_two_processes_train_as_one_does(one: Path, tmp_path: Path) -> None:
     done = train_in_two(tmp_path, "-c", FORKED)

@@ -68,6 +68,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[P
     return get
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", network_names())
 def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     """The loss falls well below that of word frequencies alone, which is about 2 nats."""
@@ -142,6 +143,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 def test_transformers_loads_them_without_us(trained: Callable[[str], tuple[Path, Any]], tmp_path: Path) -> None:
     """Scores of ours are what a reader of the folder computes: of "a b c" word by word, of one masked word."""
     causal = {name: network_architecture(name).objective == "causal" for name in network_names()}

@@ -54,6 +54,7 @@ def values(record: list[dict[str, Any]], vectors: str, target: str) -> dict[int 
     return {r["layer"]: r["value"] for r in record if (r["name"], r["vectors"], r["target"]) == ("r2", vectors, target)}
 
 
+@pytest.mark.long
 def test_a_trained_network_has_the_belief_in_its_layers(
     place: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -323,6 +323,7 @@ def test_differences_are_taken_within_an_objective(here: Path, command: Command)
     assert pairs == [("own.py:table", "own.py:no_b")]
 
 
+@pytest.mark.long
 def test_a_run_of_one_causal_and_one_masked_model_is_compared(home: Path, here: Path, command: Command) -> None:
     masked = NETWORK.replace("net", "bert").replace("{dim", "{architecture: bert, dim")
     run(home, f"models=[{NETWORK}, {masked}]", "seeds=null", "name=both", "evaluation={}")

@@ -51,6 +51,7 @@ def trained(models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pa
     return tmp_path
 
 
+@pytest.mark.long
 def test_strategies_along_a_training_are_those_of_each_snapshot(trained: Path, command: Command) -> None:
     call = ("evaluate", "documents", "documents", "--oracle", "documents/grammar.npz")
     for name, language in STRATEGIES.items():

@@ -283,6 +283,7 @@ def test_gaps_are_named(damage: Any, message: str, here: Path, command: Command)
 # -- the stage and the report -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_stage_measures_models_with_snapshots(finished: Path) -> None:
     made = sorted(path.name for path in (finished / "runs" / "toy" / "dynamics").iterdir())
     assert made == ["masked.json", "network.json"]
@@ -298,6 +299,7 @@ def test_the_stage_measures_models_with_snapshots(finished: Path) -> None:
     assert run(finished) == ["dynamics:network", "dynamics:masked", "report"]
 
 
+@pytest.mark.long
 def test_the_report_has_a_section_with_figures_and_words(finished: Path) -> None:
     page = build_report(finished / "runs" / "toy").read_text(encoding="utf-8")
     section = page[page.index('<section id="dynamics">') : page.index('<section id="provenance">')]
@@ -351,6 +353,7 @@ def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
     assert "in the derivation that the sentence was sampled with" in other
 
 
+@pytest.mark.long
 def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
     record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
     for measure in ("mean", "median", "kl"):

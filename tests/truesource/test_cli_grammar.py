@@ -78,6 +78,7 @@ def test_any_format_becomes_any_other(source: str, target: str, here: Path, comm
     assert PCFG.load(here / "new").n_rules == back.n_rules
 
 
+@pytest.mark.long
 def test_a_berkeley_pair_in_and_out_says_what_was_done(here: Path) -> None:
     """In a process of its own, to see stderr as it is."""
 

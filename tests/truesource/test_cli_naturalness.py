@@ -76,6 +76,7 @@ def test_a_source_is_read_or_drawn_within_the_lengths(here: Path) -> None:
     assert len(read_source("corpus", n=9, seed=1, lengths=None, split="eval").sentences) == 80
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", ["default", "paper"])
 def test_all_kinds_side_by_side(variant: str, here: Path, command: Command) -> None:
     call = ("toy.npz", "corpus", "words.txt", "--reference", "bank.mrg", *SHORT, "--definitions", variant)

@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", Kind)
 def test_what_is_written_runs_to_the_end(kind: Kind, folder: Path, command: Command) -> None:
     made = command("new", kind, "mine")

@@ -67,6 +67,7 @@ def test_sample_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) ->
     assert Corpus.load(here / "lost").digest == Corpus.load(here / "alone-disjoint").digest
 
 
+@pytest.mark.long
 def test_bound_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> None:
     run_here(here, *BOUND, "-o", "alone-scores")
     die = scheduler.with_name("die")
@@ -104,6 +105,7 @@ def test_sample_as_a_job_array(here: Path) -> None:
     assert Corpus.load(here / "jobs").digest == Corpus.load(here / "alone-iid").digest
 
 
+@pytest.mark.long
 def test_a_full_disk(here: Path, tmp_path: Path) -> None:
     """A file system with room for the grammar, not for the corpus: one sentence, and the folder is not there."""
     small = tmp_path / "small"

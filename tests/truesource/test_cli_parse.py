@@ -163,6 +163,7 @@ def test_bytes_do_not_depend_on_who_parses(here: Path, command: Command) -> None
     assert not list(here.glob(".*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", [pytest.param("trees", marks=pytest.mark.slow), "trees.mrg"])
 def test_a_killed_call_goes_on(output: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.parsing.build.FILE_SHARD", 7)

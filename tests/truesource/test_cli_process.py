@@ -150,6 +150,7 @@ def test_a_run_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, com
     assert not Path("runs/m/models").exists() and NO_RULES in done.err
 
 
+@pytest.mark.long
 def test_a_suite_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     kind = {"kind": "process", "tests": "memory"}

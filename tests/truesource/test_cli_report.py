@@ -42,6 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "runs"
 
 
+@pytest.mark.long
 def test_every_figure_of_a_report_can_be_drawn(command: Command, runs: Path, tmp_path: Path) -> None:
     listed = command("report", runs / "first", "--figures")
     names = [line.split()[0] for line in listed.out.splitlines()]
@@ -108,6 +109,7 @@ def test_a_figure_that_is_too_small_for_its_text_is_refused(command: Command, ru
     assert not file.exists()
 
 
+@pytest.mark.long
 def test_the_same_figure_has_the_same_bytes(command: Command, runs: Path, tmp_path: Path) -> None:
     for name in ("tree", "lengths"):
         files = [tmp_path / f"{name}{number}.pdf" for number in (1, 2)]

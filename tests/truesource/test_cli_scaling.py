@@ -81,6 +81,7 @@ def weights(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
+@pytest.mark.long
 def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Command) -> None:
     found = command(*CALL, "sweep.yaml", "--json", "numbers.json")
     assert found.code == 0, found.err
@@ -172,6 +173,7 @@ def test_other_evaluation_sentences_train_nothing(here: Path, command: Command) 
     assert "|sentences:30|" in new[0]["signature"]
 
 
+@pytest.mark.long
 def test_jobs_share_the_cells(here: Path, command: Command) -> None:
     write(here, axes={"model": None})
     outputs = [command(*CALL, "sweep.yaml", "--shard", f"{i}/3") for i in (2, 0, 1)]
@@ -186,6 +188,7 @@ def test_jobs_share_the_cells(here: Path, command: Command) -> None:
     assert numbers[0] == numbers[1]
 
 
+@pytest.mark.long
 def test_an_interrupted_sweep_leaves_the_same_files(
     here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

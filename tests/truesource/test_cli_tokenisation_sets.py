@@ -55,6 +55,7 @@ def sets(here: Path) -> list[str]:
     return [*SETS["home"], *SETS["away"], *corpus_texts()[:3]]
 
 
+@pytest.mark.long
 def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str], command: Command) -> None:
     call = ("--estimators", "exact,nbest,wor1", "--samples", 4, "--sentences", 3)
     tables = ("--grid", "--curves", "--caching", "--canonical")

@@ -40,6 +40,7 @@ def numbers(file: str = "x.json") -> dict[str, Any]:
     return {row["name"]: row for row in reversed(found["summary"] if isinstance(found, dict) else found)}
 
 
+@pytest.mark.long
 def test_every_verb_on_transformed_corpora(here: Path, command: Command) -> None:
     bounds = {}
     for name in ("plain", "shuffled", "reversed"):

@@ -263,6 +263,7 @@ evaluation: {documents: {sentences: 20, family: "dirichlet-markov:vocabulary=3,m
 """
 
 
+@pytest.mark.long
 def test_documents_of_the_verb_are_those_of_the_run(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_plan_trains_nothing(place: Path, command: Command) -> None:
     assert done.code == 0 and Path("none.csv").read_text("utf-8").count("left out") == 2
 
 
+@pytest.mark.long
 def test_levers_are_pulled_once_and_said_in_one_page(
     place: Path, command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -214,6 +215,7 @@ def test_a_model_of_another_text_has_a_ladder_and_no_levers(place: Path, command
     assert "was not tested" in Path("w/report.html").read_text("utf-8")
 
 
+@pytest.mark.long
 def test_a_run_explains_its_models_and_says_so_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:

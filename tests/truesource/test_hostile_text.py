@@ -167,6 +167,7 @@ class Page(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
+@pytest.mark.long
 def test_the_report(command: Command, here: Path) -> None:
     config: dict[str, Any] = {
         "name": "toy",

@@ -36,6 +36,7 @@ def perplexities(folder: Path) -> list[float]:
     return [float(np.exp(-each.log_prob.mean())) for each in scores]
 
 
+@pytest.mark.long
 def test_lines_of_a_run_and_of_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run.yaml").write_text(yaml.safe_dump(CONFIG), "utf-8")

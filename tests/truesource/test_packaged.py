@@ -66,6 +66,7 @@ def test_what_is_no_configuration(text: str, part: str, folder: Path) -> None:
     assert part in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_run_by_name(folder: Path, command: Command) -> None:
     small = [
         "corpus.splits={train: 200, dev: 20, eval: 20}",

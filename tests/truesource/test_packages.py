@@ -107,6 +107,7 @@ def test_every_library_has_a_lowest_version() -> None:
     assert all(re.fullmatch(r"[0-9.]+", version) for version in found.values())
 
 
+@pytest.mark.long
 def test_names_of_the_working_folder_do_not_collide_with_the_wheel(
     wheel: Path, crowded: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -73,6 +73,7 @@ def call(model: str, *options: object) -> tuple[object, ...]:
     return (*CALL, f"models/{model}", "corpus", "--oracle", "grammar/grammar.npz", *options)
 
 
+@pytest.mark.long
 def test_networks_have_a_stage_of_their_own_where_it_is_asked_for(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished.parent.parent / "toy.yaml"))]
     assert [name for name in names if name.startswith("probing")] == ["probing:kept", "probing:plain"]
@@ -133,6 +134,7 @@ def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path
         build_report(run)
 
 
+@pytest.mark.long
 def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, command: Command, tmp_path: Path) -> None:
     json_file, figure = tmp_path / "p.json", tmp_path / "p.svg"
     options = ("--targets", "tag,span", "--json", json_file, "--figure", figure)
@@ -238,6 +240,7 @@ def test_lengths_that_no_sentence_has_leave_out_correlations_alone(
     assert "the grammar can make none of the 120 sentences" in left.err
 
 
+@pytest.mark.long
 def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_path: Path) -> None:
     """A dozen word types, of which a few are measured on; but sixteen sentences of the split by position."""
     figure = tmp_path / "p.svg"
@@ -254,6 +257,7 @@ def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_
     assert "nan" not in found.out + figure.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_records_and_columns_name_split_and_groups(here: Path, command: Command, tmp_path: Path) -> None:
     def fields(*options: str) -> dict[str, tuple[str, str]]:
         found = command(*call("kept", *options, "--layers", "0", "--json", tmp_path / "p.json", "--force"))

@@ -125,6 +125,7 @@ SCORED = {"score", "pairs", "pplu"}
 OF_WORDS = {*SCORED, "divergence", "reduce", "tendencies", "naturalness", "generate"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "works"),
     [

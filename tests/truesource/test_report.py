@@ -210,6 +210,7 @@ def test_every_number_of_the_table_is_there(made):
         assert f"{row['bound']:.2f}<" in html
 
 
+@pytest.mark.long
 def test_two_builds_give_the_same_bytes(run):
     assert page(run) == page(run)
 
@@ -417,6 +418,7 @@ def test_duration(seconds, text):
     assert words.duration(seconds) == text
 
 
+@pytest.mark.long
 def test_the_time_of_training_is_shown(run):
     assert "1,234,567(75 s)" in inner_text(page(run))
     model = run / "models" / "causal-small"
@@ -511,6 +513,7 @@ def test_the_bound_of_other_positions_is_not_drawn_in_training_curves(run):
     assert "its bound is not one of these curves" in text
 
 
+@pytest.mark.long
 def test_pieces_have_no_bound_in_the_curve_and_counts_have_no_curve(run):
     rows = json.loads((run / "results.json").read_text())
     assert inner_text(page(run)).count("exact bound") == 2 + 1  # the sentence above the curves

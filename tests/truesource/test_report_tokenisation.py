@@ -64,6 +64,7 @@ def found(folder: Path, name: str) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.long
 def test_causal_models_of_pieces_have_the_stage(finished: Path) -> None:
     assert [stage.name for stage in plan(load_config(finished / "toy.yaml"))] == STAGES
     without = load_config(finished / "toy.yaml", ["evaluation.tokenisation=null"])
@@ -107,6 +108,7 @@ def test_the_stage_is_made_again_for_its_own_settings_only(finished: Path, tmp_p
 FEW = "estimators: [exact], samples: 3, sentences: 5, equal_cost: 0"
 
 
+@pytest.mark.long
 def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
     words = ["the cat sees the cat", "a seat", "cat a heath the", "xyz"]
@@ -209,6 +211,7 @@ def test_the_report_has_a_section(finished: Path) -> None:
     assert 'class="no">8<' in html
 
 
+@pytest.mark.long
 def test_what_cannot_be_believed_is_said(finished: Path) -> None:
     file = finished / "runs" / "toy" / "tokenisation" / "network.json"
     whole = file.read_text(encoding="utf-8")

@@ -30,6 +30,7 @@ def made(folder: Path, *overrides: str) -> set[str]:
     return {name for name, stage in stages.items() if not stage["skipped"]}
 
 
+@pytest.mark.long
 def test_precision_is_measured_anew_and_device_and_trackers_are_not(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "d"
     assert "train:net" in made(tmp_path)

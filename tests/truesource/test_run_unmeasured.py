@@ -68,6 +68,7 @@ def test_a_second_run_skips_what_had_nothing_to_measure(finished: Path) -> None:
     assert all(entry["skipped"] for entry in stages(run(finished)).values())
 
 
+@pytest.mark.long
 def test_files_of_an_earlier_configuration_do_not_stay(finished: Path) -> None:
     pair = {"sentence_good": "( )", "sentence_bad": "( ) ( )", "phenomenon": "toy"}
     (finished / "own.jsonl").write_text(json.dumps(pair) + "\n", encoding="utf-8")

@@ -385,6 +385,7 @@ WHERE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("stage", "where", "call"), WHERE, ids=[f"{w[1].rpartition('.')[2]}-{w[2]}" for w in WHERE])
 def test_ctrl_c_anywhere_and_the_same_command_goes_on(
     stage: str, where: str, call: int, finished: Path, copy: Path, monkeypatch: pytest.MonkeyPatch,
@@ -428,6 +429,7 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
     assert traces(copy) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "number",
     [

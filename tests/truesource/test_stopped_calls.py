@@ -50,6 +50,7 @@ CALLS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("signal", "line"),
     [
@@ -77,6 +78,7 @@ def test_the_same_call_ends_as_if_whole(signal: str, line: str, template: Path) 
     assert sum(stop["again"] == 2 for stop in stops) <= 4
 
 
+@pytest.mark.long
 def test_a_killed_replacement_leaves_old_or_new(template: Path, tmp_path: Path) -> None:
     """With --force over an old pair of files: whatever is killed, no new file stands beside an old one."""
     for name in ("new.grammar", "new.lexicon"):

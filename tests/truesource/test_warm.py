@@ -53,6 +53,7 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     wait_until(tmp_path, there=False)
 
 
+@pytest.mark.long
 def test_the_process_ends_with_the_body(tmp_path: Path) -> None:
     """After the body the parent goes on; nothing is compiled beside what comes then."""
     process = begun(tmp_path, "import time; time.sleep(4)")

@@ -47,6 +47,7 @@ def test_every_word_is_as_the_changed_sentence(pcfg: PCFG, random: Any, merged: 
     check(pcfg, words, at, begin, end)
 
 
+@pytest.mark.long
 def test_a_long_sentence_neither_under_nor_overflows() -> None:
     toy = agreement_grammar()
     more = ["of", "the", "man", "in", "this", "cat", "with", "these", "dogs"]

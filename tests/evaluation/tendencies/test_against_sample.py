@@ -47,6 +47,7 @@ def test_the_text_itself_is_at_distance_zero() -> None:
         assert test.p == 1.0
 
 
+@pytest.mark.long
 def test_tests_against_a_text_have_the_size_they_say() -> None:
     rng = np.random.default_rng(3)
     rejected: dict[str, int] = defaultdict(int)

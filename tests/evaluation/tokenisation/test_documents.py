@@ -237,6 +237,7 @@ def test_the_bracket_holds_the_whole_sum(tolerance: float) -> None:
     assert left <= tolerance * math.exp(own) * (1.0 + 1e-9) + 1e-15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pieces", [4, 5])
 @pytest.mark.parametrize("name", ["wr", "wr1", "wor", "wor1", "block", "dpf", "guided"])
 def test_draws_that_do_not_fit_weigh_nothing(name: str, pieces: int) -> None:

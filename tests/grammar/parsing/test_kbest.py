@@ -53,6 +53,7 @@ def check(found: list[tuple[Tree, float]], wanted: dict[str, float], least: floa
         assert own[tree] == pytest.approx(wanted[tree], rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.long
 @given(cases(max_size=3))
 @settings(max_examples=60)
 def test_trees_by_the_product_of_their_rules_are_all_there_best_first(case: Case) -> None:

@@ -87,6 +87,7 @@ with torch.no_grad():
 """
 
 
+@pytest.mark.long
 def test_transformers_opens_the_folders_without_us(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MASKED)
     gru = trained(f"{EXAMPLES}:GRU", tmp_path / "gru", hidden=8)

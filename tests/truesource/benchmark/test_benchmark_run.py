@@ -74,6 +74,7 @@ def test_two_shards_make_what_one_job_makes(folder: Path, whole: BenchmarkResult
     assert second.results == whole
 
 
+@pytest.mark.long
 def test_two_processes_make_what_one_makes(folder: Path) -> None:
     one, two = (measure(mini_suite(folder), folder / f"by-{n}", ["oracle", "bigram"], workers=n) for n in (1, 2))
     assert not one.missing

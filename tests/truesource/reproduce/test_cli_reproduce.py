@@ -85,6 +85,7 @@ def stages() -> dict[str, bool]:
     return {name: stage["skipped"] for name, stage in state.items()}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_report", "one_thread")
 def test_rows_share_their_run_and_each_keeps_what_another_made(rows: Path, command: Command) -> None:
     done = command("reproduce", "toy-table-1", "--results", "results", "--json", "all.json")

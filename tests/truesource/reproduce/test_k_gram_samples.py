@@ -162,6 +162,7 @@ def test_spins_have_the_variance_of_the_tree_and_of_the_chain(sampled: Sampled) 
         assert value(found, name="kurtosis", words=words) == pytest.approx(fourth / second**2 - 3.0, abs=0.15)
 
 
+@pytest.mark.long
 def test_colours_are_impossible_as_often_as_the_chain_says(sampled: Sampled) -> None:
     found = sampled(COLOURS, 500)
     assert {each.fields["name"] for each in found} == {"impossible"}

@@ -125,6 +125,7 @@ def test_words_of_a_natural_corpus_are_correlated_with_their_frequency(
     assert value(found, None, name="kl_correlated", times=64) == pytest.approx(np.exp(np.polyval(line, np.log(64.0))))
 
 
+@pytest.mark.long
 def test_networks_that_learn_another_language_first(
     tmp_path: Path, quick_report: None, one_thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
