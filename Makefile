@@ -21,7 +21,7 @@ demo: .venv/installed
 test: check
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not slow"
 
-# Two tests in a hundred, which take a third of the time: whole runs, pools of processes, laws of many draws.
+# Three tests in a hundred, which take a third of the time: whole runs, pools of processes, laws of many draws.
 long: .venv/developed
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m "long and not slow"
 

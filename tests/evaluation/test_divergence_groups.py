@@ -149,6 +149,7 @@ def test_by_ambiguity_against_all_derivations(case: Case) -> None:
     check(case, "ambiguity", lambda number, prefix, p: bands[number])
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(made(unary_cycles=True))
 def test_by_distance_against_all_strings(case: Case) -> None:

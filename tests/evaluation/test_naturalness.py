@@ -527,6 +527,7 @@ def test_the_reference_is_one_of_the_sources_and_not_the_only_one() -> None:
 # -- a treebank -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.skipif("TRUESOURCE_SHARED_DATA" not in os.environ, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_a_treebank_is_more_like_itself_than_its_shuffled_words() -> None:
     from truesource.grammar.treebank import Treebank

@@ -106,6 +106,7 @@ def tv_test(first: Encoded, second: Encoded, seed: int = 1) -> float:
     return p_value(compare_words(first, second)["tv"], permuted_words(first, second, draws=99, seed=seed)["tv"])
 
 
+@pytest.mark.long
 def test_sentences_keep_the_size_and_tokens_do_not() -> None:
     """Meister & Cotterell's test with tokens rejects a true null hypothesis when a word recurs in a sentence."""
     rng = np.random.default_rng(7)

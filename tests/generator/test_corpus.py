@@ -278,6 +278,7 @@ def test_another_call_does_not_resume(pcfg, corpus, tmp_path, monkeypatch):
     assert files(sample(pcfg, tmp_path / "c").path) == files(corpus.path)
 
 
+@pytest.mark.long
 def test_killed_and_resumed(pcfg, corpus, tmp_path):
     pcfg.save(tmp_path / "g.npz")
     program = f"""

@@ -154,6 +154,7 @@ def test_expected_uses_of_every_rule(pcfg):
         assert abs(uses.mean() - expected) < 4 * uses.std() / math.sqrt(n) + 1e-6, (parent, below)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [None, LengthRange(2, 4)])
 def test_derivations_follow_their_log_probabilities(pcfg, lengths):
     n = 40_000

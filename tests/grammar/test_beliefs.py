@@ -44,6 +44,7 @@ def open_after(tree: Tree, t: int) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @given(cases(max_size=3, max_symbols=3, unary_cycles=False))
 def test_open_constituents_are_those_of_all_derivations_of_a_range(case: Case) -> None:
     """Every string of the range that goes on, with every derivation."""

@@ -64,6 +64,7 @@ def uses(table: dict[Rule, float], start: str, symbols: tuple[str, ...]) -> dict
     return total
 
 
+@pytest.mark.long
 @settings(max_examples=80, deadline=None)
 @given(small_pcfgs(), st.sampled_from([0.0, 0.05, 0.15, 0.3]))
 def test_what_is_left_and_what_it_cost(pcfg: PCFG, threshold: float) -> None:

@@ -658,6 +658,7 @@ def test_held_out_trees_the_grammar_cannot_make_are_counted() -> None:
     assert nothing.pcfg.meta["held_out"]["log_likelihood_per_token"] is None
 
 
+@pytest.mark.long
 def test_same_seed_same_grammar_on_any_number_of_threads() -> None:
     program = (
         "import runpy; tests = runpy.run_path(__import__('sys').argv[1]);"

@@ -143,6 +143,7 @@ def test_an_event_gets_the_probability_that_is_asked_for():
         assert tilted.kl() == pytest.approx(kl, abs=1e-12)
 
 
+@pytest.mark.long
 @given(small_pcfgs(), length_ranges(), st.floats(0.01, 0.99))
 def test_an_event_gets_its_probability_in_sentences_of_a_range_of_lengths(pcfg, lengths, wanted):
     event = Count((pcfg.terminals[0],), 1, None)

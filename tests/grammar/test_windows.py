@@ -117,6 +117,7 @@ def test_the_predictor_is_that_of_all_sentences_and_more_words_never_hurt(pcfg: 
     assert losses[-1] == pytest.approx(entropy, abs=1e-10)  # five words and the beginning: all that there is
 
 
+@pytest.mark.long
 @given(GRAMMARS, length_ranges(4))
 def test_a_predictor_that_knows_the_position_is_that_of_all_sentences(pcfg: PCFG, lengths: LengthRange) -> None:
     strings = strings_of(pcfg, lengths)

@@ -106,6 +106,7 @@ def test_what_cannot_be_filled_is_refused(model: AnyOrderModel) -> None:
         require(masked, "denoising", "evaluate diffusion")
 
 
+@pytest.mark.long
 def test_a_trained_one_comes_near_the_truth_and_opens_in_transformers(tmp_path: Path) -> None:
     pcfg = PCFG.from_text("S -> A B 0.6 | B A 0.4\nA -> 'a' 0.5 | 'b' 0.5\nB -> 'c' 0.7 | 'd' 0.3")
     from truesource.generator.sampler import Sampler

@@ -100,6 +100,7 @@ def numbers(file: str = "out.json") -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
+@pytest.mark.long
 def test_models_of_all_kinds_stand_in_one_table(here: Path, command: Command) -> None:
     found = command("compare", *NETS, "toy/models/counts_2", "own.py:table", *ON, "--json", "out.json")
     assert found.code == 0, found.err
@@ -348,6 +349,7 @@ def test_columns_are_chosen(here: Path, command: Command) -> None:
     assert head == "table,model,tokens,p,kl,kl_low,kl_high,signature"
 
 
+@pytest.mark.long
 def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, here: Path, command: Command) -> None:
     runs = home / "runs"
     if not (runs / "more").is_dir():

@@ -127,6 +127,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 def test_a_run_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run.yaml").write_text(yaml.safe_dump(CONFIG), "utf-8")

@@ -61,6 +61,7 @@ def showing() -> Iterator[tuple[str, set[str]]]:
         yield verb, {module for module, names in seen.items() if names & {"show", "keep"}}
 
 
+@pytest.mark.long
 def test_verbs_that_show_a_table_write_it_and_no_others() -> None:
     shown = dict(showing())
     assert {verb for verb, command in verbs() if "--table" not in options(command)} == WITHOUT_TABLES & shown.keys()

@@ -210,6 +210,7 @@ def test_one_seed_gives_the_same_numbers(here: Path, command: Command) -> None:
     assert texts[0] == texts[1] != texts[2]
 
 
+@pytest.mark.long
 def test_the_tables(here: Path, command: Command) -> None:
     lines = ["the cat sees the cat", "a seat eats a seat", "the heath sees a heath a cat"]
     (here / "long.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

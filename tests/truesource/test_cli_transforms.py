@@ -88,6 +88,7 @@ def test_every_verb_on_transformed_corpora(here: Path, command: Command) -> None
         assert command("evaluate", verb, "shuffled", *against, "--split", "train", "--lengths", "2..8").code == 0
 
 
+@pytest.mark.long
 def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: Path, command: Command) -> None:
     small = {"layers": 1, "dim": 8, "heads": 2, "tokenizer": "bpe", "vocab_size": 40}
     options = [*(f"--set=model.{k}={v}" for k, v in small.items()), "--set=training.max_steps=2"]

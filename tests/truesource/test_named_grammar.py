@@ -149,6 +149,7 @@ def test_a_language_and_a_treebank_are_one_too_many(folder: Path) -> None:
         load_config(written(folder, RUN + "{language: dyck}\ntreebank: {embedded: english}\n"))
 
 
+@pytest.mark.long
 def test_a_run_depends_on_all_settings_of_its_language(folder: Path) -> None:
     every = ["grammar", "corpus", "score:oracle", "report"]
     assert made(folder, "{language: dyck, k: 2}") == every

@@ -51,6 +51,7 @@ def used_in(folder: Path, install: Path, first: str = "") -> Path:
     return Path(done.stdout.strip())
 
 
+@pytest.mark.long
 def test_names_of_the_working_folder_do_not_collide_with_the_checkout(crowded: Path) -> None:
     assert used_in(crowded, ROOT) == ROOT / "truesource" / "__init__.py"
 

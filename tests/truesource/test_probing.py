@@ -152,6 +152,7 @@ def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, comman
     assert json_file.read_bytes() == first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "part"),
     [

@@ -164,6 +164,7 @@ def inner_text(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html[html.index("<body>") :]))
 
 
+@pytest.mark.long
 def test_page_needs_nothing_outside_itself(made):
     html = (made / "report.html").read_text(encoding="utf-8")
     assert "<link" not in html and "<img" not in html and "@import" not in html
@@ -221,6 +222,7 @@ def test_words_are_escaped(made):
     assert "<b>&amp;" not in html
 
 
+@pytest.mark.long
 def test_model_significantly_below_the_bound_raises_an_alarm(run):
     results = json.loads((run / "results.json").read_text())
     results[1] |= {"relative_ppl": 0.9, "relative_ppl_low": 0.88, "relative_ppl_high": 0.93}
@@ -488,6 +490,7 @@ def test_the_best_model_is_surely_better_by_the_scores_of_both():
     assert not surely_nearer(run, near, gone, 3)
 
 
+@pytest.mark.long
 def test_a_model_that_makes_few_sentences_stands_apart(run):
     """An unsmoothed trigram is not the best model for what it leaves out."""
     rows = json.loads((run / "results.json").read_text())
@@ -505,6 +508,7 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     assert words.left_out(rows) == []
 
 
+@pytest.mark.long
 def test_the_bound_of_other_positions_is_not_drawn_in_training_curves(run):
     config = json.loads((run / "config.json").read_text())
     write_json(run / "config.json", {**config, "evaluation": {**config.get("evaluation", {}), "frame": "paper"}})

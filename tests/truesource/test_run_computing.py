@@ -57,6 +57,7 @@ def test_names_are_checked(override: str, tmp_path: Path) -> None:
         made(tmp_path, override)
 
 
+@pytest.mark.long
 def test_options_and_the_environment_give_the_keys_and_set_wins(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def test_random_labels_are_at_chance() -> None:
     assert share.min() - 0.05 < found["random_chance"].value < share.max() + 0.05
 
 
+@pytest.mark.long
 def test_the_control_task_is_learnt_by_heart_from_vectors_that_name_the_type() -> None:
     targets, _ = make(1, certain=True)
     numbers = np.array([int(key[1:]) for key in targets.key])

@@ -77,6 +77,7 @@ def test_values_by_hand() -> None:
     assert found["types"].score.value == pytest.approx(expected_types(counts, size))
 
 
+@pytest.mark.long
 def test_tests_against_the_truth_have_the_size_they_say() -> None:
     """100 samples of the truth; every p-value at most .05 about five times."""
     where = truth()

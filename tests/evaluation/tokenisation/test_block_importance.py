@@ -48,6 +48,7 @@ def test_the_mean_weight_is_unbiased_and_so_is_its_variance(model: ToyPieceModel
     assert all(x.log_lower <= log_p + 1e-12 for x in found)
 
 
+@pytest.mark.long
 def test_without_tails_the_mean_weight_is_unbiased_for_the_sum_over_listed_cuts() -> None:
     settings = replace(SETTINGS, candidates=3, tail=False)
     part = listed_log_p(NETWORK, THREE_WORDS, 3)

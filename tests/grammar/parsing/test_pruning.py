@@ -38,6 +38,7 @@ def expected_nodes(pcfg: PCFG, sentence: list[str]) -> FloatArray:
     return np.asarray(found.closed * found.chart.inside)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(cases(max_size=6, most=11))
 def test_the_first_pass_finds_the_expected_nodes_of_every_sentence(case: Case) -> None:

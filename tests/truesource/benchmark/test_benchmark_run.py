@@ -49,6 +49,7 @@ def planned(folder: Path) -> list[SuiteCell]:
     return planned_cells(suite, candidates(suite, MODELS, [], None), list(suite.languages), suite.training.seeds)
 
 
+@pytest.mark.long
 def test_a_network_has_a_cell_for_each_seed_and_the_others_one(whole: BenchmarkResults) -> None:
     seeds = {
         (model["name"], model["objective"]): sorted({cell["seed"] for cell in model["cells"]})
@@ -65,6 +66,7 @@ def test_a_network_has_a_cell_for_each_seed_and_the_others_one(whole: BenchmarkR
     assert set(small["parameters"]) == {"brackets", "chain"}
 
 
+@pytest.mark.long
 def test_two_shards_make_what_one_job_makes(folder: Path, whole: BenchmarkResults) -> None:
     suite = mini_suite(folder)
     first = measure(suite, folder / "shared", MODELS, share=Share(0, 2))

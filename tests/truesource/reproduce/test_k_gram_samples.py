@@ -145,6 +145,7 @@ def value(found: list[Found], **fields: Any) -> float:
     return float(record["value"])
 
 
+@pytest.mark.long
 def test_spins_have_the_variance_of_the_tree_and_of_the_chain(sampled: Sampled) -> None:
     found = sampled(SPINS, 4000)
     assert [(each.fields["name"], each.fields["words"]) for each in found] == [
