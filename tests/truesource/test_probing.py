@@ -73,7 +73,6 @@ def call(model: str, *options: object) -> tuple[object, ...]:
     return (*CALL, f"models/{model}", "corpus", "--oracle", "grammar/grammar.npz", *options)
 
 
-@pytest.mark.long
 def test_networks_have_a_stage_of_their_own_where_it_is_asked_for(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished.parent.parent / "toy.yaml"))]
     assert [name for name in names if name.startswith("probing")] == ["probing:kept", "probing:plain"]

@@ -164,7 +164,6 @@ def inner_text(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html[html.index("<body>") :]))
 
 
-@pytest.mark.long
 def test_page_needs_nothing_outside_itself(made):
     html = (made / "report.html").read_text(encoding="utf-8")
     assert "<link" not in html and "<img" not in html and "@import" not in html

@@ -60,7 +60,6 @@ def record(finished: Path, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.long
 def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
     names = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
     assert [n for n in names if n.startswith("divergence")] == ["divergence:net", "divergence:masked", "divergence:mle"]

@@ -64,7 +64,6 @@ def found(folder: Path, name: str) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.long
 def test_causal_models_of_pieces_have_the_stage(finished: Path) -> None:
     assert [stage.name for stage in plan(load_config(finished / "toy.yaml"))] == STAGES
     without = load_config(finished / "toy.yaml", ["evaluation.tokenisation=null"])

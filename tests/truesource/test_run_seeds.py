@@ -78,7 +78,6 @@ def test_stages_of_replicates_take_the_place_of_their_model(tmp_path: Path) -> N
         ]
 
 
-@pytest.mark.long
 def test_results_say_which_seed_of_which_model(finished: Path) -> None:
     found = rows(finished)
     assert list(found) == ["net-seed3", "net-seed4", "counts"]

@@ -109,7 +109,6 @@ def traces(folder: Path) -> list[str]:
     return [str(p) for p in folder.rglob("*") if p.name.endswith((".partial", ".retired")) or "checkpoint" in p.name]
 
 
-@pytest.mark.long
 def test_what_a_run_leaves(finished: Path) -> None:
     folder = finished / "runs" / "toy"
     assert made(folder) == STAGES

@@ -49,7 +49,6 @@ def planned(folder: Path) -> list[SuiteCell]:
     return planned_cells(suite, candidates(suite, MODELS, [], None), list(suite.languages), suite.training.seeds)
 
 
-@pytest.mark.long
 def test_a_network_has_a_cell_for_each_seed_and_the_others_one(whole: BenchmarkResults) -> None:
     seeds = {
         (model["name"], model["objective"]): sorted({cell["seed"] for cell in model["cells"]})

@@ -100,7 +100,6 @@ def test_made_results_are_valid(results: BenchmarkResults, tmp_path: Path) -> No
     assert json.loads(json.dumps(read_results(tmp_path / "results.json"))) == rounded
 
 
-@pytest.mark.long
 def test_rows_stand_in_the_order_of_the_standings_with_their_numbers(
     read: Reader, results: BenchmarkResults, suite: Suite
 ) -> None:
