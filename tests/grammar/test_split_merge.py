@@ -532,6 +532,50 @@ def test_the_filter_drops_and_normalises_again() -> None:
     assert filtered(parameters, 1e-8).prob.tolist() == [0.25, 0.75, 0.0, 0.6, 1.0, 0.4]
 
 
+def test_an_over_relaxed_step_is_a_power_of_that_of_em(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
+    old = np.array([0.25, 0.75, 0.2, 0.6, 0.8, 0.4])  # ROOT -> A-0, A-1; A -> x; A -> y
+    rules = SparseRules.of(Parameters(Layout(table_of(trees), (1, 2)), old, (0, [0, 1])))
+    counts = np.array([3.0, 7.0, 0.5, 2.0, 1.5, 2.0])
+    rows = np.array([[0, 1], [2, 4], [3, 5]])
+    em = np.empty(6)
+    for row in rows:
+        em[row] = counts[row] / counts[row].sum()
+    for leap in (10.0, 1.1):
+        monkeypatch.setattr("truesource.grammar.estimate.split_merge.parameters.LEAP", leap)
+        expected = em * np.minimum(em / old, leap) ** 0.8
+        for row in rows:
+            expected[row] /= expected[row].sum()
+        np.testing.assert_allclose(rules.maximised(rules.relaxed(counts, 1.8), 0.0).prob, expected, rtol=1e-14)
+    np.testing.assert_allclose(rules.maximised(rules.relaxed(counts, 1.0), 0.0).prob, em, rtol=1e-14)
+    nothing = rules.relaxed(np.array([3.0, 0.0, 0.0, 0.0, 1.0, 0.0]), 1.8)
+    assert (nothing[[1, 2, 3, 5]] == 0.0).all() and np.isfinite(nothing).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(treebanks, st.integers(0, 9))
+def test_over_relaxed_em_never_falls_twice_in_a_row(trees: list[Tree], seed: int) -> None:
+    induced = split_merge(trees, replace(QUICK, precision="float64", em_split=12, relaxation=1.99), seed=seed)
+    for phase, records in itertools.groupby(induced.trace, key=lambda r: (r["cycle"], r["phase"])):
+        if phase[1] != "smooth":
+            falls = np.diff([record["log_likelihood"] for record in records]) < -1e-9
+            assert not (falls[1:] & falls[:-1]).any(), phase
+    np.testing.assert_allclose(induced.pcfg.row_sums, 1.0, rtol=0, atol=1e-12)
+
+
+def test_over_relaxed_em_is_ahead_of_em() -> None:
+    """Two substates of the pronouns are found in 12 iterations, not 20."""
+
+    def reached(iterations: int, relaxation: float) -> float:
+        config = SplitMerge(cycles=1, em_split=iterations, em_merge=0, em_smooth=0, relaxation=relaxation)
+        records = split_merge(pronouns(), config, seed=0).trace
+        return max(float(record["log_likelihood"]) for record in records if record["phase"] == "split")
+
+    start, plain = reached(0, 1.0), reached(20, 1.0)
+    assert plain > start + 0.01
+    assert reached(12, 1.8) > plain
+
+
 @settings(max_examples=30, deadline=None)
 @given(treebanks, st.integers(0, 9))
 def test_training_is_monotone_and_its_grammar_is_proper(trees: list[Tree], seed: int) -> None:
@@ -731,6 +775,8 @@ def test_one_tree_and_wide_nodes_train() -> None:
         {"cycles": 1.5},
         {"em_split": -3},
         {"em_merge": True},
+        {"relaxation": 0.9},
+        {"relaxation": 2.0},
         {"em_smooth": None},
         {"merge_fraction": 1.1},
         {"noise": 1.0},

@@ -175,6 +175,7 @@ def _sibling_mean(tree: SplitTree, n: int) -> FloatArray:
 #: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
 #: they are asked for their derivatives now and then, so that they can grow again.
 DORMANT = 1e-15
+LEAP = 10.0  #: largest change of a probability by one EM step that over-relaxation takes for what goes on
 Weight = float | FloatArray
 
 
@@ -251,6 +252,18 @@ class SparseRules:
         sizes = (len(new.first_pair), n_pairs, n_pairs + 1, n_pairs, n, n)
         arrays: Iterable[Any] = new
         return replace(self, entries=Entries(*(array[:size] for array, size in zip(arrays, sizes, strict=True))))
+
+    def relaxed(self, counts: FloatArray, relaxation: float) -> FloatArray:
+        """Counts of which the M-step is over-relaxed: it changes a log probability by ``relaxation`` times EM's step.
+
+        Rows are normalised afterwards (Salakhutdinov and Roweis 2003, on the log scale). A step counts as one of a
+        factor `LEAP` at most, lest an entry that was next to zero becomes the only one of its row.
+        """
+        rows = self.rows
+        expected = np.bincount(rows, counts, self.layout.n_rows)[rows] * self.prob
+        change = np.divide(counts, expected, out=np.ones_like(counts), where=(counts > 0.0) & (expected > 0.0))
+        result: FloatArray = counts * np.minimum(change, LEAP) ** (relaxation - 1.0)
+        return result
 
     def awake(self) -> SparseRules:
         """Copy of this grammar with no entry dormant."""

@@ -222,12 +222,16 @@ class SplitMergeTrainer:
         total = self.iterations(phase)
         rules = self.rules.astype(config.precision)
         unsmoothed: Likelihood | None = None
+        reached = -np.inf
         for iteration in range(total):
             slept = 1 if phase == "smooth" or iteration == 0 else WAKE if iteration % WAKE == 0 else 0
             score, counts = expected_entries(forests, rules, asleep_too=slept > 0)
             self._record(rules, (cycle, phase, iteration), score, unsmoothed)
             before = rules
-            rules = rules.maximised(counts, SMALLEST, slept=slept)
+            relax = config.relaxation > 1.0 and phase != "smooth" and score.total >= reached  # after a fall, EM itself
+            reached = score.total
+            scores = rules.relaxed(counts, config.relaxation) if relax else counts
+            rules = rules.maximised(scores, SMALLEST, slept=slept)
             if phase == "smooth":
                 unsmoothed = likelihood(forests, rules)
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
