@@ -89,14 +89,11 @@ class Tree:
 
     def height(self) -> int:
         """Number of nodes on the longest path from here to a word, the word included (as in NLTK)."""
-        deepest = 0
-        stack: list[tuple[Tree | str, int]] = [(self, 1)]
-        while stack:
-            node, depth = stack.pop()
-            deepest = max(deepest, depth)
-            if isinstance(node, Tree):
-                stack.extend((child, depth + 1) for child in node.children)
-        return deepest
+        height, level = 1, [self]
+        while level:
+            height += 1
+            level = [child for node in level for child in node.children if isinstance(child, Tree)]
+        return height
 
     def __str__(self) -> str:
         """Penn brackets on one line, which read back as the same tree; see `truesource.grammar.tree`."""

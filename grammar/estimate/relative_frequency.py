@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ import numpy as np
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
+from truesource.grammar.tree import Tree, no_garbage_collection
 
 #: ``(A, B, C)`` for A -> B C, ``(A, B)`` for A -> B, ``(A, None, w)`` for the preterminal A over the word w
 RuleKey = tuple[str, str] | tuple[str, str | None, str]
@@ -45,11 +45,25 @@ def binary_trees(trees: Iterable[Tree]) -> tuple[list[Tree], int]:
     binarise = Binarisation().binarise
     result: list[Tree] = []
     changed = 0
-    for tree in trees:
-        wide = any(len(node.children) > 2 for node in tree.subtrees())
-        result.append(binarise(tree) if wide else tree)
-        changed += wide
+    with no_garbage_collection():
+        for tree in trees:
+            wide = any(len(node.children) > 2 for node in tree.subtrees())
+            result.append(binarise(tree) if wide else tree)
+            changed += wide
     return result, changed
+
+
+def _root_label(trees: Sequence[Tree], start: str | None) -> str:
+    """The label of all roots."""
+    if not trees:
+        raise InputError("there are no trees to estimate a grammar from; give at least one")
+    roots = sorted({tree.label for tree in trees})
+    if len(roots) > 1:
+        shown = ", ".join(roots[:3]) + (", ..." if len(roots) > 3 else "")
+        raise InputError(f"the trees have {len(roots)} root labels ({shown}); put one root over all of them")
+    if start is not None and roots[0] != start:
+        raise InputError(f"the trees have the root label {roots[0]!r}, not the start symbol {start!r}")
+    return roots[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +88,17 @@ class RuleTable:
         Raises:
             InputError: there are no trees, their root labels differ (or are not ``start``), or a node is not binarised.
         """
-        if not trees:
-            raise InputError("there are no trees to estimate a grammar from; give at least one")
-        roots = sorted({tree.label for tree in trees})
-        if len(roots) > 1:
-            shown = ", ".join(roots[:3]) + (", ..." if len(roots) > 3 else "")
-            raise InputError(f"the trees have {len(roots)} root labels ({shown}); put one root over all of them")
-        if start is not None and roots[0] != start:
-            raise InputError(f"the trees have the root label {roots[0]!r}, not the start symbol {start!r}")
         counter: Counter[RuleKey] = Counter()
         for tree in trees:
             counter.update(map(rule_key, tree.subtrees()))
-        return cls._from_counts(counter, roots[0], len(trees))
+        return cls.from_counts(counter, trees, start=start)
 
     @classmethod
-    def _from_counts(cls, counter: Counter[RuleKey], start: str, n_trees: int) -> RuleTable:
+    def from_counts(
+        cls, counter: Mapping[RuleKey, int], trees: Sequence[Tree], *, start: str | None = None
+    ) -> RuleTable:
+        """The rules of trees that were counted already; errors as those of `from_trees`."""
+        start, n_trees = _root_label(trees, start), len(trees)
         labels = {key[0] for key in counter}
         symbols = (start, *sorted(labels - {start}))
         words = tuple(sorted(key[2] for key in counter if len(key) == 3 and key[1] is None))
@@ -107,6 +117,11 @@ class RuleTable:
         table = np.array(sorted(rows), dtype=np.int64)
         tokens = int(table[table[:, 4] >= 0, 5].sum())
         return cls(symbols, words, table[:, 1:5].astype(np.int32), table[:, 5].copy(), n_trees, tokens)
+
+    @property
+    def n_phrasal(self) -> int:
+        """Number of rules that are not lexical."""
+        return int(np.count_nonzero(self.rules[:, 3] < 0))
 
     @cached_property
     def ids(self) -> dict[RuleKey, int]:

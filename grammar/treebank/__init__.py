@@ -41,7 +41,7 @@ class TreebankStatistics:
 
     trees: int  #: trees kept
     tokens: int  #: words
-    types: int  #: different words
+    words: Mapping[str, int]  #: occurrences of each
     lengths: IntArray  #: (longest + 1,) number of trees of each length in words; entry 0 is 0
     phrasal: Mapping[str, int]  #: nodes of each label above other nodes, most frequent first
     preterminal: Mapping[str, int]  #: nodes of each label above a word, most frequent first
@@ -53,6 +53,11 @@ class TreebankStatistics:
     binary_share: float  #: the same with two children
     nary_share: float  #: the same with three or more
     refused: Mapping[str, int]  #: trees refused, by reason
+
+    @property
+    def types(self) -> int:
+        """Different words."""
+        return len(self.words)
 
     @property
     def mean_length(self) -> float:
@@ -114,7 +119,8 @@ def count(trees: Iterable[Tree], refused: Iterable[str] = ()) -> TreebankStatist
         for node in tree.subtrees():
             if isinstance(node.children[0], str):
                 n_words += len(node.children)
-                lexical_rules.update((node.label, str(word)) for word in node.children)
+                for word in node.children:
+                    lexical_rules[node.label, str(word)] += 1
             else:
                 phrasal_rules[(node.label, *(c.label for c in node.children if isinstance(c, Tree)))] += 1
         lengths.append(n_words)
@@ -125,13 +131,15 @@ def count(trees: Iterable[Tree], refused: Iterable[str] = ()) -> TreebankStatist
         phrasal[rule[0]] += number
         arity[min(len(rule) - 1, 3)] += number
     preterminal: Counter[str] = Counter()
-    for (label, _), number in lexical_rules.items():
+    words: Counter[str] = Counter()
+    for (label, word), number in lexical_rules.items():
         preterminal[label] += number
+        words[word] += number
     nodes = max(phrasal.total(), 1)
     return TreebankStatistics(
         trees=len(lengths),
         tokens=sum(lengths),
-        types=len({word for _, word in lexical_rules}),
+        words=words,
         lengths=np.bincount(lengths).astype(np.int64),
         phrasal=dict(phrasal.most_common()),
         preterminal=dict(preterminal.most_common()),
@@ -324,14 +332,16 @@ class Treebank:
         """The words of every tree."""
         return [tree.leaves() for tree in self.trees]
 
+    @cached_property
     def statistics(self) -> TreebankStatistics:
         """Sizes, labels, rules, shapes, refusals."""
-        return count(self.trees, (refusal.reason for refusal in self.refused))
+        with no_garbage_collection():
+            return count(self.trees, (refusal.reason for refusal in self.refused))
 
     def signs_of_others(self) -> dict[Name, Counter[str]]:
         """Words and labels that were kept and look like markers of another convention than the one read by."""
-        names = Counter(word for tree in self.trees for word in tree.leaves())
-        names.update(node.label for tree in self.trees for node in tree.subtrees())
+        counted = self.statistics
+        names = Counter(counted.words) + Counter(counted.phrasal) + Counter(counted.preterminal)
         return signs_of_others(names.items(), self.convention or "plain")
 
     def markers_kept(self) -> dict[Name, str]:

@@ -188,10 +188,10 @@ class Binarisation:
         Raises:
             InputError: a label starts with ``@`` (the tree is binarised), or a word is not an only child.
         """
-        names = self._names(tree)
+        names = self._names(tree) if self.vertical > 1 else []
 
         def combine(node: Tree, children: list[Tree]) -> Tree:
-            name = names.pop()
+            name = names.pop() if names else self._escape(node.label)
             if len(node.children) > 1 and len(children) < len(node.children):
                 raise InputError(f"a word stands beside other children of {node.label!r}; it must be alone")
             if not children:
@@ -229,7 +229,7 @@ class Binarisation:
         while stack:
             node, ancestors = stack.pop()
             own = self._escape(node.label)
-            if self.vertical == 1 or node.is_preterminal:
+            if node.is_preterminal:
                 names.append(own)
                 below = ancestors
             else:

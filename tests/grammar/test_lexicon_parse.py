@@ -148,7 +148,7 @@ def test_frequent_words_and_class_masses_keep_their_probability(
         return
     classes = RareWordClasses.of(trees, rare, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, seed)
-    after = with_words(before, classes, trees, prior, tag_prior)
+    after, _ = with_words(before, classes, trees, prior, tag_prior)
     np.testing.assert_allclose(after.row_totals(after.prob), 1.0, rtol=0, atol=1e-12)
     trained, final = by_name(before, before.prob), by_name(after, after.prob)
     masses: dict[tuple[str, int, str], float] = defaultdict(float)
@@ -182,11 +182,11 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
     trees = [*bank(), *bank()[:2]]
     classes = RareWordClasses.of(trees, 2, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, 3)
-    alike = with_words(before, classes, trees, 1e12, 0.0)  # all prior: every word of a class as the class
+    alike, _ = with_words(before, classes, trees, 1e12, 0.0)  # all prior: every word of a class as the class
     trained, final = by_name(before, before.prob), by_name(alike, alike.prob)
     ratio = [final["V", k, "walking"] / trained["V", k, "<unk:low~ing>"] for k in range(2)]
     assert ratio == pytest.approx([2 / (5 + 3)] * 2, rel=1e-9)
-    fitted = with_words(before, classes, trees, 0.25, 0.0)
+    fitted, _ = with_words(before, classes, trees, 0.25, 0.0)
     own = by_name(fitted, fitted.prob)
     counts = by_name(alike, expected_counts(encode(trees, alike.layout.table)[0], alike)[1])
     members = {"walking": 2, "talking": 2, "running": 1}

@@ -110,7 +110,7 @@ def test_rare_words_are_counted_in_the_trees_that_are_kept():
 def test_a_label_may_be_both_a_phrase_and_a_preterminal():
     bank = Treebank.from_trees([Tree("NP", (Tree("NP", ("a",)), Tree("B", (Tree("NP", ("b",)),))))])
     assert strings(bank) == ["(ROOT (NP (NP a) (B (NP b))))"]
-    stats = bank.statistics()
+    stats = bank.statistics
     assert (stats.phrasal["NP"], stats.preterminal["NP"]) == (1, 2)
 
 
@@ -369,7 +369,7 @@ def test_datasets_that_are_not_there(tmp_path):
 
 
 def test_statistics(folder):
-    stats = Treebank.read(folder).statistics()
+    stats = Treebank.read(folder).statistics
     assert (stats.trees, stats.tokens, stats.types) == (2, 9, 8)
     assert np.array_equal(stats.lengths, [0, 0, 0, 1, 0, 0, 1])
     assert stats.phrasal == {"NP": 3, "ROOT": 2, "S": 2, "VP": 2}
@@ -394,7 +394,7 @@ def test_statistics(folder):
 
 
 def test_statistics_of_preterminals_alone():
-    stats = Treebank((Tree("A", ("a",)),)).statistics()
+    stats = Treebank((Tree("A", ("a",)),)).statistics
     assert (stats.trees, stats.phrasal, stats.unary_share, stats.max_height) == (1, {}, 0.0, 2)
     assert "refused    none" in str(stats)
 
@@ -412,7 +412,7 @@ def wsj():
 
 @real
 def test_the_penn_sample(wsj):
-    stats = wsj.statistics()
+    stats = wsj.statistics
     assert (stats.trees, len(wsj.refused), stats.tokens) == (3509, 0, 84_627)
     assert (len(stats.phrasal), len(stats.preterminal)) == (28, 45)
     assert stats.phrasal["ROOT"] == 3509

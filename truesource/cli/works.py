@@ -15,6 +15,7 @@ from truesource.grammar.support.files import data_folder
 TOPICS = {
     "truth": "the comparison of language models with an exact grammar",
     "split-merge": "split-merge grammars",
+    "relaxation": "over-relaxed EM",
     "prefix": "prefix probabilities",
     "variants": "variants of a grammar in the order of its children",
     "control": "tilted grammars, and the frontier of reward and KL",
@@ -102,6 +103,9 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
     found = {"truth", "prefix"}
     if grammar is not None:
         found |= {"split-merge"} & {grammar.get("method")}
+        training = grammar.get("config")
+        if isinstance(training, Mapping) and training.get("relaxation", 1.0) != 1.0:
+            found.add("relaxation")
         found |= {"variants"} if "variant" in grammar else set()
         found |= {"control"} if "tilt" in grammar else set()
     for name in ("config.json", "record.json", "training.json"):

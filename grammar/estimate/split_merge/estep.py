@@ -6,19 +6,21 @@ done before.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truesource.grammar._kernels.rules import ForestNodes
-from truesource.grammar.estimate.relative_frequency import RuleTable, rule_key
+from truesource.grammar.estimate.relative_frequency import RuleKey, RuleTable, rule_key
 from truesource.grammar.estimate.split_merge.parameters import Parameters, SparseRules
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
-from truesource.grammar.tree import Tree
+from truesource.grammar.tree import Tree, no_garbage_collection
 
 
 def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) -> tuple[IntArray, IntArray]:
@@ -102,22 +104,22 @@ class Forest:
 class _Builder:
     """Collects nodes bottom-up, equal ones once."""
 
-    def __init__(self, table: RuleTable) -> None:
-        self._rules = table.ids
-        self._n_phrasal = int(np.count_nonzero(table.rules[:, 3] < 0))
+    def __init__(self, number: Callable[[RuleKey], int]) -> None:
+        self._number = number
         self._nodes: dict[tuple[int, int, int], int] = {}
         self._roots: dict[int, list[int]] = {}
         self.n_tokens = 0
 
-    def add(self, tree: Tree) -> bool:
-        """Take a tree in; False, and nothing is counted, when it uses a rule the table does not have."""
+    def add(self, tree: Tree) -> Sequence[int]:
+        """Take a tree in; its rules, or none, and nothing is counted, when one of them is -1."""
+        subtrees = list(tree.subtrees())
+        rules = [self._number(rule_key(subtree)) for subtree in subtrees]
+        if -1 in rules:
+            return ()
         nodes = self._nodes
         done: list[int] = []  # nodes whose parent is still to come, leftmost on top
         n_tokens = 0
-        for subtree in reversed(list(tree.subtrees())):
-            rule = self._rules.get(rule_key(subtree))
-            if rule is None:
-                return False
+        for subtree, rule in zip(reversed(subtrees), reversed(rules), strict=True):
             if subtree.is_preterminal:
                 left, right = 0, 0
                 n_tokens += 1
@@ -131,27 +133,70 @@ class _Builder:
             done.append(node)
         self._roots.setdefault(done[0], [0, n_tokens])[0] += 1
         self.n_tokens += n_tokens
-        return True
+        return rules
 
-    def forest(self) -> Forest:
-        """The nodes in batches."""
-        keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int64)
-        rule, left, right = np.ascontiguousarray(keys.T)
-        order, batches = schedule(rule, left, right, self._n_phrasal)
-        place = np.empty(len(keys), dtype=np.int64)
-        place[order] = np.arange(len(keys))
-        rule, left, right = keys[order].T
-        result = [(place[root], *entry) for root, entry in self._roots.items()]
-        roots = np.array(result, dtype=np.int64).reshape(-1, 3)
+    def graph(self) -> Graph:
+        """What was collected."""
+        keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int32)
+        roots = [(root, *entry) for root, entry in self._roots.items()]
+        return Graph(keys, np.array(roots, dtype=np.int64).reshape(-1, 3))
+
+
+class Graph(NamedTuple):
+    """The nodes of some trees in the order in which they were met, children first."""
+
+    keys: Int32Array  #: (N, 3) rule, left and right child of each node, as in `Forest`
+    roots: IntArray  #: (T, 3) each tree's node, how often it is there, its words
+
+    def forest(self, number: IntArray, n_phrasal: int) -> Forest:
+        """The nodes in batches; ``number`` are the base rules that rules stand for, and -1."""
+        rule, left, right = np.ascontiguousarray(self.keys.T.astype(np.int64))
+        rule = number[rule]
+        order, batches = schedule(rule, left, right, n_phrasal)
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order))
         return Forest(
-            rule.astype(np.int32),
-            place[left].astype(np.int32),
-            place[right].astype(np.int32),
+            rule[order].astype(np.int32),
+            place[left[order]],
+            place[right[order]],
             batches,
-            roots[:, 0].astype(np.int32),
-            roots[:, 1].astype(np.float64),
-            roots[:, 2].copy(),
+            place[self.roots[:, 0]],
+            self.roots[:, 1].astype(np.float64),
+            self.roots[:, 2].copy(),
         )
+
+
+class Subtrees:
+    """The different subtrees of binarised trees, about 100,000 tokens together, and the rules that they use."""
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        numbers: defaultdict[RuleKey, int] = defaultdict(itertools.count().__next__)
+        uses: Counter[int] = Counter()
+        with no_garbage_collection():
+            self._graphs, _ = _graphs(trees, numbers.__getitem__, uses)
+        self._numbers = dict(numbers)
+        self.table = RuleTable.from_counts({key: uses[i] for key, i in numbers.items()}, trees)  #: their rules
+
+    def forests(self, table: RuleTable) -> tuple[Forest, ...]:
+        """The trees under the rules of a table, which has all that they use."""
+        number = np.array([*(table.ids[key] for key in self._numbers), -1], dtype=np.int64)
+        return tuple(graph.forest(number, table.n_phrasal) for graph in self._graphs)
+
+
+def _graphs(trees: Sequence[Tree], number: Callable[[RuleKey], int], uses: Counter[int]) -> tuple[list[Graph], int]:
+    """Graphs of about 100,000 tokens each, and how many trees have a rule of number -1; ``uses`` counts the rules."""
+    graphs: list[Graph] = []
+    builder, unknown = _Builder(number), 0
+    for tree in trees:
+        rules = builder.add(tree)
+        unknown += not rules
+        uses.update(rules)
+        if builder.n_tokens >= CHUNK_TOKENS:
+            graphs.append(builder.graph())
+            builder = _Builder(number)
+    if builder.n_tokens:
+        graphs.append(builder.graph())
+    return graphs, unknown
 
 
 def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
@@ -160,16 +205,10 @@ def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...],
     Returns:
         The forests, and the number of trees left out because they use a rule or word that the table does not have.
     """
-    forests: list[Forest] = []
-    builder, unknown = _Builder(table), 0
-    for tree in trees:
-        unknown += not builder.add(tree)
-        if builder.n_tokens >= CHUNK_TOKENS:
-            forests.append(builder.forest())
-            builder = _Builder(table)
-    if builder.n_tokens:
-        forests.append(builder.forest())
-    return tuple(forests), unknown
+    numbers = defaultdict(lambda: -1, table.ids)
+    graphs, unknown = _graphs(trees, numbers.__getitem__, Counter())
+    number = np.append(np.arange(len(table.rules)), -1)
+    return tuple(graph.forest(number, table.n_phrasal) for graph in graphs), unknown
 
 
 T = TypeVar("T")

@@ -20,7 +20,14 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.estimate.relative_frequency import RuleTable, binary_trees
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.estimate.split_merge.estep import Likelihood, encode, expected_entries, likelihood
+from truesource.grammar.estimate.split_merge.estep import (
+    Forest,
+    Likelihood,
+    Subtrees,
+    encode,
+    expected_entries,
+    likelihood,
+)
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, SplitTree
 from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
@@ -38,7 +45,7 @@ NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that n
 
 def with_words(
     parameters: Parameters, classes: RareWordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
-) -> Parameters:
+) -> tuple[Parameters, tuple[Forest, ...]]:
     """Give the rare words back their own probabilities, and leave a part of each class to unknown words.
 
     A substate keeps the probability it has for each frequent word, and for each class as a whole. Within a class
@@ -55,12 +62,17 @@ def with_words(
         trees: the binarised training trees, with their words.
         prior: occurrences, above 0.
         tag_prior: occurrences, 0 or more.
+
+    Returns:
+        The grammar, and ``trees`` under its rules.
     """
-    lexicon = _Lexicon.of(parameters.layout.table, RuleTable.from_trees(trees), classes, tag_prior)
+    subtrees = Subtrees(trees)
+    lexicon = _Lexicon.of(parameters.layout.table, subtrees.table, classes, tag_prior)
     rules = SparseRules.of(_spread(parameters, lexicon, None, prior))
-    _, counts = expected_entries(encode(trees, lexicon.table)[0], rules)
+    forests = subtrees.forests(lexicon.table)
+    _, counts = expected_entries(forests, rules)
     first_lexical = int(rules.layout.rules[np.argmax(rules.layout.table.rules[:, 3] >= 0), 0])
-    return _spread(parameters, lexicon, rules.flat(counts)[first_lexical:].copy(), prior)
+    return _spread(parameters, lexicon, rules.flat(counts)[first_lexical:].copy(), prior), forests
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,8 +309,9 @@ def split_merge(
     training, validating = binarised, held_out_trees
     if classes is not None:
         training, validating = classes.in_training(binarised), classes.in_training(held_out_trees)
-    table = RuleTable.from_trees(training)
-    forests, _ = encode(training, table)
+    subtrees = Subtrees(training)
+    table, forests = subtrees.table, subtrees.forests(subtrees.table)
+    del subtrees
     validation = Validation(*encode(validating, table))
     folder = None if checkpoint is None else Path(checkpoint)
     key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
@@ -314,9 +327,8 @@ def split_merge(
         stopped = _run_phases(trainer, config, seed, done, folder, key, on_phase)
     whole = trainer.parameters
     if classes is not None:
-        whole = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
+        whole, forests = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
         table = whole.layout.table
-        forests, _ = encode(binarised, table)
         validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
     final, unfiltered = filtered(whole, config.filter), SparseRules.of(whole)
     del whole  # large

@@ -161,7 +161,7 @@ def _from_trees(
 
     normalise = Normalisation(convention=convention)
     bank = Treebank.read(treebank, normalise)
-    echo(str(bank.statistics()))
+    echo(str(bank.statistics))
     show_reading(bank)
     for reason, count in Counter(refusal.reason for refusal in bank.refused).most_common():
         echo(f"{count:,} trees refused: {reason}")

@@ -63,7 +63,7 @@ def make(run: RunFolder) -> str:
         (folder / "held_out.mrg.gz").unlink(missing_ok=True)
     else:
         held_out.write(folder / "held_out.mrg.gz", force=True)
-    statistics = train.statistics()
+    statistics = train.statistics
     refused = Counter(refusal.reason for refusal in bank.refused)
     write_json(
         folder / "statistics.json",
