@@ -101,7 +101,7 @@ def train(trees: Sequence[Tree], config: SplitMerge, seed: int) -> PCFG:
                 total = per_token * table.n_tokens
                 sizes = f"{last['substates']:10,} {last['rules']:10,} {total:12,.0f} {per_token:10.4f}"
                 print(f"{cycle} {phase:10} {took[0]:12.2f} {took[1]:10.2f} {sizes}", flush=True)
-    final = filtered(trainer.parameters, config.filter)
+    final = filtered(trainer.rules, config.filter)
     print(f"filtered: {likelihood(forests, final).total:,.0f} nats")
     return to_pcfg(final, {})
 

@@ -23,7 +23,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,14 +125,16 @@ def prepare(given: Given) -> None:
     (given.work / "sentences.txt").write_text("".join(text), "utf-8")
 
 
-def training(side: Side, given: Given) -> Cost:
+def training(name: str, settings: Sequence[str], side: Side, given: Given) -> Cost:
     """Training, reading and writing included."""
     trees = given.work / "trees.mrg"
-    words = ("induce", trees, "--cycles", CYCLES, "--lexicon", "parse", "-o", side.work / "grammar.npz")
+    chosen = [word for setting in settings for word in ("--set", f"split_merge.{setting}")]
+    words = ("induce", trees, "--cycles", CYCLES, "--lexicon", "parse", *chosen, "-o", side.work / name)
     command(side, "induce", lines(trees, 50), "--cycles", "2", "--lexicon", "parse", "-o", side.work / "small.npz")
     return whole(command(side, *words))
 
 
+@cache
 def released_training(given: Given) -> Cost:
     """The released trainer with its defaults."""
     files = ("-path", str(given.work / "trees.mrg"), "-treebank", "SINGLEFILE", "-out", str(given.peer_grammar))
@@ -259,6 +261,7 @@ class Row(NamedTuple):
     ours: Callable[[Side, Given], Cost]
     peer: Callable[[Given], Cost] | None
     kernel: str  #: row of the roofline that has its kernel; empty where there is none
+    new: bool = False  #: an earlier commit cannot do it
 
 
 def _own(name: str, side: Side, given: Given) -> Cost:
@@ -270,7 +273,17 @@ def _other(name: str, given: Given) -> Cost:
 
 
 ROWS = {
-    "induction": Row("a treebank, 5 cycles", "released trainer", training, released_training, "em"),
+    "induction": Row(
+        "a treebank, 5 cycles", "released trainer", partial(training, "grammar.npz", ()), released_training, "em"
+    ),
+    "relaxed": Row(
+        "the same, over-relaxed EM",
+        "released trainer",
+        partial(training, "relaxed.npz", ("relaxation=1.8", "em_split=25", "em_merge=10")),
+        released_training,
+        "em",
+        new=True,
+    ),
     "parsing": Row("a sentence, max-rule", "released parser", parsing, released_parsing, "parsing"),
     "causal": Row("a sentence", "", partial(bound, "causal", "float64"), None, "causal-float64"),
     "masked": Row("a sentence", "", partial(bound, "masked", "float64"), None, "masked-float64"),
@@ -293,7 +306,7 @@ ROWS = {
         for n in STRETCHES
     },
 }
-JAVA_ROWS = ("induction", "parsing")
+JAVA_ROWS = ("induction", "relaxed", "parsing")
 
 
 # -- the table ----------------------------------------------------------------------------------------------------
@@ -332,7 +345,7 @@ def table(given: Given, names: Sequence[str], before: Path | None, shares: dict[
     for name in names:
         row = ROWS[name]
         peer = row.peer(given) if row.peer and (given.jar or name not in JAVA_ROWS) else None
-        costs = {which: row.ours(side, given) for which, side in sides.items()}
+        costs = {which: row.ours(side, given) for which, side in sides.items() if which == "now" or not row.new}
         share = shares.get(row.kernel, {}).get("share")
         print(line(row, name, costs["now"], costs.get("before"), peer, share), flush=True)
         result[name] = {which: cost._asdict() for which, cost in {**costs, "peer": peer}.items() if cost}

@@ -75,7 +75,7 @@ def recover(sizes: Sequence[int], config: SplitMerge) -> tuple[float, list[Row]]
                 for phase in PHASES if cycle else ():
                     trainer.run(cycle, phase, np.random.default_rng([SEED, cycle]))
                 seconds = time.perf_counter() - began
-                induced = to_pcfg(filtered(trainer.parameters, config.filter), {})
+                induced = to_pcfg(filtered(trainer.rules, config.filter), {})
                 nats, rate, error, impossible = compare(induced, sentences, truth, lengths)
                 rows.append((size, cycle, rate, error))
                 rules = sum(induced.sizes()[kind] for kind in ("binary", "unary", "lexical"))

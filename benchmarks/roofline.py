@@ -266,7 +266,7 @@ def parse(quick: bool, _folder: Path) -> Task:
     """Max-rule trees, coarse to fine, of sentences that the grammar was trained on."""
     number, cycles = (1_000, 2) if quick else (3_000, 5)
     _, trainer, sentences = trained(number, cycles)
-    final = filtered(trainer.parameters, 1e-6)
+    final = filtered(trainer.rules, 1e-6)
     pcfg = to_pcfg(final, {"split_trees": dict(zip(final.layout.table.symbols, final.trees, strict=True))})
     parser, some = Parser(pcfg, ParseMethod.MAX_RULE), sentences[: 50 if quick else 500]
     assert parser.prunes

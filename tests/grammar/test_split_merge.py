@@ -529,7 +529,9 @@ def test_the_filter_drops_and_normalises_again() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     layout = Layout(table_of(trees), (1, 2))
     parameters = Parameters(layout, np.array([0.25, 0.75, 1e-9, 0.6, 1 - 1e-9, 0.4]), (0, [0, 1]))
-    assert filtered(parameters, 1e-8).prob.tolist() == [0.25, 0.75, 0.0, 0.6, 1.0, 0.4]
+    assert filtered(SparseRules.of(parameters), 1e-8).parameters().prob.tolist() == [0.25, 0.75, 0.0, 0.6, 1.0, 0.4]
+    alone = filtered(SparseRules.of(parameters), 0.7).parameters().prob.tolist()
+    assert alone == [0.0, 1.0, 0.0, 0.6, 1.0, 0.4]  # of the last row nothing is kept: it stays
 
 
 def test_an_over_relaxed_step_is_a_power_of_that_of_em(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, SplitTree
+from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.rules import perron
 from truesource.grammar.pcfg import PCFG
@@ -35,12 +35,14 @@ class Induced:
     trace: tuple[dict[str, Any], ...]
 
 
-def filtered(parameters: Parameters, threshold: float) -> Parameters:
-    """The grammar without rules less probable than ``threshold``, each row normalised again."""
-    kept = np.where(parameters.prob >= threshold, parameters.prob, 0.0)
-    if parameters.row_totals(kept).all():
-        return Parameters.of_scores(parameters.layout, kept, parameters.trees)
-    return parameters.normalised(kept)  # a row of which nothing is kept stays as it is
+def filtered(rules: SparseRules, threshold: float) -> SparseRules:
+    """The grammar without rules less probable than ``threshold``, each row normalised again.
+
+    A row of which nothing is kept stays as it is.
+    """
+    from truesource.grammar.estimate.split_merge._kernels import TINY
+
+    return rules.awake().maximised(np.where(rules.prob >= threshold, rules.prob, 0.0), TINY).awake()
 
 
 def filter_cost(pcfg: PCFG, whole: SparseRules, threshold: float) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def _children(rules: SparseRules) -> FloatArray:
     return expected.reshape(layout.n_rows, -1)
 
 
-def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
+def to_pcfg(rules: SparseRules, meta: Mapping[str, Any]) -> PCFG:
     """A PCFG with one state per substate that can be reached from the start.
 
     Substate ``k`` of ``NP`` is named ``NP-k``; the start symbol keeps its name.
@@ -97,19 +99,19 @@ def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
         InputError: the grammar makes infinite derivations with positive probability (spectral radius of
             the expected-children matrix not below one).
     """
-    table = parameters.layout.table
-    symbols = _names(parameters.layout)
-    labels = [label for label, n in zip(table.symbols, parameters.layout.substates, strict=True) for _ in range(n)]
-    binary, unary, lexical = _rules(parameters)
+    table = rules.layout.table
+    symbols = _names(rules.layout)
+    labels = [label for label, n in zip(table.symbols, rules.layout.substates, strict=True) for _ in range(n)]
+    binary, unary, lexical = _rules(rules)
     state = _reached(len(symbols), np.concatenate([binary[0][:, [0, 1]], binary[0][:, [0, 2]], unary[0]]))
     keep = np.flatnonzero(state)
     number = np.cumsum(state) - 1
     arrays: list[NDArray[Any]] = []
-    for kind, (rules, prob) in enumerate((binary, unary, lexical)):
-        used = state[rules[:, 0]]
-        rules = rules[used]
-        states = rules if kind < 2 else rules[:, :1]
-        numbered = np.column_stack([number[states], rules[:, states.shape[1] :]])
+    for kind, (some, prob) in enumerate((binary, unary, lexical)):
+        used = state[some[:, 0]]
+        some = some[used]
+        states = some if kind < 2 else some[:, :1]
+        numbered = np.column_stack([number[states], some[:, states.shape[1] :]])
         arrays += [numbered.astype(np.int32), np.log(prob[used])]
     length = _expected_length(len(keep), arrays)
     unreached = [name for name, reached in zip(symbols, state, strict=True) if not reached]
@@ -128,27 +130,17 @@ def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
     )
 
 
-def _rules(parameters: Parameters) -> list[tuple[IntArray, FloatArray]]:
-    """Non-zero binary, unary and lexical fine rules: rows (or word) and probabilities."""
-    table, first = parameters.layout.table, parameters.layout.first_row
-    result: list[list[IntArray]] = [[], [], []]
-    probs: list[list[FloatArray]] = [[], [], []]
-    rule = 0
-    for block, prob in parameters.blocks():
-        m, b, c, a = np.nonzero(prob)
-        parent = first[block.parent] + a
-        if block.right >= 0:
-            kind, columns = 0, [parent, first[block.left] + b, first[block.right] + c]
-        elif block.left >= 0:
-            kind, columns = 1, [parent, first[block.left] + b]
-        else:
-            kind, columns = 2, [parent, table.rules[rule + m, 3].astype(np.int64)]
-        result[kind].append(np.column_stack(columns))
-        probs[kind].append(prob[m, b, c, a])
-        rule += block.shape[0]
+def _rules(rules: SparseRules) -> list[tuple[IntArray, FloatArray]]:
+    """Binary, unary and lexical fine rules: rows (or word) and probabilities."""
+    table, first = rules.layout.table, rules.layout.first_row
+    rule, pair = rules.places
+    _, left, right, word = table.rules[rule].astype(np.int64).T
+    children = [first[side] + rules.entries.pair[pair, i] for i, side in enumerate((left, right))]
+    binary, lexical = right >= 0, word >= 0
+    columns = ([rules.rows, *children], [rules.rows, children[0]], [rules.rows, word])
     return [
-        (np.concatenate([np.zeros((0, width), np.int64), *f]), np.concatenate([np.zeros(0), *p]))
-        for width, f, p in zip((3, 2, 2), result, probs, strict=True)
+        (np.column_stack(some)[kind], rules.prob[kind])
+        for kind, some in zip((binary, ~binary & ~lexical, lexical), columns, strict=True)
     ]
 
 

@@ -325,13 +325,13 @@ def split_merge(
         else:
             trainer.start()
         stopped = _run_phases(trainer, config, seed, done, folder, key, on_phase)
-    whole = trainer.parameters
+    whole = trainer.rules
     if classes is not None:
-        whole, forests = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
-        table = whole.layout.table
+        fine, forests = with_words(trainer.parameters, classes, binarised, config.class_prior, config.tag_prior)
+        whole, table = SparseRules.of(fine), fine.layout.table
+        del fine  # large
         validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
-    final, unfiltered = filtered(whole, config.filter), SparseRules.of(whole)
-    del whole  # large
+    final = filtered(whole, config.filter)
     meta: dict[str, Any] = {
         "estimator": "split_merge",
         "config": asdict(config),
@@ -348,7 +348,7 @@ def split_merge(
     if stopped:
         meta["stopped"] = stopped
     pcfg = to_pcfg(final, meta)
-    cost = filter_cost(pcfg, unfiltered, config.filter)
+    cost = filter_cost(pcfg, whole, config.filter)
     return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trainer.trace))
 
 
