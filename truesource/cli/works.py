@@ -104,7 +104,7 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
     if grammar is not None:
         found |= {"split-merge"} & {grammar.get("method")}
         training = grammar.get("config")
-        if isinstance(training, Mapping) and training.get("relaxation", 1.0) != 1.0:
+        if isinstance(training, Mapping) and training.get("relaxation") is not None:
             found.add("relaxation")
         found |= {"variants"} if "variant" in grammar else set()
         found |= {"control"} if "tilt" in grammar else set()

@@ -54,13 +54,13 @@ class SplitMerge:
     em_merge: Annotated[int, Field(ge=0, description="EM iterations after each merge.")] = 20
     em_smooth: Annotated[int, Field(ge=0, description="EM iterations with smoothing, at the end of each cycle.")] = 10
     relaxation: Annotated[
-        float,
+        float | None,
         Field(
-            ge=1.0,
+            gt=1.0,
             lt=2.0,
-            description="After a split or merge, EM changes log probabilities by so many times its step; 1: plain EM.",
+            description="After a split or merge, EM changes log probabilities by so many times its step; none: by it.",
         ),
-    ] = 1.0
+    ] = None
     merge_fraction: Annotated[
         float, Field(ge=0.0, le=1.0, description="Share of the pairs of siblings of a split that are merged back.")
     ] = 0.5

@@ -228,9 +228,9 @@ class SplitMergeTrainer:
             score, counts = expected_entries(forests, rules, asleep_too=slept > 0)
             self._record(rules, (cycle, phase, iteration), score, unsmoothed)
             before = rules
-            relax = config.relaxation > 1.0 and phase != "smooth" and score.total >= reached  # after a fall, EM itself
+            relaxation = None if phase == "smooth" or score.total < reached else config.relaxation  # EM after a fall
             reached = score.total
-            scores = rules.relaxed(counts, config.relaxation) if relax else counts
+            scores = counts if relaxation is None else rules.relaxed(counts, relaxation)
             rules = rules.maximised(scores, SMALLEST, slept=slept)
             if phase == "smooth":
                 unsmoothed = likelihood(forests, rules)
