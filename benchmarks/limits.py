@@ -265,6 +265,7 @@ class Row(NamedTuple):
 
 
 def _own(name: str, side: Side, given: Given) -> Cost:
+    child(side, given, name)  # compiles
     return child(side, given, name)
 
 

@@ -167,6 +167,22 @@ def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> Non
     np.testing.assert_allclose(counts, table.counts, rtol=1e-12)
 
 
+@settings(max_examples=50, deadline=None)
+@given(treebanks, st.integers(1, 9))
+def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estep, "CHUNK_TOKENS", chunk)
+        found = estep.Subtrees(trees)
+        table = RuleTable.from_trees(trees)
+        for name, value in vars(table).items():
+            np.testing.assert_array_equal(getattr(found.table, name), value)
+        forests, unknown = estep.encode(trees, table)
+        assert unknown == 0 and len(found.forests(table)) == len(forests)
+        for one, other in zip(found.forests(table), forests, strict=True):
+            for name, value in vars(one).items():
+                np.testing.assert_array_equal(getattr(other, name), value)
+
+
 def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = pronouns(30)
     table = table_of(trees)
