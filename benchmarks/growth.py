@@ -120,6 +120,7 @@ def plot(by_words: Sequence[Point], by_rules: Sequence[Point], path: Path) -> No
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib import ticker
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for axis, points, what in ((axes[0], by_words, "words"), (axes[1], by_rules, "rules")):
@@ -131,6 +132,8 @@ def plot(by_words: Sequence[Point], by_rules: Sequence[Point], path: Path) -> No
         axis.plot(x, scaled, ":", color="grey", label="multiply-adds of causal (scaled)")
         axis.set(xscale="log", yscale="log", ylabel="CPU ms a sentence")
         axis.legend(frameon=False, fontsize="small")
+    axes[0].xaxis.set_minor_locator(ticker.NullLocator())
+    axes[0].set_xticks(words := [point.words for point in by_words], [str(n) for n in words])
     axes[0].set(xlabel="words in the sentence", title=f"{by_words[0].rules:,} binary rules")
     axes[1].set(xlabel="binary rules", title=f"sentences of {by_rules[0].words} words")
     figure.savefig(path)
