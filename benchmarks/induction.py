@@ -83,6 +83,11 @@ def measured(command: Sequence[str | Path], environment: Mapping[str, str] | Non
     return wall, cpu, megabytes
 
 
+def options(given: Sequence[str]) -> list[str]:
+    """Options of `truesource induce` for settings ``KEY=VALUE`` of split-merge training."""
+    return [word for key in given for word in ("--set", f"split_merge.{key}")]
+
+
 def train(trees: Sequence[Tree], config: SplitMerge, seed: int) -> PCFG:
     """Train and print a line per phase; the grammar."""
     table = RuleTable.from_trees(trees)
@@ -128,8 +133,7 @@ def scaling(pcfg: PCFG, sizes: Sequence[int], cycles: int, given: Sequence[str])
             path = Path(folder) / "trees.mrg.gz"
             words = write_sampled(pcfg, n, path)
             command = [Path(sys.executable).with_name("truesource"), "induce", path, "--cycles", str(cycles), "--force"]
-            keys = [word for key in given for word in ("--set", f"split_merge.{key}")]
-            wall, cpu, megabytes = measured([*command, *keys, "-o", Path(folder) / "grammar.npz"])
+            wall, cpu, megabytes = measured([*command, *options(given), "-o", Path(folder) / "grammar.npz"])
             found.append(Cost(n, words, wall, cpu, megabytes))
             cost = f"{wall:10.1f} {found[-1].cpu:10.1f} {found[-1].megabytes:10,.0f}"
             print(f"{n:10,} {words:10,} {cost} {n / wall:10,.0f}", flush=True)

@@ -128,8 +128,17 @@ def prepare(given: Given) -> None:
 def training(name: str, settings: Sequence[str], side: Side, given: Given) -> Cost:
     """Training, reading and writing included."""
     trees = given.work / "trees.mrg"
-    chosen = [word for setting in settings for word in ("--set", f"split_merge.{setting}")]
-    words = ("induce", trees, "--cycles", CYCLES, "--lexicon", "parse", *chosen, "-o", side.work / name)
+    words = (
+        "induce",
+        trees,
+        "--cycles",
+        CYCLES,
+        "--lexicon",
+        "parse",
+        *induction.options(settings),
+        "-o",
+        side.work / name,
+    )
     command(side, "induce", lines(trees, 50), "--cycles", "2", "--lexicon", "parse", "-o", side.work / "small.npz")
     return whole(command(side, *words))
 

@@ -174,12 +174,12 @@ class Subtrees:
         uses: Counter[int] = Counter()
         with no_garbage_collection():
             self._graphs, _ = _graphs(trees, numbers.__getitem__, uses)
-        self._numbers = dict(numbers)
+        self._rules = tuple(numbers)  # by number
         self.table = RuleTable.from_counts({key: uses[i] for key, i in numbers.items()}, trees)  #: their rules
 
     def forests(self, table: RuleTable) -> tuple[Forest, ...]:
         """The trees under the rules of a table, which has all that they use."""
-        number = np.array([*(table.ids[key] for key in self._numbers), -1], dtype=np.int64)
+        number = np.array([*(table.ids[key] for key in self._rules), -1], dtype=np.int64)
         return tuple(graph.forest(number, table.n_phrasal) for graph in self._graphs)
 
 
