@@ -231,6 +231,7 @@ def _stored(function: Callable[[Any], Any], threads: int) -> Iterator[_Stored]:
 
 
 FIRST_WORKER = 60.0  #: seconds until a worker must be there
+HALF_WRITTEN = 1.0  #: seconds that a scheduler file may be damaged: Dask does not write it in one step
 IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
 ATTEMPTS = 3  #: times in a row that all workers may vanish without a result
 
@@ -359,6 +360,8 @@ class _SchedulerFile(TypedDict):
 def scheduler_address(scheduler: str) -> str:
     """The address itself, or the one in the file that ``dask scheduler --scheduler-file`` wrote.
 
+    A file that the scheduler has begun is read again until it is whole.
+
     Raises:
         InputError: there is no such file, or it holds something else.
     """
@@ -370,7 +373,14 @@ def scheduler_address(scheduler: str) -> str:
         " tcp://host:8786"
     )
     what, remedy = "the file of the Dask scheduler", "name what --scheduler-file wrote"
-    return read_record(file, _SchedulerFile, what=what, remedy=remedy, absent=absent)["address"]
+    deadline = time.monotonic() + HALF_WRITTEN
+    while True:
+        try:
+            return read_record(file, _SchedulerFile, what=what, remedy=remedy, absent=absent)["address"]
+        except InputError as error:
+            if error.code != "damaged" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _require_workers(client: Client, scheduler: str) -> None:

@@ -29,6 +29,7 @@ from truesource.grammar.support import parallel
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.records import read_record
 
 KINDS = ["processes", "dask"]
 ROOT = Path(__file__).parents[2]
@@ -182,6 +183,23 @@ def test_bad_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'truesource\[dask\]'"):
         list(run_each(tasks.square, [1, 2], Workers(scheduler="tcp://127.0.0.1:9")))
+
+
+def test_a_scheduler_file_that_is_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "HALF_WRITTEN", SAFETY)
+    file = tmp_path / "scheduler.json"
+    file.write_text('{"address": "tcp://', encoding="utf-8")
+    reads = []
+
+    def finish_and_read(*args: Any, **options: Any) -> Any:
+        reads.append(args)
+        if len(reads) == 3:
+            file.write_text('{"address": "tcp://127.0.0.1:9"}', encoding="utf-8")
+        return read_record(*args, **options)
+
+    monkeypatch.setattr(parallel, "read_record", finish_and_read)
+    assert parallel.scheduler_address(str(file)) == "tcp://127.0.0.1:9"
+    assert len(reads) == 3
 
 
 def test_workers_of_another_version_are_refused(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
     Where the file ``die`` is made in ``folder``, the next worker that is about to finish a Parquet file is killed.
     """
     from distributed import Client
+    from distributed.utils import json_load_robust
 
     file = folder / "scheduler.json"
     environment = {
@@ -46,6 +47,7 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
             process = subprocess.Popen(call, cwd=folder, env=environment, stdout=log, stderr=log)
             stack.callback(_end, process)
             wait_for(file, process)
+        json_load_robust(file, timeout=SAFETY)  # Dask makes the file before it writes it
         if workers:
             with Client(scheduler_file=str(file), timeout=SAFETY) as client:
                 client.wait_for_workers(workers, timeout=SAFETY)
