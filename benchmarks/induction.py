@@ -29,7 +29,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import encode, likelihood
-from truesource.grammar.estimate.split_merge.parameters import Parameters
+from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.inference.batch import threads
@@ -95,7 +95,7 @@ def train(trees: Sequence[Tree], config: SplitMerge, seed: int) -> PCFG:
     titles = f"{'s (wall)':>10} {'substates':>10} {'rules':>10} {'nats':>12} {'per token':>10}"
     print(f"{'phase':12} {'s (process)':>12} {titles}")
     with meter("split-merge", config.iterations) as progress:
-        trainer = SplitMergeTrainer(config, forests, Validation((), 0), Parameters.initial(table), progress)
+        trainer = SplitMergeTrainer(config, forests, Validation((), 0), SparseRules.initial(table), progress)
         for cycle in range(1, config.cycles + 1):
             for phase in PHASES:
                 began = time.process_time(), time.perf_counter()

@@ -21,7 +21,7 @@ from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import encode
-from truesource.grammar.estimate.split_merge.parameters import Parameters
+from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.pcfg import PCFG
@@ -70,7 +70,7 @@ def recover(sizes: Sequence[int], config: SplitMerge) -> tuple[float, list[Row]]
         forests, _ = encode(trees, table)
         began = time.perf_counter()
         with meter("split-merge", config.iterations) as progress:
-            trainer = SplitMergeTrainer(config, forests, Validation((), 0), Parameters.initial(table), progress)
+            trainer = SplitMergeTrainer(config, forests, Validation((), 0), SparseRules.initial(table), progress)
             for cycle in range(config.cycles + 1):
                 for phase in PHASES if cycle else ():
                     trainer.run(cycle, phase, np.random.default_rng([SEED, cycle]))

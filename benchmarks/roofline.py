@@ -50,7 +50,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import Forest, encode, expected_entries
-from truesource.grammar.estimate.split_merge.parameters import Parameters
+from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SMALLEST, SplitMergeTrainer, Validation
 from truesource.grammar.inference.any_order import AnyOrder
@@ -241,7 +241,7 @@ def trained(number: int, cycles: int) -> tuple[Sequence[Forest], SplitMergeTrain
     forests, _ = encode(trees, table)
     config = SplitMerge(cycles=cycles, em_split=4, em_merge=2, em_smooth=2)
     with meter("split-merge", config.iterations) as progress:
-        trainer = SplitMergeTrainer(config, forests, Validation((), 0), Parameters.initial(table), progress)
+        trainer = SplitMergeTrainer(config, forests, Validation((), 0), SparseRules.initial(table), progress)
         for cycle in range(1, cycles + 1):
             for phase in PHASES:
                 trainer.run(cycle, phase, np.random.default_rng([1, cycle]))

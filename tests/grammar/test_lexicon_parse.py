@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dense_rules import DenseRules, expected_counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.estimate.split_merge.estep import encode, expected_counts
-from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.estep import encode
+from truesource.grammar.estimate.split_merge.parameters import Layout
 from truesource.grammar.estimate.split_merge.train import NEW_FORM, split_merge, with_words
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -119,13 +120,13 @@ inner = st.recursive(
 treebanks = st.lists(st.builds(lambda tree: Tree("ROOT", (tree,)), inner), min_size=1, max_size=6)
 
 
-def random_parameters(table: RuleTable, n: int, seed: int) -> Parameters:
+def random_parameters(table: RuleTable, n: int, seed: int) -> DenseRules:
     layout = Layout(table, (1, *(n for _ in table.symbols[1:])))
-    blank = Parameters(layout, np.zeros(layout.size), (0, *([0, 1] for _ in table.symbols[1:])))
+    blank = DenseRules(layout, np.zeros(layout.size), (0, *([0, 1] for _ in table.symbols[1:])))
     return blank.normalised(np.random.default_rng(seed).uniform(0.05, 1.0, layout.size))
 
 
-def by_name(parameters: Parameters, values: np.ndarray) -> dict[tuple[str, int, str], float]:
+def by_name(parameters: DenseRules, values: np.ndarray) -> dict[tuple[str, int, str], float]:
     """Lexical entries of a flat array by label, substate and word."""
     table, found, rule = parameters.layout.table, {}, 0
     for block in parameters.layout.blocks:
@@ -148,8 +149,9 @@ def test_frequent_words_and_class_masses_keep_their_probability(
         return
     classes = RareWordClasses.of(trees, rare, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, seed)
-    after, _ = with_words(before, classes, trees, prior, tag_prior)
-    np.testing.assert_allclose(after.row_totals(after.prob), 1.0, rtol=0, atol=1e-12)
+    sparse, _ = with_words(before.sparse(), classes, trees, prior, tag_prior)
+    np.testing.assert_allclose(np.bincount(sparse.rows, sparse.prob), 1.0, rtol=0, atol=1e-12)
+    after = DenseRules.of(sparse)
     trained, final = by_name(before, before.prob), by_name(after, after.prob)
     masses: dict[tuple[str, int, str], float] = defaultdict(float)
     tagged = {(node.label, node.children[0]) for tree in trees for node in tree.subtrees() if node.is_preterminal}
@@ -182,11 +184,12 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
     trees = [*bank(), *bank()[:2]]
     classes = RareWordClasses.of(trees, 2, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, 3)
-    alike, _ = with_words(before, classes, trees, 1e12, 0.0)  # all prior: every word of a class as the class
+    # all prior: every word of a class as the class
+    alike = DenseRules.of(with_words(before.sparse(), classes, trees, 1e12, 0.0)[0])
     trained, final = by_name(before, before.prob), by_name(alike, alike.prob)
     ratio = [final["V", k, "walking"] / trained["V", k, "<unk:low~ing>"] for k in range(2)]
     assert ratio == pytest.approx([2 / (5 + 3)] * 2, rel=1e-9)
-    fitted, _ = with_words(before, classes, trees, 0.25, 0.0)
+    fitted = DenseRules.of(with_words(before.sparse(), classes, trees, 0.25, 0.0)[0])
     own = by_name(fitted, fitted.prob)
     counts = by_name(alike, expected_counts(encode(trees, alike.layout.table)[0], alike)[1])
     members = {"walking": 2, "talking": 2, "running": 1}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from truesource.grammar._kernels.rules import ForestNodes
 from truesource.grammar.estimate.relative_frequency import RuleKey, RuleTable, rule_key
-from truesource.grammar.estimate.split_merge.parameters import Parameters, SparseRules
+from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.tree import Tree, no_garbage_collection
 
@@ -311,9 +311,8 @@ def _apart(forest: Forest, trees: IntArray) -> tuple[Int32Array, Int32Array, Int
     return node[order], left, right, np.concatenate(weights)[order], place[1 : 1 + len(trees)]
 
 
-def likelihood(forests: Sequence[Forest], grammar: Parameters | SparseRules, *, unknown: int = 0) -> Likelihood:
+def likelihood(forests: Sequence[Forest], rules: SparseRules, *, unknown: int = 0) -> Likelihood:
     """Log-likelihood of the trees, substates summed out; ``unknown`` trees are impossible from the start."""
-    rules = grammar if isinstance(grammar, SparseRules) else SparseRules.of(grammar)
     rules = rules.awake()
     return _sum(list(zip(forests, each(_log_probs, forests, rules), strict=True)), unknown)
 
@@ -328,21 +327,15 @@ def _sum(parts: Sequence[tuple[Forest, FloatArray]], unknown: int) -> Likelihood
     return Likelihood(total, tokens, impossible)
 
 
-def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[Likelihood, FloatArray]:
-    """Log-likelihood, and how often each fine rule is used in the trees in expectation, (layout.size,).
-
-    The counts are ``prob * d log-likelihood / d prob``, which is the derivative by the log probability.
-    Trees of probability zero count nothing; the first result says how many there are.
-    """
-    rules = SparseRules.of(parameters)
-    score, counts = expected_entries(forests, rules)
-    return score, rules.flat(counts)
-
-
 def expected_entries(
     forests: Sequence[Forest], rules: SparseRules, *, asleep_too: bool = True
 ) -> tuple[Likelihood, FloatArray]:
-    """Expected counts of the entries of ``rules``, (E,); unless ``asleep_too``, 0 for dormant phrasal ones."""
+    """Log-likelihood, and how often each entry of ``rules`` is used in the trees in expectation, (E,).
+
+    The counts are ``prob * d log-likelihood / d prob``, which is the derivative by the log probability. Trees of
+    probability zero count nothing; the first result says how many there are. Dormant phrasal entries count 0 unless
+    ``asleep_too``.
+    """
     gradient = np.zeros(len(rules.prob))
     parts: list[tuple[Forest, FloatArray]] = []
     derivative = partial(_derivative, asleep_too=asleep_too)

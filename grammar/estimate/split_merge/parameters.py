@@ -6,7 +6,7 @@ split tree. Rules that are not zero are listed by base rule and pair of children
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -54,6 +54,11 @@ class Layout:
         starts = np.cumsum(volumes) - volumes
         return np.column_stack([starts, dims, self.first_row[self.table.rules[:, 0]]])
 
+    @property
+    def first_lexical(self) -> int:
+        """Position of the first lexical rule in the flat array."""
+        return int(self.rules[self.table.n_phrasal, 0])
+
     @cached_property
     def first_row(self) -> IntArray:
         """First row of each symbol, (K + 1,); the last entry is the number of rows."""
@@ -84,74 +89,10 @@ class Layout:
             blocks.append(Block(parent, left, right, shape, start, start + (j - i) * n_left * n_right * n_parent))
         return tuple(blocks)
 
-
-@dataclass(frozen=True, eq=False)
-class Parameters:
-    """A grammar with substates while it is trained."""
-
-    layout: Layout
-    prob: FloatArray  #: (layout.size,) probability of each fine rule
-    trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
-
-    @classmethod
-    def initial(cls, table: RuleTable) -> Parameters:
-        """Relative frequencies, one substate each."""
-        n = len(table.symbols)
-        return cls(Layout(table, (1,) * n), table.relative_frequencies, (0,) * n)
-
-    @classmethod
-    def of_scores(cls, layout: Layout, scores: FloatArray, trees: tuple[SplitTree, ...]) -> Parameters:
-        """Scores over their row's sum, in place; a row without any score stays without rules."""
-        from truesource.grammar.estimate.split_merge import _kernels as kernels
-
-        kernels.normalise(layout.rules, scores, scores, np.zeros(layout.n_rows))
-        return cls(layout, scores, trees)
-
-    def blocks(self) -> Iterator[tuple[Block, FloatArray]]:
-        """Each block with its probabilities as a view of its shape."""
-        for block in self.layout.blocks:
-            yield block, self.prob[block.start : block.stop].reshape(block.shape)
-
-    def normalised(self, scores: FloatArray) -> Parameters:
-        """Divide ``scores`` by the sum of their row, in this layout: the M-step, when they are expected counts.
-
-        A row without any score keeps its probabilities; results below 1e-40 become 0, which spares
-        the loops from denormal numbers and changes no likelihood within float64.
-        """
-        from truesource.grammar.estimate.split_merge import _kernels as kernels
-
-        prob = self.prob.copy()
-        kernels.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
-        return replace(self, prob=prob)
-
-    def row_totals(self, scores: FloatArray) -> FloatArray:
-        """Sum of ``scores`` over the rules of each row, (rows,)."""
-        from truesource.grammar.estimate.split_merge import _kernels as kernels
-
-        totals = np.zeros(self.layout.n_rows)
-        kernels.row_totals(self.layout.rules, scores, totals)
-        return totals
-
-
-def smooth(parameters: Parameters, rules: float, lexicon: float) -> Parameters:
-    """Interpolate each substate's probabilities with the mean of its siblings'.
-
-    Siblings of a substate are the other substates under the same top branch of the symbol's split tree;
-    one without siblings stays as it is.
-
-    Args:
-        parameters: the grammar before.
-        rules: weight of the mean in binary and unary rules.
-        lexicon: weight of the mean in lexical rules.
-    """
-    scores = np.empty_like(parameters.prob)
-    siblings = [_sibling_mean(tree, n) for tree, n in zip(parameters.trees, parameters.layout.substates, strict=True)]
-    for block, prob in parameters.blocks():
-        weight = lexicon if block.left < 0 else rules
-        mean = siblings[block.parent]
-        smoothed = prob @ ((1.0 - weight) * np.eye(len(mean)) + weight * mean).T
-        scores[block.start : block.stop] = smoothed.ravel()
-    return parameters.normalised(scores)
+    @property
+    def lexical_blocks(self) -> list[Block]:
+        """Those of lexical rules: the last ones, one for each symbol that has any."""
+        return [block for block in self.blocks if block.left < 0]
 
 
 def substates(tree: SplitTree) -> list[int]:
@@ -159,16 +100,6 @@ def substates(tree: SplitTree) -> list[int]:
     if isinstance(tree, int):
         return [tree]
     return [leaf for branch in tree for leaf in substates(branch)]
-
-
-def _sibling_mean(tree: SplitTree, n: int) -> FloatArray:
-    """(n, n) matrix whose row k averages the siblings of k."""
-    mean = np.eye(n)
-    for branch in [tree] if isinstance(tree, int) else tree:
-        leaves = substates(branch)
-        if len(leaves) > 1:
-            mean[np.ix_(leaves, leaves)] = (1.0 - np.eye(len(leaves))) / (len(leaves) - 1)
-    return mean
 
 
 #: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
@@ -188,22 +119,24 @@ class SparseRules:
     entries: Entries
 
     @classmethod
-    def of(cls, parameters: Parameters, dtype: DTypeLike = np.float64) -> SparseRules:
-        """The entries that are not zero."""
-        from truesource.grammar.estimate.split_merge import _kernels as kernels
+    def initial(cls, table: RuleTable) -> SparseRules:
+        """Relative frequencies, one substate each."""
+        n = len(table.symbols)
+        return cls.at(Layout(table, (1,) * n), (0,) * n, np.arange(len(table.rules)), table.relative_frequencies)
 
-        rules = parameters.layout.rules
-        n_pairs, n_entries = np.zeros((2, len(rules)), dtype=np.int64)
-        kernels.count_entries(rules, parameters.prob, n_pairs, n_entries)
-        first_pair = np.concatenate([[0], np.cumsum(n_pairs)])
-        pair = np.empty((int(first_pair[-1]), 2), dtype=np.int32)
-        first_entry = np.empty(len(pair) + 1, dtype=np.int64)
-        substate = np.empty(int(n_entries.sum()), dtype=np.int32)
-        entries = Entries(
-            first_pair, pair, first_entry, first_entry[1:], substate, np.empty(len(substate), dtype=dtype)
+    @classmethod
+    def at(cls, layout: Layout, trees: tuple[SplitTree, ...], place: IntArray, prob: FloatArray) -> SparseRules:
+        """The grammar with these entries, none of them dormant; their places in the layout ascend."""
+        rules = layout.rules
+        rule = np.searchsorted(rules[:, 0], place, side="right") - 1
+        children, substate = np.divmod(place - rules[rule, 0], rules[rule, 1])
+        first = np.flatnonzero(np.diff(place - substate, prepend=-1))
+        pair = np.stack(np.divmod(children[first], rules[rule[first], 3]), axis=1).astype(np.int32)
+        first_pair = np.searchsorted(rule[first], np.arange(len(rules) + 1))
+        first_entry = np.append(first, len(place))
+        return cls(
+            layout, trees, Entries(first_pair, pair, first_entry, first_entry[1:], substate.astype(np.int32), prob)
         )
-        kernels.sparse(rules, parameters.prob, entries)
-        return cls(parameters.layout, parameters.trees, entries)
 
     @property
     def prob(self) -> NDArray[Any]:
@@ -227,17 +160,51 @@ class SparseRules:
         first: IntArray = self.layout.rules[self.places[0], 4]
         return first + self.entries.substate
 
-    def flat(self, values: NDArray[Any]) -> FloatArray:
-        """Values of the entries at their places in the flat array of `Parameters`, zero elsewhere."""
-        from truesource.grammar.estimate.split_merge import _kernels as kernels
-
-        result = np.zeros(self.layout.size)
-        kernels.dense(self.layout.rules, self.entries, values, result)
+    @property
+    def place(self) -> IntArray:
+        """Place of each entry in the layout, (E,)."""
+        rule, pair = self.places
+        start, n_parent, _, n_right = self.layout.rules[rule, :4].T
+        left, right = self.entries.pair[pair].T
+        result: IntArray = start + (left * n_right + right) * n_parent + self.entries.substate
         return result
 
-    def parameters(self) -> Parameters:
-        """Dense form of this grammar, with every probability at its place."""
-        return Parameters(self.layout, self.flat(self.prob), self.trees)
+    def normalised(self) -> SparseRules:
+        """Each probability over its row's sum, in float64, the entries in the order of their places.
+
+        Results below 1e-40 are dropped, which spares the loops from denormal numbers and changes no likelihood within
+        float64.
+        """
+        from truesource.grammar.estimate.split_merge._kernels import TINY
+
+        place = self.place
+        order = np.argsort(place, kind="stable")
+        rows, scores = self.rows[order], self.prob[order].astype(np.float64)
+        prob = scores / np.bincount(rows, scores)[rows]
+        kept = prob >= TINY
+        return SparseRules.at(self.layout, self.trees, place[order][kept], prob[kept])
+
+    def lexical(self, values: NDArray[Any]) -> FloatArray:
+        """Values of the entries at the places of the layout's lexical rules, from the first of these on; else zero."""
+        first = self.layout.first_lexical
+        place = self.place
+        result = np.zeros(self.layout.size - first)
+        result[place[place >= first] - first] = values[place >= first]
+        return result
+
+    def with_lexicon(self, table: RuleTable, lexical: FloatArray) -> SparseRules:
+        """The other rules of this grammar with the lexical ones of a table whose other rules are the same.
+
+        Args:
+            table: base rules.
+            lexical: probabilities of its lexical rules, at their places as those of `lexical`.
+        """
+        layout = Layout(table, self.layout.substates)
+        place = self.place
+        phrasal = place < layout.first_lexical
+        there = np.flatnonzero(lexical)
+        place = np.concatenate([place[phrasal], layout.first_lexical + there])
+        return SparseRules.at(layout, self.trees, place, np.concatenate([self.prob[phrasal], lexical[there]]))
 
     def maximised(self, counts: FloatArray, smallest: float, *, slept: int = 1) -> SparseRules:
         """The M-step: expected counts over their row's sum; what falls below ``smallest`` is dropped.

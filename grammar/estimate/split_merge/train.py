@@ -28,10 +28,10 @@ from truesource.grammar.estimate.split_merge.estep import (
     expected_entries,
     likelihood,
 )
-from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, SplitTree
+from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree
 from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
-from truesource.grammar.support.archives import FLOATS, TEXT, read_arrays
+from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_json, round_floats
@@ -44,8 +44,8 @@ NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that n
 
 
 def with_words(
-    parameters: Parameters, classes: RareWordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
-) -> tuple[Parameters, tuple[Forest, ...]]:
+    trained: SparseRules, classes: RareWordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
+) -> tuple[SparseRules, tuple[Forest, ...]]:
     """Give the rare words back their own probabilities, and leave a part of each class to unknown words.
 
     A substate keeps the probability it has for each frequent word, and for each class as a whole. Within a class
@@ -57,7 +57,7 @@ def with_words(
     together with ``prior`` occurrences distributed as the class is.
 
     Args:
-        parameters: trained on ``classes.in_training(trees)``.
+        trained: on ``classes.in_training(trees)``.
         classes: of the words of ``trees``.
         trees: the binarised training trees, with their words.
         prior: occurrences, above 0.
@@ -67,12 +67,12 @@ def with_words(
         The grammar, and ``trees`` under its rules.
     """
     subtrees = Subtrees(trees)
-    lexicon = _Lexicon.of(parameters.layout.table, subtrees.table, classes, tag_prior)
-    rules = SparseRules.of(_spread(parameters, lexicon, None, prior))
+    lexicon = _Lexicon.of(trained.layout.table, subtrees.table, classes, tag_prior)
+    rules = trained.with_lexicon(lexicon.table, _spread(trained, lexicon, None, prior))
     forests = subtrees.forests(lexicon.table)
     _, counts = expected_entries(forests, rules)
-    first_lexical = int(rules.layout.rules[np.argmax(rules.layout.table.rules[:, 3] >= 0), 0])
-    return _spread(parameters, lexicon, rules.flat(counts)[first_lexical:].copy(), prior), forests
+    lexical = _spread(trained, lexicon, rules.lexical(counts), prior)
+    return trained.with_lexicon(lexicon.table, lexical), forests
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,41 +136,40 @@ def _tag_counts(seen: Mapping[int, float], types: Mapping[int, int], prior: floa
     return {tag: shrunk * (seen.get(tag, 0.0) + prior * n / n_types) for tag, n in types.items()}
 
 
-def _spread(parameters: Parameters, lexicon: _Lexicon, counts: FloatArray | None, prior: float) -> Parameters:
+def _spread(trained: SparseRules, lexicon: _Lexicon, counts: FloatArray | None, prior: float) -> FloatArray:
     """Spread the probability of each trained terminal over the words and the class that it stands for.
 
-    Without ``counts`` (expected uses of the lexical rules of the result's layout) in every substate alike.
+    Without ``counts`` (expected uses of the lexical rules, at their places) in every substate alike. The result is
+    the probabilities of the lexical rules, at their places as `SparseRules.lexical` has them.
     """
-    layout = Layout(lexicon.table, parameters.layout.substates)
-    prob = np.zeros(layout.size)
-    trained = [(block, table) for block, table in parameters.blocks() if block.left < 0]
-    blocks = [block for block in layout.blocks if block.left < 0]
-    prob[: blocks[0].start] = parameters.prob[: trained[0][0].start]
+    layout, before = Layout(lexicon.table, trained.layout.substates), trained.layout
+    start, start_before = layout.first_lexical, before.first_lexical
+    result, old_prob = np.zeros(layout.size - start), trained.lexical(trained.prob)
     any_word = lexicon.table.words.index(ANY)
-    rule = len(lexicon.table.rules) - len(lexicon.source)  # first lexical rule
-    first = len(parameters.layout.table.rules) - sum(block.shape[0] for block, _ in trained)
+    rule, first = lexicon.table.n_phrasal, before.table.n_phrasal
     at = 0
-    for (old, old_prob), block in zip(trained, blocks, strict=True):
+    for old, block in zip(before.lexical_blocks, layout.lexical_blocks, strict=True):
         n, substates = block.shape[0], block.shape[3]
         here = slice(at, at + n)
         source, unseen = lexicon.source[here] - first, lexicon.unseen[here]
         weight = lexicon.weight[here, None] * np.ones(substates)
         if counts is not None:
-            own = counts[block.start - blocks[0].start : block.stop - blocks[0].start].reshape(n, substates)
+            own = counts[block.start - start : block.stop - start].reshape(n, substates)
             weight *= _leaning(own, source, unseen, old.shape[0], prior)
         at, first = at + n, first + old.shape[0]
         joined = source >= 0
         total = np.zeros((old.shape[0], substates))
         np.add.at(total, source[joined], weight[joined])
         fine = np.zeros((n, substates))
-        fine[joined] = old_prob.reshape(-1, substates)[source[joined]] * weight[joined] / total[source[joined]]
+        whole = old_prob[old.start - start_before : old.stop - start_before].reshape(-1, substates)
+        fine[joined] = whole[source[joined]] * weight[joined] / total[source[joined]]
         if unseen.any():
             (any_rule,) = np.flatnonzero(lexicon.table.rules[rule + at - n : rule + at, 3] == any_word)
             left = NEW_FORM * fine[unseen]
             fine[unseen] -= left
             fine[any_rule] += left.sum(axis=0)
-        prob[block.start : block.stop] = fine.ravel()
-    return Parameters(layout, prob, parameters.trees)
+        result[block.start - start : block.stop - start] = fine.ravel()
+    return result
 
 
 def _leaning(own: FloatArray, source: IntArray, unseen: BoolArray, n_sources: int, prior: float) -> FloatArray:
@@ -221,20 +220,20 @@ class State(TypedDict):
     trace: list[dict[str, Any]]
 
 
-def save(folder: Path, key: str, phases: int, parameters: Parameters, trace: Sequence[dict[str, Any]]) -> None:
+def save(folder: Path, key: str, phases: int, rules: SparseRules, trace: Sequence[dict[str, Any]]) -> None:
     """Write the state after ``phases`` finished phases, atomically."""
     state: State = {
         "key": key,
         "phases": phases,
-        "substates": parameters.layout.substates,
-        "trees": parameters.trees,
+        "substates": rules.layout.substates,
+        "trees": rules.trees,
         "trace": list(trace),
     }
     with atomic_path(folder / NAME) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, prob=parameters.prob, state=np.array(json.dumps(state, allow_nan=False)))
+        np.savez(stream, place=rules.place, prob=rules.prob, state=np.array(json.dumps(state, allow_nan=False)))
 
 
-def load(folder: Path, key: str, table: RuleTable) -> tuple[int, Parameters, list[dict[str, Any]]] | None:
+def load(folder: Path, key: str, table: RuleTable) -> tuple[int, SparseRules, list[dict[str, Any]]] | None:
     """Finished phases, grammar and trace of an earlier run; None where there is none.
 
     Raises:
@@ -243,18 +242,20 @@ def load(folder: Path, key: str, table: RuleTable) -> tuple[int, Parameters, lis
     path = folder / NAME
     if not path.exists():
         return None
-    arrays = read_arrays(path, {"prob": FLOATS, "state": TEXT}, what=_WHAT, remedy=_REMEDY)
+    arrays = read_arrays(path, {"place": integers(), "prob": FLOATS, "state": TEXT}, what=_WHAT, remedy=_REMEDY)
     state = decode_record(str(arrays["state"]), State, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
     if state["key"] != key:
         raise InputError("the checkpoint has other trees, settings or seed; choose another folder", path)
     substates, trees = state["substates"], state["trees"]
     layout = Layout(table, substates)
-    fits = len(substates) == len(table.symbols) and layout.size == len(arrays["prob"])
+    place, prob = arrays["place"], arrays["prob"]
+    fits = len(substates) == len(table.symbols) and len(place) == len(prob) > 0
+    fits = fits and place[0] >= 0 and place[-1] < layout.size and bool((np.diff(place) > 0).all())
     if not fits or [sorted(_leaves(tree)) for tree in trees] != [list(range(n)) for n in substates]:
         raise InputError(f"{_WHAT} does not fit the trees; {_REMEDY}", path)
-    if not ((arrays["prob"] >= 0.0) & (arrays["prob"] <= 1.0 + 1e-9)).all():
+    if not ((prob > 0.0) & (prob <= 1.0 + 1e-9)).all():
         raise InputError(f"{_WHAT} has a probability outside 0 to 1; {_REMEDY}", path)
-    return state["phases"], Parameters(layout, arrays["prob"], trees), state["trace"]
+    return state["phases"], SparseRules.at(layout, trees, place, prob), state["trace"]
 
 
 def _leaves(tree: SplitTree) -> list[int]:
@@ -316,20 +317,19 @@ def split_merge(
     folder = None if checkpoint is None else Path(checkpoint)
     key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
     with meter("split-merge", config.iterations) as progress:
-        trainer = SplitMergeTrainer(config, forests, validation, Parameters.initial(table), progress)
+        trainer = SplitMergeTrainer(config, forests, validation, SparseRules.initial(table), progress)
         done = 0
         if folder is not None and (result := load(folder, key, table)) is not None:
-            done, parameters, trainer.trace = result
-            trainer.rules = SparseRules.of(parameters)
+            done, trainer.rules, trainer.trace = result
             progress.skip(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
         else:
             trainer.start()
         stopped = _run_phases(trainer, config, seed, done, folder, key, on_phase)
-    whole = trainer.rules
+    whole, trace = trainer.rules, trainer.trace
     if classes is not None:
-        fine, forests = with_words(trainer.parameters, classes, binarised, config.class_prior, config.tag_prior)
-        whole, table = SparseRules.of(fine), fine.layout.table
-        del fine  # large
+        del trainer, forests  # large
+        whole, forests = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
+        table = whole.layout.table
         validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
     final = filtered(whole, config.filter)
     meta: dict[str, Any] = {
@@ -349,7 +349,7 @@ def split_merge(
         meta["stopped"] = stopped
     pcfg = to_pcfg(final, meta)
     cost = filter_cost(pcfg, whole, config.filter)
-    return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trainer.trace))
+    return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
 
 
 def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
@@ -381,7 +381,7 @@ def _run_phases(
             return stopped
         trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
         if folder is not None:
-            save(folder, key, i + 1, trainer.parameters, trainer.trace)
+            save(folder, key, i + 1, trainer.rules, trainer.trace)
         if on_phase is not None:
             on_phase(trainer.trace)
     return ""

@@ -21,7 +21,7 @@ from truesource.grammar.estimate.split_merge.estep import (
     likelihood,
     occurrences,
 )
-from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SparseRules, SplitTree, Weight
+from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree, Weight
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import Meter
 
@@ -65,7 +65,7 @@ def _losses(forest: Forest, rules: SparseRules, share: FloatArray) -> FloatArray
     return loss
 
 
-def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> Parameters:
+def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> SparseRules:
     """Merge ``fraction`` of the sibling pairs of the last split (rounded down), those that lose least first.
 
     A merged substate's rules are the mixture of the pair's by expected count; as a child its
@@ -79,7 +79,7 @@ def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> Par
     return merge_rows(rules, share, set(chosen.tolist()))
 
 
-def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Parameters:
+def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> SparseRules:
     """Merge the pairs whose first substates stand at the rows ``chosen``."""
     old = rules.layout
     number = np.zeros(old.n_rows + 1, dtype=np.int64)  # new substate of each old row; the last one: no child
@@ -100,8 +100,9 @@ def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Param
     left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.entries.pair[pair, i]] for i in range(2))
     start, n_parent, _, n_right = layout.rules[rule, :4].T
     place = start + (left * n_right + right) * n_parent + number[rules.rows]
-    scores = np.asarray(np.bincount(place, rules.prob * weight[rules.rows], layout.size), dtype=np.float64)
-    return Parameters.of_scores(layout, scores, tuple(trees))
+    place, which = np.unique(place, return_inverse=True)
+    scores = np.asarray(np.bincount(which, rules.prob * weight[rules.rows]), dtype=np.float64)
+    return SparseRules.at(layout, tuple(trees), place, scores).normalised()
 
 
 def _pair_rows(layout: Layout) -> IntArray:
@@ -121,7 +122,7 @@ def _merge_tree(tree: SplitTree, new: dict[int, int], merged: set[int]) -> Split
     return [_merge_tree(branch, new, merged) for branch in tree]
 
 
-def split(parameters: Parameters, noise: float, generator: np.random.Generator) -> Parameters:
+def split(rules: SparseRules, noise: float, generator: np.random.Generator) -> SparseRules:
     """Split every substate of every symbol but the start symbol in two.
 
     A rule's probability is shared equally among the copies of its children and changed by up to ``noise`` (relative),
@@ -129,17 +130,20 @@ def split(parameters: Parameters, noise: float, generator: np.random.Generator) 
     lexical rule, over the two copies of the parent. Substate ``k`` becomes ``2k`` and ``2k + 1``.
 
     Args:
-        parameters: the grammar before.
+        rules: the grammar before.
         noise: largest relative change, 0 to below 1.
-        generator: draws the changes, uniformly.
+        generator: draws the changes, uniformly; also those of probabilities that are zero.
     """
-    factor = [1] + [2] * (len(parameters.trees) - 1)
-    layout = Layout(
-        parameters.layout.table, tuple(n * f for n, f in zip(parameters.layout.substates, factor, strict=True))
-    )
+    factor = [1] + [2] * (len(rules.trees) - 1)
+    layout = Layout(rules.layout.table, tuple(n * f for n, f in zip(rules.layout.substates, factor, strict=True)))
     factor.append(1)  # serves index -1: no child
-    scores = np.empty(layout.size)
-    for (block, old), new in zip(parameters.blocks(), layout.blocks, strict=True):
+    before = rules.place
+    first = np.searchsorted(before, [*(block.start for block in rules.layout.blocks), rules.layout.size])
+    places, scores = [], []
+    for i, (block, new) in enumerate(zip(rules.layout.blocks, layout.blocks, strict=True)):
+        here = slice(*first[i : i + 2])
+        old = np.zeros(block.shape)
+        old.ravel()[before[here] - block.start] = rules.prob[here]
         copies = (factor[block.left], factor[block.right], factor[block.parent])
         shared = old / (copies[0] * copies[1])
         for axis, n in enumerate(copies, start=1):
@@ -147,9 +151,11 @@ def split(parameters: Parameters, noise: float, generator: np.random.Generator) 
         if 2 in copies:
             axis = 1 + copies.index(2)
             shared = shared * (1.0 + noise * _antisymmetric(shared.shape, axis, generator))
-        scores[new.start : new.stop] = shared.ravel()
-    trees = tuple(tree if i == 0 else _split_tree(tree) for i, tree in enumerate(parameters.trees))
-    return Parameters.of_scores(layout, scores, trees)
+        there = np.flatnonzero(shared)
+        places.append(new.start + there)
+        scores.append(shared.ravel()[there])
+    trees = tuple(tree if i == 0 else _split_tree(tree) for i, tree in enumerate(rules.trees))
+    return SparseRules.at(layout, trees, np.concatenate(places), np.concatenate(scores)).normalised()
 
 
 def _antisymmetric(shape: tuple[int, ...], axis: int, generator: np.random.Generator) -> FloatArray:
@@ -176,9 +182,9 @@ class Validation:
         self._forests = forests
         self._unknown = unknown
 
-    def score(self, grammar: Parameters | SparseRules) -> Likelihood:
+    def score(self, rules: SparseRules) -> Likelihood:
         """Their likelihood, impossible trees counted apart."""
-        return likelihood(self._forests, grammar, unknown=self._unknown)
+        return likelihood(self._forests, rules, unknown=self._unknown)
 
 
 class SplitMergeTrainer:
@@ -189,20 +195,15 @@ class SplitMergeTrainer:
         config: SplitMerge,
         forests: Sequence[Forest],
         validation: Validation,
-        parameters: Parameters,
+        rules: SparseRules,
         progress: Meter,
     ) -> None:
-        self.rules = SparseRules.of(parameters)  #: what the last phase left, or the start
+        self.rules = rules  #: what the last phase left, or the start
         self.trace: list[dict[str, Any]] = []
         self._config = config
         self._forests = forests
         self._validation = validation
         self._progress = progress
-
-    @property
-    def parameters(self) -> Parameters:
-        """The grammar with every probability at its place: large, so it is made only where it is needed."""
-        return self.rules.parameters()
 
     def iterations(self, phase: str) -> int:
         """EM iterations of a phase."""
@@ -216,9 +217,9 @@ class SplitMergeTrainer:
         """One phase of one cycle; record 0 is the grammar the phase starts from."""
         config, forests = self._config, self._forests
         if phase == "split":
-            self.rules = SparseRules.of(split(self.parameters, config.noise, generator))
+            self.rules = split(self.rules, config.noise, generator)
         elif phase == "merge":
-            self.rules = SparseRules.of(merge(forests, self.rules, config.merge_fraction))
+            self.rules = merge(forests, self.rules, config.merge_fraction)
         total = self.iterations(phase)
         rules = self.rules.astype(config.precision)
         unsmoothed: Likelihood | None = None
@@ -237,8 +238,7 @@ class SplitMergeTrainer:
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
         self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed)
-        # from its full form, so that a run taken up again has the same order of entries
-        self.rules = SparseRules.of(Parameters.of_scores(rules.layout, rules.flat(rules.prob), rules.trees))
+        self.rules = rules.normalised()  # in the order of entries that a run taken up again has
 
     def weights(self, rules: SparseRules, counts: FloatArray) -> tuple[Weight, Weight]:
         """Weights of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
