@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from truesource.grammar._kernels.rules import Entries
 from truesource.grammar.estimate.relative_frequency import RuleTable
-from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 #: Substates of a label: its number for a leaf, a pair for a split that was kept.
 SplitTree = int | list["SplitTree"]
@@ -149,10 +149,11 @@ class SparseRules:
         return np.ascontiguousarray(self.layout.rules[:, 1:4])
 
     @cached_property
-    def places(self) -> tuple[IntArray, IntArray]:
+    def places(self) -> tuple[Int32Array, Int32Array]:
         """Base rule, and child pair, of each entry, (E,)."""
-        pair = np.repeat(np.arange(len(self.entries.pair)), np.diff(self.entries.first_entry))
-        return np.repeat(np.arange(len(self.sizes)), np.diff(self.entries.first_pair))[pair], pair
+        pair = np.repeat(np.arange(len(self.entries.pair), dtype=np.int32), np.diff(self.entries.first_entry))
+        rule = np.repeat(np.arange(len(self.sizes), dtype=np.int32), np.diff(self.entries.first_pair))
+        return rule[pair], pair
 
     @property
     def rows(self) -> IntArray:

@@ -14,7 +14,7 @@ from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.rules import perron
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import pruning_cost
-from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 
@@ -102,17 +102,18 @@ def to_pcfg(rules: SparseRules, meta: Mapping[str, Any]) -> PCFG:
     table = rules.layout.table
     symbols = _names(rules.layout)
     labels = [label for label, n in zip(table.symbols, rules.layout.substates, strict=True) for _ in range(n)]
-    binary, unary, lexical = _rules(rules)
-    state = _reached(len(symbols), np.concatenate([binary[0][:, [0, 1]], binary[0][:, [0, 2]], unary[0]]))
+    parts = _rules(rules)
+    (binary, _), (unary, _), _ = parts
+    state = _reached(len(symbols), np.concatenate([binary[:, [0, 1]], binary[:, [0, 2]], unary]))
     keep = np.flatnonzero(state)
-    number = np.cumsum(state) - 1
+    number = np.cumsum(state, dtype=np.int32) - 1
     arrays: list[NDArray[Any]] = []
-    for kind, (some, prob) in enumerate((binary, unary, lexical)):
+    for n_states, (some, prob) in zip((3, 2, 1), parts, strict=True):
         used = state[some[:, 0]]
-        some = some[used]
-        states = some if kind < 2 else some[:, :1]
-        numbered = np.column_stack([number[states], some[:, states.shape[1] :]])
-        arrays += [numbered.astype(np.int32), np.log(prob[used])]
+        numbered = some[used]
+        numbered[:, :n_states] = number[numbered[:, :n_states]]
+        arrays += [numbered, np.log(prob[used])]
+    del parts, binary, unary  # large
     length = _expected_length(len(keep), arrays)
     unreached = [name for name, reached in zip(symbols, state, strict=True) if not reached]
     return PCFG(
@@ -130,18 +131,19 @@ def to_pcfg(rules: SparseRules, meta: Mapping[str, Any]) -> PCFG:
     )
 
 
-def _rules(rules: SparseRules) -> list[tuple[IntArray, FloatArray]]:
+def _rules(rules: SparseRules) -> list[tuple[Int32Array, FloatArray]]:
     """Binary, unary and lexical fine rules: rows (or word) and probabilities."""
-    table, first = rules.layout.table, rules.layout.first_row
+    base, first = rules.layout.table.rules, rules.layout.first_row
+    binary, lexical = base[:, 2] >= 0, base[:, 3] >= 0
     rule, pair = rules.places
-    _, left, right, word = table.rules[rule].astype(np.int64).T
-    children = [first[side] + rules.entries.pair[pair, i] for i, side in enumerate((left, right))]
-    binary, lexical = right >= 0, word >= 0
-    columns = ([rules.rows, *children], [rules.rows, children[0]], [rules.rows, word])
-    return [
-        (np.column_stack(some)[kind], rules.prob[kind])
-        for kind, some in zip((binary, ~binary & ~lexical, lexical), columns, strict=True)
-    ]
+    result: list[tuple[Int32Array, FloatArray]] = []
+    for kind, n_children in ((binary, 2), (~binary & ~lexical, 1), (lexical, 0)):
+        there = np.flatnonzero(kind[rule])
+        columns = [rules.rows[there], *([] if n_children else [base[rule[there], 3]])]
+        for i in range(n_children):
+            columns.append(first[base[rule[there], 1 + i]] + rules.entries.pair[pair[there], i])
+        result.append((np.stack(columns, axis=1, dtype=np.int32, casting="same_kind"), rules.prob[there]))
+    return result
 
 
 def _reached(n: int, edges: IntArray) -> BoolArray:

@@ -312,8 +312,8 @@ def split_merge(
         training, validating = classes.in_training(binarised), classes.in_training(held_out_trees)
     subtrees = Subtrees(training)
     table, forests = subtrees.table, subtrees.forests(subtrees.table)
-    del subtrees
     validation = Validation(*encode(validating, table))
+    del subtrees, training, validating  # large
     folder = None if checkpoint is None else Path(checkpoint)
     key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
     with meter("split-merge", config.iterations) as progress:
@@ -347,7 +347,9 @@ def split_merge(
         meta["unknown_words"] = classes.as_meta(config.rare)
     if stopped:
         meta["stopped"] = stopped
+    del forests  # large
     pcfg = to_pcfg(final, meta)
+    del final
     cost = filter_cost(pcfg, whole, config.filter)
     return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
 
