@@ -237,13 +237,22 @@ def fold(tree: Tree, combine: Callable[[Tree, list[R]], R]) -> R:
     return values.pop()
 
 
+MANY = 1_000_000  #: objects among which a collection takes a second
+
+
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Trees hold no cycles, and collecting among millions of them doubles the time to read."""
+    """Trees hold no cycles, and collecting among millions of them doubles the time to read.
+
+    Later collections leave out what there is afterwards, if that is more than `MANY` new objects: it is freed with its
+    last reference, as ever, but for cycles that nothing else refers to any more.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if gc.get_count()[0] > MANY:
+                gc.freeze()
             gc.enable()

@@ -74,7 +74,7 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
         begin[best] = end[best]
 
 
-CHUNK_TOKENS = 100_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time
+CHUNK_TOKENS = 300_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ class Graph(NamedTuple):
 
 
 class Subtrees:
-    """The different subtrees of binarised trees, about 100,000 tokens together, and the rules that they use."""
+    """The different subtrees of binarised trees, about `CHUNK_TOKENS` tokens together, and the rules that they use."""
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         numbers: defaultdict[RuleKey, int] = defaultdict(itertools.count().__next__)
@@ -184,7 +184,7 @@ class Subtrees:
 
 
 def _graphs(trees: Sequence[Tree], number: Callable[[RuleKey], int], uses: Counter[int]) -> tuple[list[Graph], int]:
-    """Graphs of about 100,000 tokens each, and how many trees have a rule of number -1; ``uses`` counts the rules."""
+    """Graphs of about `CHUNK_TOKENS` tokens each, and how many trees have a rule of number -1; ``uses`` counts the rules."""
     graphs: list[Graph] = []
     builder, unknown = _Builder(number), 0
     for tree in trees:
@@ -200,7 +200,7 @@ def _graphs(trees: Sequence[Tree], number: Callable[[RuleKey], int], uses: Count
 
 
 def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
-    """Binarised trees as forests of about 100,000 tokens each.
+    """Binarised trees as forests of about `CHUNK_TOKENS` tokens each.
 
     Returns:
         The forests, and the number of trees left out because they use a rule or word that the table does not have.
