@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truesource.grammar import tree
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree
+from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank import Binarisation, Normalisation, Refusal, Treebank
 
 DOG = "( (S (NP-SBJ (DT the) (NN dog)) (VP (VBZ barks))))"
@@ -96,6 +97,16 @@ def test_garbage_collection_is_back_after_an_error(tmp_path):
     with pytest.raises(InputError, match="2 brackets are still open"):
         Treebank.read(path)
     assert gc.isenabled()
+
+
+def test_only_many_new_objects_are_left_out_of_later_collections(monkeypatch):
+    monkeypatch.setattr(tree, "MANY", 500)
+    gc.collect()
+    for n, more in ((1000, True), (10, False)):
+        before = gc.get_freeze_count()
+        with no_garbage_collection():
+            objects = [[i] for i in range(n)]
+        assert (gc.get_freeze_count() - before >= len(objects)) is more
 
 
 def test_rare_words_are_counted_in_the_trees_that_are_kept():
