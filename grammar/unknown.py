@@ -7,7 +7,7 @@ A grammar induced with the lexicon mode ``parse`` has classes of unknown words a
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,15 +120,14 @@ class RareWordClasses:
     names: frozenset[str]  #: all classes with a rare word
 
     @classmethod
-    def of(cls, trees: Sequence[Tree], rare: int, class_types: int) -> RareWordClasses:
-        """Class the words seen at most ``rare`` times by their forms (`truesource.grammar.unknown.word_forms`).
+    def of(cls, counts: Mapping[str, int], rare: int, class_types: int) -> RareWordClasses:
+        """Class the words of at most ``rare`` occurrences by their forms (`truesource.grammar.unknown.word_forms`).
 
         A class needs ``class_types`` different rare words; words of smaller ones go to the next coarser.
 
         Raises:
             InputError: no word is rare, or a word of the treebank has the name of a class.
         """
-        counts = Counter(word for tree in trees for word in tree.leaves())
         forms = {word: word_forms(word) for word, count in sorted(counts.items()) if count <= rare}
         if not forms:
             raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ import numpy as np
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree, no_garbage_collection
+from truesource.grammar.tree import Tree
 
 #: ``(A, B, C)`` for A -> B C, ``(A, B)`` for A -> B, ``(A, None, w)`` for the preterminal A over the word w
 RuleKey = tuple[str, str] | tuple[str, str | None, str]
@@ -38,26 +38,28 @@ def rule_key(node: Tree) -> RuleKey:
     raise InputError(f"a node {node.label!r} has {len(children)} children; binarise the trees first")
 
 
-def binary_trees(trees: Iterable[Tree]) -> tuple[list[Tree], int]:
-    """The trees, those with wider nodes than two children binarised by default; and how many those were."""
-    from truesource.grammar.treebank import Binarisation
+class BinaryTrees:
+    """The trees, one after another, those with wider nodes than two children binarised by default."""
 
-    binarise = Binarisation().binarise
-    result: list[Tree] = []
-    changed = 0
-    with no_garbage_collection():
-        for tree in trees:
+    def __init__(self, trees: Iterable[Tree]) -> None:
+        self._trees = trees
+        self.changed = 0  #: trees that were binarised, of those passed so far
+
+    def __iter__(self) -> Iterator[Tree]:
+        from truesource.grammar.treebank import Binarisation
+
+        binarise = Binarisation().binarise
+        for tree in self._trees:
             wide = any(len(node.children) > 2 for node in tree.subtrees())
-            result.append(binarise(tree) if wide else tree)
-            changed += wide
-    return result, changed
+            self.changed += wide
+            yield binarise(tree) if wide else tree
 
 
-def _root_label(trees: Sequence[Tree], start: str | None) -> str:
+def _root_label(labels: Iterable[str], start: str | None) -> str:
     """The label of all roots."""
-    if not trees:
+    roots = sorted(labels)
+    if not roots:
         raise InputError("there are no trees to estimate a grammar from; give at least one")
-    roots = sorted({tree.label for tree in trees})
     if len(roots) > 1:
         shown = ", ".join(roots[:3]) + (", ..." if len(roots) > 3 else "")
         raise InputError(f"the trees have {len(roots)} root labels ({shown}); put one root over all of them")
@@ -82,23 +84,25 @@ class RuleTable:
     n_tokens: int
 
     @classmethod
-    def from_trees(cls, trees: Sequence[Tree], *, start: str | None = None) -> RuleTable:
+    def from_trees(cls, trees: Iterable[Tree], *, start: str | None = None) -> RuleTable:
         """Count the rules of binarised trees.
 
         Raises:
             InputError: there are no trees, their root labels differ (or are not ``start``), or a node is not binarised.
         """
         counter: Counter[RuleKey] = Counter()
+        roots: Counter[str] = Counter()
         for tree in trees:
             counter.update(map(rule_key, tree.subtrees()))
-        return cls.from_counts(counter, trees, start=start)
+            roots[tree.label] += 1
+        return cls.from_counts(counter, roots, start=start)
 
     @classmethod
     def from_counts(
-        cls, counter: Mapping[RuleKey, int], trees: Sequence[Tree], *, start: str | None = None
+        cls, counter: Mapping[RuleKey, int], roots: Mapping[str, int], *, start: str | None = None
     ) -> RuleTable:
-        """The rules of trees that were counted already; errors as those of `from_trees`."""
-        start, n_trees = _root_label(trees, start), len(trees)
+        """The rules of trees whose rules and root labels were counted already; errors as those of `from_trees`."""
+        start, n_trees = _root_label(roots, start), sum(roots.values())
         labels = {key[0] for key in counter}
         symbols = (start, *sorted(labels - {start}))
         words = tuple(sorted(key[2] for key in counter if len(key) == 3 and key[1] is None))
@@ -122,6 +126,14 @@ class RuleTable:
     def n_phrasal(self) -> int:
         """Number of rules that are not lexical."""
         return int(np.count_nonzero(self.rules[:, 3] < 0))
+
+    @property
+    def word_counts(self) -> dict[str, int]:
+        """Occurrences of each word."""
+        lexical = self.rules[:, 3] >= 0
+        counts = np.zeros(len(self.words), dtype=np.int64)
+        np.add.at(counts, self.rules[lexical, 3], self.counts[lexical])
+        return dict(zip(self.words, counts.tolist(), strict=True))
 
     @cached_property
     def ids(self) -> dict[RuleKey, int]:
@@ -163,7 +175,7 @@ def relative_frequency(trees: Iterable[Tree], *, start: str | None = None) -> PC
         InputError: there are no trees, their root labels differ or are not ``start``, or a node is empty or
             mixes words and subtrees.
     """
-    binarised, changed = binary_trees(trees)
+    binarised = BinaryTrees(trees)
     table = RuleTable.from_trees(binarised, start=start)
     rules, logp = table.rules, np.log(table.relative_frequencies)
     lexical, binary = rules[:, 3] >= 0, rules[:, 2] >= 0
@@ -172,7 +184,7 @@ def relative_frequency(trees: Iterable[Tree], *, start: str | None = None) -> PC
         "estimator": "relative_frequency",
         "trees": table.n_trees,
         "tokens": table.n_tokens,
-        "binarised_trees": changed,
+        "binarised_trees": binarised.changed,
         "log_likelihood_per_token": float(table.counts @ logp) / table.n_tokens,
     }
     return PCFG(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.estimate.split_merge.estep import encode
+from truesource.grammar.estimate.split_merge.estep import Subtrees, encode
 from truesource.grammar.estimate.split_merge.parameters import Layout
 from truesource.grammar.estimate.split_merge.train import NEW_FORM, split_merge, with_words
 from truesource.grammar.pcfg import PCFG
@@ -71,8 +71,12 @@ def test_forms_of_a_word_from_fine_to_coarse(word: str, forms: list[str]) -> Non
     assert word_class(word, set()) == ANY
 
 
+def occurrences(trees: list[Tree]) -> Counter[str]:
+    return Counter(word for tree in trees for word in tree.leaves())
+
+
 def test_rare_words_go_to_the_finest_class_that_is_large_enough() -> None:
-    classes = RareWordClasses.of(bank(), 1, 2)
+    classes = RareWordClasses.of(occurrences(bank()), 1, 2)
     assert classes.frequent == {"dog", "sees"}
     assert classes.rare == {
         **dict.fromkeys(("walking", "talking", "running"), "<unk:low~ing>"),
@@ -81,16 +85,16 @@ def test_rare_words_go_to_the_finest_class_that_is_large_enough() -> None:
         **dict.fromkeys(("1984", "2001"), "<unk:num:0000>"),
         "keys": ANY,
     }
-    coarse = RareWordClasses.of(bank(), 1, 4)
+    coarse = RareWordClasses.of(occurrences(bank()), 1, 4)
     assert coarse.rare["naps"] == coarse.rare["keys"] == coarse.rare["walking"] == "<unk:low>"
     assert coarse.rare["Rex"] == ANY
 
 
 def test_unusable_treebanks_are_refused() -> None:
     with pytest.raises(InputError, match="no word is seen 1 times or fewer"):
-        RareWordClasses.of([clause("dog", "sees")] * 2, 1, 1)
+        RareWordClasses.of(occurrences([clause("dog", "sees")] * 2), 1, 1)
     with pytest.raises(InputError, match="'<unk>' of the treebank is also a class"):
-        RareWordClasses.of([*bank(), clause("<unk>", "sees")], 1, 2)
+        RareWordClasses.of(occurrences([*bank(), clause("<unk>", "sees")]), 1, 2)
 
 
 def test_one_substate_by_hand() -> None:
@@ -144,12 +148,11 @@ def by_name(parameters: DenseRules, values: np.ndarray) -> dict[tuple[str, int, 
 def test_frequent_words_and_class_masses_keep_their_probability(
     trees: list[Tree], seed: int, rare: int, prior: float, tag_prior: float
 ) -> None:
-    counts = Counter(word for tree in trees for word in tree.leaves())
-    if min(counts.values()) > rare:
+    if min(occurrences(trees).values()) > rare:
         return
-    classes = RareWordClasses.of(trees, rare, 2)
+    classes = RareWordClasses.of(occurrences(trees), rare, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, seed)
-    sparse, _ = with_words(before.sparse(), classes, trees, prior, tag_prior)
+    sparse, _ = with_words(before.sparse(), classes, Subtrees.of(trees), prior, tag_prior)
     np.testing.assert_allclose(np.bincount(sparse.rows, sparse.prob), 1.0, rtol=0, atol=1e-12)
     after = DenseRules.of(sparse)
     trained, final = by_name(before, before.prob), by_name(after, after.prob)
@@ -182,14 +185,14 @@ def test_frequent_words_and_class_masses_keep_their_probability(
 
 def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
     trees = [*bank(), *bank()[:2]]
-    classes = RareWordClasses.of(trees, 2, 2)
+    classes = RareWordClasses.of(occurrences(trees), 2, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, 3)
     # all prior: every word of a class as the class
-    alike = DenseRules.of(with_words(before.sparse(), classes, trees, 1e12, 0.0)[0])
+    alike = DenseRules.of(with_words(before.sparse(), classes, Subtrees.of(trees), 1e12, 0.0)[0])
     trained, final = by_name(before, before.prob), by_name(alike, alike.prob)
     ratio = [final["V", k, "walking"] / trained["V", k, "<unk:low~ing>"] for k in range(2)]
     assert ratio == pytest.approx([2 / (5 + 3)] * 2, rel=1e-9)
-    fitted = DenseRules.of(with_words(before.sparse(), classes, trees, 0.25, 0.0)[0])
+    fitted = DenseRules.of(with_words(before.sparse(), classes, Subtrees.of(trees), 0.25, 0.0)[0])
     own = by_name(fitted, fitted.prob)
     counts = by_name(alike, expected_counts(encode(trees, alike.layout.table)[0], alike)[1])
     members = {"walking": 2, "talking": 2, "running": 1}
@@ -207,7 +210,7 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
 def test_rare_words_may_have_other_tags_of_their_class() -> None:
     """Of the class in -ing, three words are verbs and one of them is a noun, too, twice; so walking may be one."""
     trees = [*bank(), clause("talking", "sees"), clause("talking", "sees")]
-    classes = RareWordClasses.of(trees, 3, 3)
+    classes = RareWordClasses.of(occurrences(trees), 3, 3)
     assert {word for word, name in classes.rare.items() if name == "<unk:low~ing>"} == {"walking", "talking", "running"}
     pcfg = split_merge(trees, replace(QUICK, cycles=0, rare=3, class_types=3, tag_prior=0.5), seed=0).pcfg
     found = lexicon(pcfg)

@@ -29,6 +29,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree
+from truesource.grammar.unknown import map_words
 
 QUICK = SplitMerge(cycles=2, em_split=6, em_merge=3, em_smooth=2)
 Rule = tuple[str, ...]
@@ -173,7 +174,7 @@ def test_equal_subtrees_are_one_node_and_counted_as_often_as_they_stand() -> Non
 def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(estep, "CHUNK_TOKENS", chunk)
-        found = estep.Subtrees(trees)
+        found = estep.Subtrees.of(trees)
         table = RuleTable.from_trees(trees)
         for name, value in vars(table).items():
             np.testing.assert_array_equal(getattr(found.table, name), value)
@@ -182,6 +183,22 @@ def test_one_walk_finds_the_rules_and_the_forests(trees: list[Tree], chunk: int)
         for one, other in zip(found.forests(table), forests, strict=True):
             for name, value in vars(one).items():
                 np.testing.assert_array_equal(getattr(other, name), value)
+
+
+@settings(max_examples=50, deadline=None)
+@given(treebanks, st.integers(1, 9), st.dictionaries(st.sampled_from("xyz"), st.sampled_from("xyw")))
+def test_subtrees_with_other_words_are_those_of_the_changed_trees(
+    trees: list[Tree], chunk: int, names: dict[str, str]
+) -> None:
+    changed = [map_words(tree, lambda word: names.get(word, word)) for tree in trees]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estep, "CHUNK_TOKENS", chunk)
+        before = estep.Subtrees.of(trees)
+        found, expected = before.with_words(names), estep.Subtrees.of(changed)
+    assert found.digest == expected.digest
+    assert (found.digest == before.digest) == (changed == trees)
+    for name, value in vars(expected.table).items():
+        np.testing.assert_array_equal(getattr(found.table, name), value)
 
 
 def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:

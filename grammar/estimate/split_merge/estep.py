@@ -6,9 +6,11 @@ done before.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -137,9 +139,7 @@ class _Builder:
 
     def graph(self) -> Graph:
         """What was collected."""
-        keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int32)
-        roots = [(root, *entry) for root, entry in self._roots.items()]
-        return Graph(keys, np.array(roots, dtype=np.int64).reshape(-1, 3))
+        return Graph.of(self._nodes, self._roots)
 
 
 class Graph(NamedTuple):
@@ -147,6 +147,13 @@ class Graph(NamedTuple):
 
     keys: Int32Array  #: (N, 3) rule, left and right child of each node, as in `Forest`
     roots: IntArray  #: (T, 3) each tree's node, how often it is there, its words
+
+    @classmethod
+    def of(cls, nodes: Iterable[tuple[int, int, int]], roots: Mapping[int, Sequence[int]]) -> Graph:
+        """The graph of these nodes, and of roots with how often each is there and its words."""
+        keys = np.array([(-1, 0, 0), *nodes], dtype=np.int32)
+        entries = [(root, *entry) for root, entry in roots.items()]
+        return cls(keys, np.array(entries, dtype=np.int64).reshape(-1, 3))
 
     def forest(self, number: IntArray, n_phrasal: int) -> Forest:
         """The nodes in batches; ``number`` are the base rules that rules stand for, and -1."""
@@ -165,17 +172,68 @@ class Graph(NamedTuple):
             self.roots[:, 2].copy(),
         )
 
+    def renamed(self, number: IntArray) -> Graph:
+        """The graph with rule ``number[i]`` in the place of rule i; nodes that are equal now are one."""
+        nodes: dict[tuple[int, int, int], int] = {}
+        place = [0]
+        rule, left, right = self.keys[1:].T
+        for key in zip(number[rule].tolist(), left.tolist(), right.tolist(), strict=True):
+            place.append(nodes.setdefault((key[0], place[key[1]], place[key[2]]), len(nodes) + 1))
+        roots: dict[int, list[int]] = {}
+        for root, times, n_tokens in self.roots.tolist():
+            roots.setdefault(place[root], [0, n_tokens])[0] += times
+        return Graph.of(nodes, roots)
+
 
 class Subtrees:
-    """The different subtrees of binarised trees, about `CHUNK_TOKENS` tokens together, and the rules that they use."""
+    """The different subtrees of binarised trees, about `CHUNK_TOKENS` tokens together, and the rules that they use.
 
-    def __init__(self, trees: Sequence[Tree]) -> None:
+    Args:
+        graphs: the subtrees.
+        uses: how often each rule is used in the trees; their order numbers them.
+        roots: how many trees have each root label.
+    """
+
+    def __init__(self, graphs: Sequence[Graph], uses: Mapping[RuleKey, int], roots: Mapping[str, int]) -> None:
+        self._graphs = graphs
+        self._rules, self._uses = tuple(uses), tuple(uses.values())  # by number
+        self._roots = roots
+        self.table = RuleTable.from_counts(uses, roots)  #: their rules
+
+    @classmethod
+    def of(cls, trees: Iterable[Tree]) -> Subtrees:
+        """Walk over the trees, once.
+
+        Raises:
+            InputError: as `truesource.grammar.estimate.relative_frequency.RuleTable.from_trees`.
+        """
         numbers: defaultdict[RuleKey, int] = defaultdict(itertools.count().__next__)
         uses: Counter[int] = Counter()
+        roots: Counter[str] = Counter()
         with no_garbage_collection():
-            self._graphs, _ = _graphs(trees, numbers.__getitem__, uses)
-        self._rules = tuple(numbers)  # by number
-        self.table = RuleTable.from_counts({key: uses[i] for key, i in numbers.items()}, trees)  #: their rules
+            graphs, _ = _graphs(trees, numbers.__getitem__, uses, roots)
+        return cls(graphs, {key: uses[i] for key, i in numbers.items()}, roots)
+
+    def with_words(self, names: Mapping[str, str]) -> Subtrees:
+        """The subtrees of the same trees with other words in the place of those of ``names``."""
+        uses: Counter[RuleKey] = Counter()
+        numbers: defaultdict[RuleKey, int] = defaultdict(itertools.count().__next__)
+        number = np.empty(len(self._rules), dtype=np.int64)
+        for i, key in enumerate(self._rules):
+            if len(key) == 3 and key[1] is None:
+                key = (key[0], None, names.get(key[2], key[2]))
+            number[i] = numbers[key]
+            uses[key] += self._uses[i]
+        return Subtrees([graph.renamed(number) for graph in self._graphs], uses, self._roots)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that tells these subtrees from others."""
+        sha = hashlib.sha256(json.dumps(self._rules).encode())
+        for graph in self._graphs:
+            for array in graph:
+                sha.update(array.tobytes())
+        return sha.hexdigest()
 
     def forests(self, table: RuleTable) -> tuple[Forest, ...]:
         """The trees under the rules of a table, which has all that they use."""
@@ -183,14 +241,20 @@ class Subtrees:
         return tuple(graph.forest(number, table.n_phrasal) for graph in self._graphs)
 
 
-def _graphs(trees: Sequence[Tree], number: Callable[[RuleKey], int], uses: Counter[int]) -> tuple[list[Graph], int]:
-    """Graphs of about `CHUNK_TOKENS` tokens each, and how many trees have a rule of number -1; ``uses`` counts the rules."""
+def _graphs(
+    trees: Iterable[Tree], number: Callable[[RuleKey], int], uses: Counter[int], roots: Counter[str]
+) -> tuple[list[Graph], int]:
+    """Graphs of about `CHUNK_TOKENS` tokens each, and how many trees have a rule of number -1.
+
+    ``uses`` counts the rules, ``roots`` the labels of the trees.
+    """
     graphs: list[Graph] = []
     builder, unknown = _Builder(number), 0
     for tree in trees:
         rules = builder.add(tree)
         unknown += not rules
         uses.update(rules)
+        roots[tree.label] += 1
         if builder.n_tokens >= CHUNK_TOKENS:
             graphs.append(builder.graph())
             builder = _Builder(number)
@@ -206,7 +270,7 @@ def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...],
         The forests, and the number of trees left out because they use a rule or word that the table does not have.
     """
     numbers = defaultdict(lambda: -1, table.ids)
-    graphs, unknown = _graphs(trees, numbers.__getitem__, Counter())
+    graphs, unknown = _graphs(trees, numbers.__getitem__, Counter(), Counter())
     number = np.append(np.arange(len(table.rules)), -1)
     return tuple(graph.forest(number, table.n_phrasal) for graph in graphs), unknown
 

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.estimate.relative_frequency import RuleTable, binary_trees
+from truesource.grammar.estimate.relative_frequency import BinaryTrees, RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import (
     Forest,
@@ -44,7 +44,7 @@ NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that n
 
 
 def with_words(
-    trained: SparseRules, classes: RareWordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
+    trained: SparseRules, classes: RareWordClasses, subtrees: Subtrees, prior: float, tag_prior: float
 ) -> tuple[SparseRules, tuple[Forest, ...]]:
     """Give the rare words back their own probabilities, and leave a part of each class to unknown words.
 
@@ -57,16 +57,15 @@ def with_words(
     together with ``prior`` occurrences distributed as the class is.
 
     Args:
-        trained: on ``classes.in_training(trees)``.
-        classes: of the words of ``trees``.
-        trees: the binarised training trees, with their words.
+        trained: on ``subtrees.with_words(classes.rare)``.
+        classes: of the words.
+        subtrees: of the binarised training trees, with their words.
         prior: occurrences, above 0.
         tag_prior: occurrences, 0 or more.
 
     Returns:
-        The grammar, and ``trees`` under its rules.
+        The grammar, and the trees under its rules.
     """
-    subtrees = Subtrees(trees)
     lexicon = _Lexicon.of(trained.layout.table, subtrees.table, classes, tag_prior)
     rules = trained.with_lexicon(lexicon.table, _spread(trained, lexicon, None, prior))
     forests = subtrees.forests(lexicon.table)
@@ -304,18 +303,19 @@ def split_merge(
     config = SplitMerge() if config is None else config
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"the seed of split-merge training must be a whole number >= 0, got {seed!r}")
-    binarised, changed = binary_trees(trees)
-    held_out_trees, _ = binary_trees(held_out or ())
-    classes = RareWordClasses.of(binarised, config.rare, config.class_types) if config.lexicon == "parse" else None
-    training, validating = binarised, held_out_trees
-    if classes is not None:
-        training, validating = classes.in_training(binarised), classes.in_training(held_out_trees)
-    subtrees = Subtrees(training)
+    binarised = BinaryTrees(trees)
+    subtrees = Subtrees.of(binarised)
+    held_out_trees = validating = list(BinaryTrees(held_out or ()))
+    folder = None if checkpoint is None else Path(checkpoint)
+    key = "" if folder is None else _key(config, seed, subtrees, held_out_trees)
+    parse: tuple[RareWordClasses, Subtrees] | None = None
+    if config.lexicon == "parse":
+        classes = RareWordClasses.of(subtrees.table.word_counts, config.rare, config.class_types)
+        parse = classes, subtrees
+        subtrees, validating = subtrees.with_words(classes.rare), classes.in_training(held_out_trees)
     table, forests = subtrees.table, subtrees.forests(subtrees.table)
     validation = Validation(*encode(validating, table))
-    del subtrees, training, validating  # large
-    folder = None if checkpoint is None else Path(checkpoint)
-    key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
+    del subtrees, validating  # large
     with meter("split-merge", config.iterations) as progress:
         trainer = SplitMergeTrainer(config, forests, validation, SparseRules.initial(table), progress)
         done = 0
@@ -326,30 +326,23 @@ def split_merge(
             trainer.start()
         stopped = _run_phases(trainer, config, seed, done, folder, key, on_phase)
     whole, trace = trainer.rules, trainer.trace
-    if classes is not None:
+    if parse is not None:
         del trainer, forests  # large
-        whole, forests = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
+        whole, forests = with_words(whole, *parse, config.class_prior, config.tag_prior)
         table = whole.layout.table
-        validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
+        validation = Validation(*encode(parse[0].in_parsing(held_out_trees), table))
     final = filtered(whole, config.filter)
-    meta: dict[str, Any] = {
-        "estimator": "split_merge",
-        "config": asdict(config),
-        "seed": seed,
-        "trees": table.n_trees,
-        "tokens": table.n_tokens,
-        "binarised_trees": changed,
-        **_fit(likelihood(forests, final), validation.score(final), len(held_out_trees)),
-        "substates": dict(zip(table.symbols, final.layout.substates, strict=True)),
-        "split_trees": dict(zip(table.symbols, final.trees, strict=True)),
-    }
-    if classes is not None:
-        meta["unknown_words"] = classes.as_meta(config.rare)
+    fit = _fit(likelihood(forests, final), validation.score(final), len(held_out_trees))
+    del forests  # large
+    meta: dict[str, Any] = {"estimator": "split_merge", "config": asdict(config), "seed": seed}
+    meta |= {"trees": table.n_trees, "tokens": table.n_tokens, "binarised_trees": binarised.changed, **fit}
+    for name, values in (("substates", final.layout.substates), ("split_trees", final.trees)):
+        meta[name] = dict(zip(table.symbols, values, strict=True))
+    if parse is not None:
+        meta["unknown_words"] = parse[0].as_meta(config.rare)
     if stopped:
         meta["stopped"] = stopped
-    del forests  # large
     pcfg = to_pcfg(final, meta)
-    del final
     cost = filter_cost(pcfg, whole, config.filter)
     return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trace))
 
@@ -401,12 +394,7 @@ def too_many(layout: Layout, cycle: int, cycles: int) -> str:
     )
 
 
-def _key(config: SplitMerge, seed: int, trees: Sequence[Tree], held_out: Sequence[Tree]) -> str:
+def _key(config: SplitMerge, seed: int, subtrees: Subtrees, held_out: Sequence[Tree]) -> str:
     """Digest of all that a checkpoint must agree in to be continued."""
-    sha = hashlib.sha256()
-    for tree in trees:
-        sha.update(str(tree).encode() + b"\n")
-    sha.update(b"\n")
-    for tree in held_out:
-        sha.update(str(tree).encode() + b"\n")
-    return digest_json({"config": asdict(config), "seed": seed, "trees": sha.hexdigest()})
+    others = hashlib.sha256("\n".join(map(str, held_out)).encode()).hexdigest()
+    return digest_json({"config": asdict(config), "seed": seed, "trees": subtrees.digest, "held_out": others})

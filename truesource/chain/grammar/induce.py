@@ -42,10 +42,10 @@ def induce(
         The grammar, whose metadata name the method, the binarisation and the source; and a record for each iteration.
     """
     settings = config.split_merge if config.method == "split_merge" else replace(config.split_merge, cycles=0)
-    binarised = bank.binarise(config.binarise)
+    binarised = map(config.binarise.binarise, bank.trees)  # never all at once
     trace: Trace = ()
     if settings.cycles or settings.lexicon == "parse" or held_out is not None:
-        other = None if held_out is None else held_out.binarise(config.binarise)
+        other = None if held_out is None else map(config.binarise.binarise, held_out.trees)
         folder = checkpoint if settings.cycles else None
         found = split_merge(binarised, settings, seed=seed, held_out=other, checkpoint=folder, on_phase=on_phase)
         pcfg, trace = found.pcfg, found.trace
