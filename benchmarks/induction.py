@@ -140,8 +140,8 @@ def scaling(pcfg: PCFG, sizes: Sequence[int], cycles: int, given: Sequence[str])
     return found
 
 
-def draw(costs: Sequence[Cost], cycles: int, path: Path) -> None:
-    """Time and memory against number of trees."""
+def draw(costs: Sequence[Cost], cycles: int, given: Sequence[str], path: Path) -> None:
+    """Time and memory against number of trees, with the settings ``given``."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -154,7 +154,7 @@ def draw(costs: Sequence[Cost], cycles: int, path: Path) -> None:
     linear = [costs[-1].wall * n / trees[-1] for n in trees]
     axes[0].plot(trees, linear, ":", color="grey", label="in proportion")
     axes[0].set(xscale="log", yscale="log", xlabel="trees", ylabel="seconds")
-    axes[0].set_title(f"truesource induce --cycles {cycles}")
+    axes[0].set_title("\n".join([f"truesource induce --cycles {cycles}", *([" ".join(given)] if given else [])]))
     axes[0].legend(frameon=False)
     axes[1].plot(trees, [cost.megabytes / 1024 for cost in costs], "o-")
     axes[1].set(xscale="log", xlabel="trees", ylabel="most memory, GiB", ylim=(0, None))
@@ -183,7 +183,7 @@ def main() -> None:
     if arguments.scaling:
         costs = scaling(pcfg, sorted(arguments.scaling), arguments.cycles, arguments.set)
         if arguments.figure:
-            draw(costs, arguments.cycles, arguments.figure)
+            draw(costs, arguments.cycles, arguments.set, arguments.figure)
 
 
 if __name__ == "__main__":

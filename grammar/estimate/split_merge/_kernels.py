@@ -4,8 +4,8 @@ A batch is a run of nodes with one base rule A -> B C, so its nodes share every 
 nodes are turned around, substate by node, and each rule probability that is not zero is one multiplication along the
 nodes. ``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair are taken as zero.
 
-Dense rules: ``rules`` (R, 5) holds per base rule its position in the flat array, n_A, n_B, n_C and the first row of
-A (see `parameters.Layout`). Sparse ones: see `Entries`.
+``rules`` (R, 5) holds per base rule its first place, n_A, n_B, n_C and the first row of A (see `parameters.Layout`);
+their probabilities are `Entries`.
 """
 
 from __future__ import annotations
@@ -244,9 +244,6 @@ def merge_losses(nodes: ForestNodes, sizes, vector, out, weight, first_row, shar
             if apart > 0.0:
                 together = (y[a] + y[a + 1]) * (share[row + a] * v[a] + share[row + a + 1] * v[a + 1])
                 loss[row + a] -= weight[i] * math.log(max(1.0 + (together - apart) / total, 1e-300))
-
-
-TINY = 1e-40  #: smaller probabilities are taken as zero
 
 
 @kernel

@@ -1,7 +1,6 @@
-"""The rule probabilities of a grammar with substates: in one flat array, smoothed, and those that are not zero.
+"""The rules of a grammar with substates: where each has its place, and those that are not zero; M-step, smoothing.
 
-The array has one block per base rule. Smoothing draws the rules of a substate towards those of its siblings in the
-split tree. Rules that are not zero are listed by base rule and pair of children.
+Smoothing draws the rules of a substate towards those of its siblings in the split tree.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ class Block:
     left: int  #: symbol, -1 for none
     right: int  #: symbol, -1 for none
     shape: tuple[int, int, int, int]  #: rules, substates of left, right and parent (1 for an absent child)
-    start: int  #: first position in the flat array
+    start: int  #: first place
     stop: int  #: one past the last
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the probabilities of each base rule stand.
+    """The places of all rules that so many substates make possible, whether their probability is zero or not.
 
-    A base rule A -> B C owns a block of shape ``(n_B, n_C, n_A)`` (an absent child counts as one
+    A base rule A -> B C owns a block of places of shape ``(n_B, n_C, n_A)`` (an absent child counts as one
     substate). A row is a substate of a parent; the rules of a row sum to one.
     """
 
@@ -47,7 +46,7 @@ class Layout:
 
     @cached_property
     def rules(self) -> IntArray:
-        """One line per base rule, (R, 5): position in the flat array, n_A, n_B, n_C, first row of A."""
+        """One line per base rule, (R, 5): first place, n_A, n_B, n_C, first row of A."""
         sizes = np.array([*self.substates, 1], dtype=np.int64)  # the last one serves index -1: no child
         dims = sizes[self.table.rules[:, :3]]
         volumes = dims.prod(axis=1)
@@ -56,7 +55,7 @@ class Layout:
 
     @property
     def first_lexical(self) -> int:
-        """Position of the first lexical rule in the flat array."""
+        """Place of the first lexical rule."""
         return int(self.rules[self.table.n_phrasal, 0])
 
     @cached_property
@@ -71,12 +70,12 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Length of the flat array."""
+        """Number of places."""
         return int(self.rules[-1, 0] + self.rules[-1, 1:4].prod())
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Blocks in the order of the flat array."""
+        """Blocks in the order of their places."""
         lexical = self.table.rules[:, 3] >= 0
         new = np.ones(len(lexical), dtype=bool)
         new[1:] = ~(lexical[1:] & lexical[:-1] & (self.table.rules[1:, 0] == self.table.rules[:-1, 0]))
@@ -106,13 +105,14 @@ def substates(tree: SplitTree) -> list[int]:
 #: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
 #: they are asked for their derivatives now and then, so that they can grow again.
 DORMANT = 1e-15
+TINY = 1e-40  #: smaller probabilities are taken as zero
 LEAP = 10.0  #: largest change of a probability by one EM step that over-relaxation takes for what goes on
 Weight = float | FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class SparseRules:
-    """A grammar with substates as the loops over trees want it; the order is that of the flat array of `Parameters`."""
+    """A grammar with substates as the loops over trees want it: rules that are not zero, by base rule and children."""
 
     layout: Layout
     trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
@@ -173,11 +173,9 @@ class SparseRules:
     def normalised(self) -> SparseRules:
         """Each probability over its row's sum, in float64, the entries in the order of their places.
 
-        Results below 1e-40 are dropped, which spares the loops from denormal numbers and changes no likelihood within
+        Results below `TINY` are dropped, which spares the loops from denormal numbers and changes no likelihood within
         float64.
         """
-        from truesource.grammar.estimate.split_merge._kernels import TINY
-
         place = self.place
         order = np.argsort(place, kind="stable")
         rows, scores = self.rows[order], self.prob[order].astype(np.float64)
@@ -245,7 +243,10 @@ class SparseRules:
         return replace(self, entries=self.entries._replace(**arrays))
 
     def smoothed(self, rules: Weight, lexicon: Weight, smallest: float) -> SparseRules:
-        """Interpolate each substate's probabilities with the mean of its siblings', as `smooth.smooth` does.
+        """Interpolate each substate's probabilities with the mean of its siblings'.
+
+        Siblings of a substate are the others under the same top branch of the symbol's split tree; one without siblings
+        stays as it is.
 
         Args:
             rules: weight of the mean in binary and unary rules; one for all, or (rows,).

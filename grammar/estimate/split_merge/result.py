@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRules, SplitTree
+from truesource.grammar.estimate.split_merge.parameters import TINY, Layout, SparseRules, SplitTree
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.rules import perron
 from truesource.grammar.pcfg import PCFG
@@ -24,8 +24,8 @@ class Induced:
 
     Each record has ``cycle`` (0 is the relative-frequency grammar), ``phase`` (``start``, ``split``, ``merge``,
     ``smooth``), ``iteration`` (0 is where the phase starts, before its first update), ``log_likelihood`` (nats per
-    token of the training trees), ``unsmoothed`` (the same between the M-step and its smoothing; None outside that
-    phase), ``held_out`` (nats per token of those held-out trees that are possible; None without any),
+    token of the training trees), ``unsmoothed`` (the same before the last smoothing of that phase; None
+    elsewhere), ``held_out`` (nats per token of those held-out trees that are possible; None without any),
     ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``rules`` (with a probability above zero). In
     lexicon mode ``parse`` the trees of the trace have rare words replaced by their classes; the likelihoods in the
     grammar's ``meta`` are of the words themselves, and of the classes of held-out words never seen.
@@ -40,8 +40,6 @@ def filtered(rules: SparseRules, threshold: float) -> SparseRules:
 
     A row of which nothing is kept stays as it is.
     """
-    from truesource.grammar.estimate.split_merge._kernels import TINY
-
     return rules.awake().maximised(np.where(rules.prob >= threshold, rules.prob, 0.0), TINY).awake()
 
 

@@ -234,7 +234,7 @@ class SplitMergeTrainer:
             scores = counts if relaxation is None else rules.relaxed(counts, relaxation)
             rules = rules.maximised(scores, SMALLEST, slept=slept)
             if phase == "smooth":
-                unsmoothed = likelihood(forests, rules)
+                unsmoothed = likelihood(forests, rules) if iteration == total - 1 else None
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
         self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed)
