@@ -201,6 +201,16 @@ def test_subtrees_with_other_words_are_those_of_the_changed_trees(
         np.testing.assert_array_equal(getattr(found.table, name), value)
 
 
+def test_forests_are_larger_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estep, "CHUNK_TOKENS", 8)
+    trees = pronouns(200)  # of 3 and 2 words
+    forests, _ = estep.encode(trees, table_of(trees))
+    sizes = [int(forest.weights @ forest.tokens) for forest in forests]
+    assert sum(sizes) == 500
+    assert sizes[:-1] == sorted(sizes[:-1])
+    assert (sizes[0], sizes[-2]) == (8, 25)
+
+
 def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     trees = pronouns(30)
     table = table_of(trees)

@@ -76,7 +76,8 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
         begin[best] = end[best]
 
 
-CHUNK_TOKENS = 300_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time
+CHUNK_TOKENS = 100_000  #: tokens of the first forests; what one thread takes at a time
+LARGEST = 3  #: times as many that a forest has at most, which bounds the memory of the E-step
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,7 @@ class Graph(NamedTuple):
 
 
 class Subtrees:
-    """The different subtrees of binarised trees, about `CHUNK_TOKENS` tokens together, and the rules that they use.
+    """The different subtrees of binarised trees, `CHUNK_TOKENS` tokens or more together, and the rules that they use.
 
     Args:
         graphs: the subtrees.
@@ -244,19 +245,21 @@ class Subtrees:
 def _graphs(
     trees: Iterable[Tree], number: Callable[[RuleKey], int], uses: Counter[int], roots: Counter[str]
 ) -> tuple[list[Graph], int]:
-    """Graphs of about `CHUNK_TOKENS` tokens each, and how many trees have a rule of number -1.
+    """Graphs of about `CHUNK_TOKENS` tokens or more, and how many trees have a rule of number -1.
 
     ``uses`` counts the rules, ``roots`` the labels of the trees.
     """
     graphs: list[Graph] = []
-    builder, unknown = _Builder(number), 0
+    builder, unknown, before = _Builder(number), 0, 0
     for tree in trees:
         rules = builder.add(tree)
         unknown += not rules
         uses.update(rules)
         roots[tree.label] += 1
-        if builder.n_tokens >= CHUNK_TOKENS:
+        # larger ones, of which more subtrees are equal, where they still are many: a quarter of what is before
+        if builder.n_tokens >= min(max(CHUNK_TOKENS, before // 4), LARGEST * CHUNK_TOKENS):
             graphs.append(builder.graph())
+            before += builder.n_tokens
             builder = _Builder(number)
     if builder.n_tokens:
         graphs.append(builder.graph())
@@ -264,7 +267,7 @@ def _graphs(
 
 
 def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
-    """Binarised trees as forests of about `CHUNK_TOKENS` tokens each.
+    """Binarised trees as forests of about `CHUNK_TOKENS` tokens or more.
 
     Returns:
         The forests, and the number of trees left out because they use a rule or word that the table does not have.
