@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -78,9 +78,12 @@ def test_the_state_reaches_each_worker_once(workers: Workers) -> None:
     found = list(run_each(tasks.Large().call, range(30), workers))
     assert sorted(value for *_, value in found) == [x + 1.0 for x in range(30)]
     assert {flags for _, _, flags, _ in found} == {(False, True)}  # as in the parent, so kernels compile once
-    shares = Counter(process for process, *_ in found)
-    assert os.getpid() not in shares
-    assert sorted(call for _, call, _, _ in found) == sorted(k for n in shares.values() for k in range(1, n + 1))
+    calls = defaultdict(list)
+    for process, call, _, _ in found:
+        calls[process].append(call)
+    assert os.getpid() not in calls
+    for numbers in calls.values():  # one copy counts on; a worker of Dask may have it from another, which has begun
+        assert sorted(numbers) == list(range(min(numbers), min(numbers) + len(numbers)))
 
 
 @pytest.mark.parametrize("workers", KINDS, indirect=True)
