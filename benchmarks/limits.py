@@ -63,8 +63,8 @@ def measured(command: Sequence[str | Path], code: Path | None = None) -> tuple[f
 
 
 def command(side: Side, *words: str | Path) -> tuple[float, float]:
-    """`measured` of one of our commands."""
-    return measured([sys.executable, "-m", "truesource", *words, "--force"], side.code)
+    """`measured` of one of our commands; the checkout that this is called from does not come before the side's."""
+    return measured([sys.executable, "-P", "-m", "truesource", *words, "--force"], side.code)
 
 
 def difference(run: Callable[[int], tuple[float, float]], few: int, many: int) -> Cost:
