@@ -154,7 +154,7 @@ def draw(costs: Sequence[Cost], cycles: int, given: Sequence[str], path: Path) -
     linear = [costs[-1].wall * n / trees[-1] for n in trees]
     axes[0].plot(trees, linear, ":", color="grey", label="in proportion")
     axes[0].set(xscale="log", yscale="log", xlabel="trees", ylabel="seconds")
-    axes[0].set_title("\n".join([f"truesource induce --cycles {cycles}", *([" ".join(given)] if given else [])]))
+    axes[0].set_title(f"truesource induce --cycles {cycles}\n{' '.join(given)}".strip())
     axes[0].legend(frameon=False)
     axes[1].plot(trees, [cost.megabytes / 1024 for cost in costs], "o-")
     axes[1].set(xscale="log", xlabel="trees", ylabel="most memory, GiB", ylim=(0, None))

@@ -192,13 +192,15 @@ class Subtrees:
     Args:
         graphs: the subtrees.
         uses: how often each rule is used in the trees; their order numbers them.
-        roots: how many trees have each root label.
     """
 
-    def __init__(self, graphs: Sequence[Graph], uses: Mapping[RuleKey, int], roots: Mapping[str, int]) -> None:
+    def __init__(self, graphs: Sequence[Graph], uses: Mapping[RuleKey, int]) -> None:
         self._graphs = graphs
         self._rules, self._uses = tuple(uses), tuple(uses.values())  # by number
-        self._roots = roots
+        roots: Counter[str] = Counter()
+        for graph in graphs:
+            for rule, times in zip(graph.keys[graph.roots[:, 0], 0].tolist(), graph.roots[:, 1].tolist(), strict=True):
+                roots[self._rules[rule][0]] += times
         self.table = RuleTable.from_counts(uses, roots)  #: their rules
 
     @classmethod
@@ -210,10 +212,9 @@ class Subtrees:
         """
         numbers: defaultdict[RuleKey, int] = defaultdict(itertools.count().__next__)
         uses: Counter[int] = Counter()
-        roots: Counter[str] = Counter()
         with no_garbage_collection():
-            graphs, _ = _graphs(trees, numbers.__getitem__, uses, roots)
-        return cls(graphs, {key: uses[i] for key, i in numbers.items()}, roots)
+            graphs, _ = _graphs(trees, numbers.__getitem__, uses)
+        return cls(graphs, {key: uses[i] for key, i in numbers.items()})
 
     def with_words(self, names: Mapping[str, str]) -> Subtrees:
         """The subtrees of the same trees with other words in the place of those of ``names``."""
@@ -225,7 +226,7 @@ class Subtrees:
                 key = (key[0], None, names.get(key[2], key[2]))
             number[i] = numbers[key]
             uses[key] += self._uses[i]
-        return Subtrees([graph.renamed(number) for graph in self._graphs], uses, self._roots)
+        return Subtrees([graph.renamed(number) for graph in self._graphs], uses)
 
     @property
     def digest(self) -> str:
@@ -242,20 +243,14 @@ class Subtrees:
         return tuple(graph.forest(number, table.n_phrasal) for graph in self._graphs)
 
 
-def _graphs(
-    trees: Iterable[Tree], number: Callable[[RuleKey], int], uses: Counter[int], roots: Counter[str]
-) -> tuple[list[Graph], int]:
-    """Graphs of about `CHUNK_TOKENS` tokens or more, and how many trees have a rule of number -1.
-
-    ``uses`` counts the rules, ``roots`` the labels of the trees.
-    """
+def _graphs(trees: Iterable[Tree], number: Callable[[RuleKey], int], uses: Counter[int]) -> tuple[list[Graph], int]:
+    """Graphs of `CHUNK_TOKENS` tokens or more, and how many trees have a rule of number -1; ``uses`` counts rules."""
     graphs: list[Graph] = []
     builder, unknown, before = _Builder(number), 0, 0
     for tree in trees:
         rules = builder.add(tree)
         unknown += not rules
         uses.update(rules)
-        roots[tree.label] += 1
         # larger ones, of which more subtrees are equal, where they still are many: a quarter of what is before
         if builder.n_tokens >= min(max(CHUNK_TOKENS, before // 4), LARGEST * CHUNK_TOKENS):
             graphs.append(builder.graph())
@@ -273,7 +268,7 @@ def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...],
         The forests, and the number of trees left out because they use a rule or word that the table does not have.
     """
     numbers = defaultdict(lambda: -1, table.ids)
-    graphs, unknown = _graphs(trees, numbers.__getitem__, Counter(), Counter())
+    graphs, unknown = _graphs(trees, numbers.__getitem__, Counter())
     number = np.append(np.arange(len(table.rules)), -1)
     return tuple(graph.forest(number, table.n_phrasal) for graph in graphs), unknown
 

@@ -58,6 +58,12 @@ class Layout:
         """Place of the first lexical rule."""
         return int(self.rules[self.table.n_phrasal, 0])
 
+    def place(self, rule: NDArray[Any], left: NDArray[Any], right: NDArray[Any], parent: NDArray[Any]) -> IntArray:
+        """Places of rules of these base rules and substates; the substate of an absent child is 0."""
+        start, n_parent, _, n_right = self.rules[rule, :4].T
+        result: IntArray = start + (left * n_right + right) * n_parent + parent
+        return result
+
     @cached_property
     def first_row(self) -> IntArray:
         """First row of each symbol, (K + 1,); the last entry is the number of rows."""
@@ -165,10 +171,8 @@ class SparseRules:
     def place(self) -> IntArray:
         """Place of each entry in the layout, (E,)."""
         rule, pair = self.places
-        start, n_parent, _, n_right = self.layout.rules[rule, :4].T
         left, right = self.entries.pair[pair].T
-        result: IntArray = start + (left * n_right + right) * n_parent + self.entries.substate
-        return result
+        return self.layout.place(rule, left, right, self.entries.substate)
 
     def normalised(self) -> SparseRules:
         """Each probability over its row's sum, in float64, the entries in the order of their places.

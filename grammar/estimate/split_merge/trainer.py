@@ -98,9 +98,7 @@ def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Spars
     layout = Layout(old.table, tuple(sizes))
     rule, pair = rules.places
     left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.entries.pair[pair, i]] for i in range(2))
-    start, n_parent, _, n_right = layout.rules[rule, :4].T
-    place = start + (left * n_right + right) * n_parent + number[rules.rows]
-    place, which = np.unique(place, return_inverse=True)
+    place, which = np.unique(layout.place(rule, left, right, number[rules.rows]), return_inverse=True)
     scores = np.asarray(np.bincount(which, rules.prob * weight[rules.rows]), dtype=np.float64)
     return SparseRules.at(layout, tuple(trees), place, scores).normalised()
 
