@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -231,9 +231,9 @@ def _stored(function: Callable[[Any], Any], threads: int) -> Iterator[_Stored]:
 
 
 FIRST_WORKER = 60.0  #: seconds until a worker must be there
-HALF_WRITTEN = 1.0  #: seconds that a scheduler file may be damaged: Dask does not write it in one step
+HALF_WRITTEN = 20  #: times that a damaged scheduler file is read again, 50 ms apart: Dask does not write it in one step
 IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
-ATTEMPTS = 3  #: times in a row that all workers may vanish without a result
+ATTEMPTS = 3  #: times in a row that all workers may vanish without a result, or Dask's own thread may not begin
 
 
 class _DaskError(Exception):
@@ -269,7 +269,7 @@ def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], sc
     """
     left = dict(enumerate(items))
     failures = 0
-    with _connected(scheduler) as client:
+    with connected(scheduler) as client:
         while left:
             _require_workers(client, scheduler)
             try:
@@ -328,7 +328,12 @@ def _call(function: Callable[[Any], Any], k: int, item: _Item) -> tuple[int, Any
 
 
 @contextmanager
-def _connected(scheduler: str) -> Iterator[Client]:
+def connected(scheduler: str) -> Iterator[Client]:
+    """A client of the scheduler, for the block.
+
+    Raises:
+        InputError: Dask is not installed, or no scheduler answers within ``distributed.comm.timeouts.connect``.
+    """
     with extras_for("--scheduler"):
         from dask import config
         from dask.utils import parse_timedelta
@@ -336,13 +341,18 @@ def _connected(scheduler: str) -> Iterator[Client]:
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters of it ends in an `InputError`
     address = scheduler_address(scheduler)
     answer = parse_timedelta(config.get("distributed.comm.timeouts.connect"))
-    try:
-        client = Client(address, timeout=answer, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"no Dask scheduler answers at {address} within {answer:.0f} seconds; start one with dask scheduler, or"
-            " correct --scheduler"
-        ) from error
+    client, attempts = None, count(1)
+    while client is None:
+        try:
+            client = Client(address, timeout=answer, set_as_default=False)
+        except AssertionError:  # its thread has ten seconds to begin; a machine that stood still needs more
+            if next(attempts) == ATTEMPTS:
+                raise
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers at {address} within {answer:.0f} seconds; start one with dask scheduler,"
+                " or correct --scheduler"
+            ) from error
     try:
         yield client
     finally:
@@ -373,12 +383,12 @@ def scheduler_address(scheduler: str) -> str:
         " tcp://host:8786"
     )
     what, remedy = "the file of the Dask scheduler", "name what --scheduler-file wrote"
-    deadline = time.monotonic() + HALF_WRITTEN
+    readings = count(1)
     while True:
         try:
             return read_record(file, _SchedulerFile, what=what, remedy=remedy, absent=absent)["address"]
         except InputError as error:
-            if error.code != "damaged" or time.monotonic() > deadline:
+            if error.code != "damaged" or next(readings) > HALF_WRITTEN:
                 raise
         time.sleep(0.05)
 

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, MagicMock
 
 import dask
 import parallel_tasks as tasks
 import pytest
 from dask_cluster import HERE, PATIENT, SAFETY, dask_cluster, wait_for
-from distributed import Client
+from distributed.utils import LoopRunner
 
 from truesource.evaluation.core import scores_on_disk as parts
 from truesource.evaluation.core.scores_on_disk import score_in_parts
@@ -57,7 +58,7 @@ def patience() -> Iterator[None]:
 
 def wait_for_no_tasks(scheduler: str) -> None:
     """Until the scheduler has forgotten what its clients asked for."""
-    with Client(scheduler_file=scheduler) as client:
+    with parallel.connected(scheduler) as client:
         while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
             time.sleep(0.05)
 
@@ -190,7 +191,6 @@ def test_bad_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_scheduler_file_that_is_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "HALF_WRITTEN", SAFETY)
     file = tmp_path / "scheduler.json"
     file.write_text('{"address": "tcp://', encoding="utf-8")
     reads = []
@@ -204,6 +204,15 @@ def test_a_scheduler_file_that_is_being_written_is_waited_for(tmp_path: Path, mo
     monkeypatch.setattr(parallel, "read_record", finish_and_read)
     assert parallel.scheduler_address(str(file)) == "tcp://127.0.0.1:9"
     assert len(reads) == 3
+
+
+def test_a_machine_that_stood_still_is_waited_for(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask raises an `AssertionError` where its thread does not begin within ten seconds."""
+    outcomes = [AssertionError(), AssertionError(), DEFAULT]
+    begin = MagicMock(side_effect=outcomes, wraps=LoopRunner._start_unlocked)
+    monkeypatch.setattr(LoopRunner, "_start_unlocked", lambda runner: begin(runner))
+    assert sorted(run_each(tasks.square, [1, 2], Workers(scheduler=str(scheduler)))) == [1, 4]
+    assert begin.call_count == 3
 
 
 def test_workers_of_another_version_are_refused(scheduler: Path, monkeypatch: pytest.MonkeyPatch) -> None:

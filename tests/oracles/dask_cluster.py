@@ -23,8 +23,10 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
 
     Where the file ``die`` is made in ``folder``, the next worker that is about to finish a Parquet file is killed.
     """
-    from distributed import Client
+    from dask import config
     from distributed.utils import json_load_robust
+
+    from truesource.grammar.support.parallel import connected
 
     file = folder / "scheduler.json"
     environment = {
@@ -49,7 +51,7 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
             wait_for(file, process)
         json_load_robust(file, timeout=SAFETY)  # Dask makes the file before it writes it
         if workers:
-            with Client(scheduler_file=str(file), timeout=SAFETY) as client:
+            with config.set({"distributed.comm.timeouts.connect": f"{SAFETY:.0f}s"}), connected(str(file)) as client:
                 client.wait_for_workers(workers, timeout=SAFETY)
         yield file
 
