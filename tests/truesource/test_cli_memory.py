@@ -13,13 +13,13 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.memory import repeated
 from truesource.evaluators.memory import MemorySettings
-from truesource.evaluators.memory.results import figure, groups_of, groups_table, measure, tables
+from truesource.evaluators.memory.results import figure, groups_table, measure, tables
 from truesource.experiment import load_config
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.run.declared import record_of
+from truesource.run.declared import grouped, record_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LENGTHS = LengthRange(2, 8)
@@ -115,7 +115,7 @@ def test_groups_of_a_repeated_text_have_rows_and_places_in_the_figure(
     monkeypatch.setattr(Setting, "other_split", lambda *_: text.sentences)
     result = measure(Oracle(pcfg, lengths=LENGTHS), setting, MemorySettings(sentences=None))
     record = record_of(result)
-    assert list(groups_of(record)) == ["1", "4-15", "16-63", "64+"]
+    assert list(grouped(record, "repetitions")) == ["1", "4-15", "16-63", "64+"]
     assert record["repetitions"] == dict.fromkeys(["1", "4-15", "16-63", "64+"], len(text.parts[1]))
     rows = [[str(cell) for cell in row.cells] for row in groups_table(record, "").rows]
     assert [row[2].split()[0] for row in rows] == ["0.500"] * 4

@@ -157,6 +157,15 @@ def plain(record: Record) -> dict[str, Record]:
     return {each["name"]: each for each in record["records"] if "by" not in each and "table" not in each}
 
 
+def grouped(record: Record, by: str) -> dict[str, dict[str, Record]]:
+    """The records of groups of one kind: by group, in their order, and by name."""
+    groups: dict[str, dict[str, Record]] = {}
+    for each in record["records"]:
+        if each.get("by") == by:
+            groups.setdefault(each["group"], {})[each["name"]] = each
+    return groups
+
+
 def measures_table(
     evaluator: Evaluator,
     models: Mapping[str, Record],

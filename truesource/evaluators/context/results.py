@@ -16,7 +16,7 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell
-from truesource.run.declared import measure_cell, measures_table, plain, section_of
+from truesource.run.declared import grouped, measure_cell, measures_table, plain, section_of
 from truesource.run.evaluator import Measure, Result
 
 
@@ -32,15 +32,6 @@ def measure(model: DistributionModel, setting: Setting, settings: ContextSetting
     )
 
 
-def lines_of(record: Record) -> dict[str, dict[str, Record]]:
-    """The numbers of each predictor by name, in the order of what they see."""
-    lines: dict[str, dict[str, Record]] = {}
-    for each in record["records"]:
-        if each.get("by") == "words":
-            lines.setdefault(each["group"], {})[each["name"]] = each
-    return lines
-
-
 def seen_label(seen: str) -> str:
     """What a predictor sees, for readers."""
     return "all words: the truth" if seen == ALL else f"{seen} word{'s' * (seen != '1')}"
@@ -49,7 +40,7 @@ def seen_label(seen: str) -> str:
 def lines_table(record: Record, title: str) -> ReportTable:
     """A row for each predictor."""
     rows = []
-    for seen, scores in lines_of(record).items():
+    for seen, scores in grouped(record, "words").items():
         loss = plain(record)["loss_truth"] if seen == ALL else scores["loss"]
         cells = [score_cell(found, ".4f") for found in (loss, scores.get("above_truth"), scores.get("model_above"))]
         rows.append(TableRow((seen_label(seen), *cells, score_cell(scores.get("distance"), ".4f"))))
@@ -67,7 +58,7 @@ def context_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
 
 
 def _cell(measure: Measure, record: Record) -> Cell | None:
-    most = len(lines_of(record)) - 2  # words; the truth has a line, too
+    most = len(grouped(record, "words")) - 2  # words; the truth has a line, too
     if measure.name == "effective_context" and plain(record)[measure.name]["value"] > most:
         return Cell(f"more than {most}", small="nearest to the truth")
     return measure_cell(measure, record)
@@ -115,11 +106,12 @@ def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record]
             elif "loss" in scores:
                 level = _drawn(scores["loss"]["value"] - scores["loss_truth"]["value"])
                 axes.axhline(level, color=color, linewidth=1.4, linestyle=(0, (5, 2)), label=f"{name}, trained")
-        lines = {seen: scores["above_truth"]["value"] for seen, scores in lines_of(first).items() if seen != ALL}
-        for seen, value in lines.items():
-            axes.axhline(_drawn(value), color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)))
-            place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5}
-            axes.annotate(seen_label(seen), (1.01, _drawn(value)), **place)
+        for seen, line in grouped(first, "words").items():
+            if seen != ALL:
+                value = _drawn(line["above_truth"]["value"])
+                axes.axhline(value, color=QUIET, linewidth=1.0, linestyle=(0, (1, 2)))
+                place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5}
+                axes.annotate(seen_label(seen), (1.01, value), **place)
         axes.set_yscale("log")
         plain_log_axis(axes.yaxis, round_ticks(*axes.get_ylim()))
         step_axis(axes, np.expm1(np.array([last])))
@@ -131,7 +123,7 @@ def training_figure(records: Mapping[str, Record], learned: Mapping[str, Record]
 
 def figure(record: Record, salt: str) -> str:
     """Losses of the predictors beside those of model and truth, and how far the model is from each."""
-    lines, scores = lines_of(record), plain(record)
+    lines, scores = grouped(record, "words"), plain(record)
     words = [seen for seen in lines if seen != ALL]
     x = list(range(len(words)))
     with new_figure(9.4, 3.6, salt) as drawn:

@@ -22,7 +22,7 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, score_cell
-from truesource.run.declared import measures_table, plain, section_of
+from truesource.run.declared import grouped, measures_table, plain, section_of
 from truesource.run.evaluator import Result
 
 HEADINGS = {"string": "string", "position": "words before", "step": "step"}
@@ -114,19 +114,10 @@ def groups_of(record: Record, by: str) -> dict[str, Group]:
     return groups
 
 
-def families_of(record: Record) -> dict[str, dict[str, Record]]:
-    """The numbers of each family at all positions, by measure."""
-    families: dict[str, dict[str, Record]] = {}
-    for each in record["records"]:
-        if each.get("by") == "reader":
-            families.setdefault(each["group"], {})[each["name"]] = each
-    return families
-
-
 def families_table(record: Record, title: str) -> ReportTable:
     """A row for the truth, and for each family."""
     scores = plain(record)
-    columns: dict[str, Mapping[str, Record]] = {"the truth": scores, **families_of(record)}
+    columns: dict[str, Mapping[str, Record]] = {"the truth": scores, **grouped(record, "reader")}
     rows = []
     for name, found in columns.items():
         end = "truth" if found is scores else "family"
@@ -148,7 +139,7 @@ def groups_table(record: Record, by: str, title: str) -> ReportTable:
     """A row for each string, band of positions or step."""
     groups = groups_of(record, by)
     there = {key for scores in groups.values() for key in scores if by != "step" or key[0] not in FIXED}
-    readers = (OF_TRUTH, *families_of(record))
+    readers = (OF_TRUTH, *grouped(record, "reader"))
     shown = [(name, reader) for name in COLUMNS for reader in readers if (name, reader) in there]
     rows = [
         TableRow((group, *(score_cell(scores.get(key), ".3f" if "weight" in key[0] else ".4f") for key in shown)))
@@ -169,7 +160,7 @@ def groups_table(record: Record, by: str, title: str) -> ReportTable:
 def tables(record: Record, title: str) -> list[ReportTable]:
     """The measures of one model, those of families, and those by string, by position and by step."""
     own = [measures_table(DOCUMENTS, {record["model"]: record}, title)]
-    if families_of(record):
+    if grouped(record, "reader"):
         own.append(families_table(record, record["model"]))
     return [*own, *(groups_table(record, by, record["model"]) for by in HEADINGS if groups_of(record, by))]
 
@@ -204,7 +195,7 @@ def figure(record: Record, salt: str) -> str:
             _distances(distances, record, steps, np.log1p(at))
             for axes in rest:
                 _curve(axes, steps, ("weight_truth", OF_TRUTH), TRUTH, "truth", np.log1p(at))
-                for color, name in zip(COLOURS[1:], families_of(record), strict=False):
+                for color, name in zip(COLOURS[1:], grouped(record, "reader"), strict=False):
                     _curve(axes, steps, ("weight_family", name), color, name, np.log1p(at))
                 axes.set_ylabel("weight in the nearest mixture")
                 axes.legend(loc="best")
@@ -218,7 +209,7 @@ def figure(record: Record, salt: str) -> str:
 
 def _distances(axes: Any, record: Record, groups: dict[str, Group], at: Any = None) -> None:
     """KL of the model to the truth and to each family, by group."""
-    families = families_of(record)
+    families = grouped(record, "reader")
     _curve(axes, groups, ("kl", OF_TRUTH), TRUTH, "KL(truth‖model)", at)
     for color, name in zip(COLOURS[1:], families, strict=False):
         label = "family" if len(families) == 1 else name

@@ -14,7 +14,7 @@ from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
-from truesource.run.declared import measures_table, section_of
+from truesource.run.declared import grouped, measures_table, section_of
 from truesource.run.evaluator import Result
 
 CHANCE = 0.5
@@ -71,15 +71,6 @@ def _notes(found: Memorised, settings: MemorySettings) -> list[str]:
     return notes
 
 
-def groups_of(record: Record) -> dict[str, dict[str, Record]]:
-    """The numbers of each group of repetitions by name, from few to many."""
-    groups: dict[str, dict[str, Record]] = {}
-    for each in record["records"]:
-        if each.get("by") == "repetitions":
-            groups.setdefault(each["group"], {})[each["name"]] = each
-    return groups
-
-
 def groups_table(record: Record, title: str) -> ReportTable:
     """A row for each number of repetitions in the training text."""
     rows = [
@@ -93,7 +84,7 @@ def groups_table(record: Record, title: str) -> ReportTable:
                 score_cell(scores["gap"], ".3f"),
             )
         )
-        for name, scores in groups_of(record).items()
+        for name, scores in grouped(record, "repetitions").items()
     ]
     return ReportTable(
         title=title,
@@ -119,7 +110,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
 
 def figure(record: Record, salt: str) -> str:
     """AUROC and memorised bits by the number of repetitions in the training text."""
-    groups = groups_of(record)
+    groups = grouped(record, "repetitions")
     with new_figure(8.4, 3.4, salt) as drawn:
         attack, bits = drawn.subplots(1, 2)
         draw_groups(attack, groups, "auroc", MODEL)
