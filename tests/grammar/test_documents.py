@@ -15,8 +15,8 @@ from scipy.special import gammaln, logsumexp
 from truesource.grammar.building import Automaton
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess, StringCount
-from truesource.grammar.documents.families import pool_of
 from truesource.grammar.inference.distributions import next_token_distributions
+from truesource.grammar.languages.pool import pool_of
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.process import Process
 from truesource.grammar.support.errors import InputError
