@@ -34,9 +34,9 @@ from truesource.evaluation.divergence.groups import (
     ContextGroups,
     by_ambiguity,
     by_distance,
+    divided_by_phrase,
     require_groups,
 )
-from truesource.evaluation.divergence.phrases import divided_by_phrase
 from truesource.evaluation.divergence.tables import BreakdownRow, by_context, by_group, few
 from truesource.evaluation.measures.bootstrap import (
     ci_part,
@@ -208,9 +208,9 @@ def compare_distributions(
             only masked models have any.
         top: k of ``top_k_overlap``.
         by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``;
-            ``phrase``, see `truesource.evaluation.divergence.phrases.divided_by_phrase`; ``ambiguity`` of the sentence
-            and ``distance`` of what the truth depends on, see `truesource.evaluation.divergence.groups`; true
-            ``probability`` of the next word, see `truesource.evaluation.divergence.blocks.divide_by_probability`.
+            ``phrase``, ``ambiguity`` of the sentence and ``distance`` of what the truth depends on, see
+            `truesource.evaluation.divergence.groups`; true ``probability`` of the next word, see
+            `truesource.evaluation.divergence.blocks.divide_by_probability`.
         classes: of the table by ``class``.
         truth: kept for such a model, with its states for the table by ``class``, about these very sentences
             (``truth.inputs``); None: computed here.

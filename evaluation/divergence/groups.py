@@ -2,13 +2,15 @@
 
 * By the ambiguity of their sentence: the exact entropy of its derivation, given the sentence.
 * By distance: how far back the words lie that the true prediction depends on.
+* By phrase: the lowest one over the next word, of which the truth gives each context shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,9 +19,11 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.divergence import By
-from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.divergence.blocks import END
+from truesource.evaluation.divergence.contexts import Contexts, DividedDivergence, measure_contexts
 from truesource.generator.abilities import OfTruth, require
 from truesource.generator.language_model import DistributionModel
+from truesource.grammar.inference.phrases import lowest_phrases
 from truesource.grammar.inference.posterior import derivation_entropy, posterior
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
@@ -31,6 +35,8 @@ AMBIGUITIES = ("0 (one tree)", "up to 1", "1 to 2", "2 to 4", "4 to 8", "over 8"
 WORDS = 4  #: most words back that are told apart
 NEAR = 0.05  #: nats; a predictor that sees k words is as good as the truth where its divergence is at most this
 DISTANCES = (*map(str, range(WORDS + 1)), f"over {WORDS}")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,17 +75,33 @@ def by_ambiguity(measured: Contexts, oracle: Oracle, sentences: Sequence[Sequenc
     Raises:
         InputError: the truth has no rules, or a chart does not fit in memory.
     """
-    grammar, known = oracle.grammar, dict[tuple[str, ...], float]()
+    grammar, entropy = oracle.grammar, np.zeros(len(measured.sentence))
+
+    def of_words(words: tuple[str, ...]) -> float:
+        return derivation_entropy(posterior(grammar, words))
+
+    for own, value in _by_sentence(measured, oracle, sentences, of_words, "ambiguity of sentences"):
+        entropy[own] = value
+    return ContextGroups(AMBIGUITIES, ambiguity_bands(entropy))
+
+
+def _by_sentence(
+    measured: Contexts,
+    oracle: Oracle,
+    sentences: Sequence[Sequence[str]],
+    of_words: Callable[[tuple[str, ...]], T],
+    description: str,
+) -> Iterator[tuple[slice, T]]:
+    """The contexts of each sentence, and what is computed of its words as the oracle reads them, of equal ones once."""
+    known = dict[tuple[str, ...], T]()
     starts = [*measured.starts.tolist(), len(measured.sentence)]
-    entropy = np.zeros(len(measured.sentence))
-    with meter("ambiguity of sentences", len(starts) - 1) as progress:
+    with meter(description, len(starts) - 1) as progress:
         for begin, end in pairwise(starts):
             words = tuple(oracle.read(sentences[int(measured.sentence[begin])]))
             if words not in known:
-                known[words] = derivation_entropy(posterior(grammar, words))
-            entropy[begin:end] = known[words]
+                known[words] = of_words(words)
+            yield slice(begin, end), known[words]
             progress.advance(1)
-    return ContextGroups(AMBIGUITIES, ambiguity_bands(entropy))
 
 
 def ambiguity_bands(entropy: FloatArray) -> IntArray:
@@ -107,3 +129,43 @@ def by_distance(measured: Contexts, oracle: Oracle, sentences: Sequence[Sequence
         found = measure_contexts(first.with_words(k), oracle, sentences, top=1)
         nearest[found.column("kl") <= NEAR] = k
     return ContextGroups(DISTANCES, nearest)
+
+
+def divided_by_phrase(measured: Contexts, oracle: Oracle, sentences: Sequence[Sequence[str]]) -> DividedDivergence:
+    """KL(P || Q) of each context, divided by P(the lowest phrase over the word that stands there | sentence).
+
+    The divergence of a context is that of all words that may follow; the phrase is the one over the word that does.
+    Ends of sentences are a group of their own, so that the parts of a sentence sum to its divergence.
+
+    Args:
+        measured: of these sentences.
+        oracle: the truth; its grammar, as the oracle reads words, has the phrases.
+        sentences: as they were measured.
+
+    Raises:
+        InputError: the truth has no rules, or a chart does not fit in memory.
+    """
+    grammar, kl = oracle.grammar, measured.column("kl")
+    rows, names = [], tuple[str, ...]()
+
+    def of_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], FloatArray]:
+        return lowest_phrases(posterior(grammar, words))
+
+    for own, (names, table) in _by_sentence(measured, oracle, sentences, of_words, "phrases of sentences"):
+        place = measured.position[own]
+        share = np.zeros((len(place), len(names) + 1))
+        inside = place < len(table)
+        share[inside, :-1] = table[place[inside]]
+        share[~inside, -1] = 1.0
+        rows.append(share)
+    share = np.concatenate(rows)
+    finite = np.isfinite(kl)
+    part = share * np.where(finite, kl, 0.0)[:, None]
+    counted = share * finite[:, None]
+    return DividedDivergence(
+        (*names, END),
+        measured.per_sentence(counted),
+        measured.per_sentence(part),
+        ((share > 0.0) & ~finite[:, None]).sum(axis=0),
+        share.sum(axis=0),
+    )
