@@ -50,7 +50,7 @@ def build_report(run: Path) -> Path:
 def draw_figure(
     run: Path, name: str, kind: str, size: tuple[float, float] | None = None, font_size: float | None = None
 ) -> bytes:
-    """One figure of a report as SVG, PDF or PNG; see `truesource.report.one_figure.figure_of`."""
-    from truesource.report.one_figure import figure_of
+    """One figure of a report as SVG, PDF or PNG; see `truesource.report.page.figure_of`."""
+    from truesource.report.page import figure_of
 
     return figure_of(run, name, truesource.evaluators.EVALUATORS, kind=kind, size=size, font_size=font_size)

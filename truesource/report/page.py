@@ -18,10 +18,11 @@ from truesource.chain.scores.section import result_table, surely_nearer, tokens
 from truesource.chain.scores.section import section as scores
 from truesource.cli.works import bibtex, topics_of
 from truesource.generator.objectives import OBJECTIVES
-from truesource.grammar.support.errors import require_extras
+from truesource.grammar.support.errors import InputError, require_extras
 from truesource.grammar.support.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, data_of_script, render, script_hash
+from truesource.report.figures import FigureFile, drawing_for, standalone, without_marks
 from truesource.report.finished_run import COMPARISON, FinishedRun, read_run, whole_sentences
 from truesource.report.part import Part, unmeasured
 from truesource.report.shown_figures import ShownFigures
@@ -142,6 +143,40 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         alarms=words.below_bound(found.models),
         parts=parts,
     )
+
+
+def figure_of(
+    run: Path,
+    name: str,
+    evaluators: Sequence[Evaluator],
+    *,
+    kind: str,
+    size: tuple[float, float] | None = None,
+    font_size: float | None = None,
+) -> bytes:
+    """One figure as a file, for a paper.
+
+    Args:
+        run: a run folder.
+        name: of the figure.
+        evaluators: of the run.
+        kind: svg, pdf or png (300 dots an inch).
+        size: width and height in inches; None: as on the page.
+        font_size: points of the usual text; other text keeps its ratio to it. None: as on the page.
+
+    Raises:
+        InputError: there is no such figure, or as `write_page`.
+    """
+    file = FigureFile(kind, size, font_size=font_size, only=name)
+    with drawing_for(file):
+        found = rendered(run, evaluators)[1].svgs
+    if name not in found:
+        raise InputError(
+            f"the report has no figure {name!r}; it has {', '.join(found) or 'none'}", run, code="no-figure"
+        )
+    if kind != "svg":
+        return file.data
+    return standalone(without_marks(file.svg)).encode("utf-8")
 
 
 def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
