@@ -12,7 +12,6 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.blocks import events_of, paired_blocks
 from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.generator.language_model import DistributionModel
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -23,7 +22,6 @@ def told_divergence(
     truth: DocumentProcess,
     documents: Sequence[Sequence[str]],
     languages: Sequence[int] | IntArray,
-    lengths: LengthRange | None = None,
 ) -> FloatArray:
     """KL(reader who is told the language || model) at all T positions of some documents, (T,) nats.
 
@@ -34,7 +32,6 @@ def told_divergence(
         truth: a pool.
         documents: n of them.
         languages: (n,) number of the language of each.
-        lengths: the condition on the words of a document.
 
     Raises:
         InputError: as `DocumentProcess.knowing`; or a document is impossible in its language.
@@ -46,7 +43,7 @@ def told_divergence(
     for k in np.unique(numbers).tolist():
         some = np.flatnonzero(numbers == k)
         texts = [documents[i] for i in some.tolist()]
-        oracle = Setting(truth.knowing(k), texts, lengths).full_oracle(model)
+        oracle = Setting(truth.knowing(k), texts).full_oracle(model)
         found = measure_contexts(model, oracle, texts, top=1)
         if found.excluded.size:
             raise InputError("a document is impossible in the language that is given for it; is this its truth?")
@@ -64,10 +61,7 @@ class Expected:
 
 
 def expected_languages(
-    model: DistributionModel,
-    truth: DocumentProcess,
-    documents: Sequence[Sequence[str]],
-    lengths: LengthRange | None = None,
+    model: DistributionModel, truth: DocumentProcess, documents: Sequence[Sequence[str]]
 ) -> Expected:
     """The weights of languages whose first words, mixed, are nearest to what a model expects to begin a string.
 
@@ -79,7 +73,6 @@ def expected_languages(
         model: causal, of whole words, with full distributions.
         truth: a pool of K languages whose first words are linearly independent distributions.
         documents: n of them, that the pool can make.
-        lengths: the condition on the words of a document.
 
     Raises:
         InputError: as `DocumentProcess.knowing`; first words do not tell the languages apart; or the model gives none
@@ -93,7 +86,7 @@ def expected_languages(
             "first words do not tell these languages apart: the first word of one is a mixture of those of the others;"
             " take languages that begin in different ways"
         )
-    oracle = Setting(truth, documents, lengths).full_oracle(model)
+    oracle = Setting(truth, documents).full_oracle(model)
     events = events_of(model, oracle)
     laws = np.zeros((len(begin), len(events)))
     laws[:, events.target[: begin.shape[1]]] = begin

@@ -14,9 +14,7 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.tree import word_label
 
 
-def grammar_of(
-    rules: Iterable[tuple[str, Sequence[str], float]], *, start: str, normalise: bool = False
-) -> GrammarRules:
+def grammar_of(rules: Iterable[tuple[str, Sequence[str], float]], *, start: str) -> GrammarRules:
     """The grammar of (parent, children, probability) triples; a child that is no parent is a word.
 
     Longer rules become chains of binary rules, and a word beside other children gets a symbol of its own, which
@@ -26,7 +24,6 @@ def grammar_of(
     Args:
         rules: one or more children each.
         start: the start symbol.
-        normalise: divide each symbol's probabilities by their sum.
     """
     listed = [rule for rule in rules if rule[2] != 0.0]
     below: dict[str, list[str]] = {}
@@ -43,7 +40,7 @@ def grammar_of(
         for parent, children, weight in listed
         if parent in reached
     ]
-    return build(read, normalise=normalise)
+    return build(read)
 
 
 Rule = tuple[str, tuple[str, ...], float]

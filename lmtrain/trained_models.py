@@ -89,15 +89,15 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
 
 
-def load_trained(folder: Path, settings: ModelConfig, *, device: str | None = None) -> TrainedModel:
+def load_trained(folder: Path, settings: ModelConfig) -> TrainedModel:
     """Load a folder that is trained with these settings; they name its code, where it is an architecture of one's own.
 
     Raises:
         InputError: see `load_folder`, and `load_own_model`.
     """
     if isinstance(settings, OwnSettings):
-        return load_own_model(folder, code_for(settings), device=device)
-    return load_folder(folder, device=device)
+        return load_own_model(folder, code_for(settings))
+    return load_folder(folder)
 
 
 def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> TrainedModel:

@@ -56,14 +56,13 @@ def masked_blocks(
     batch: Batch,
     *,
     variant: Variant = "default",
-    dtype: DTypeLike = np.float64,
     positions: Sequence[int] | None = None,
 ) -> Iterator[Distributions]:
     """The masked distributions of one batch, positions 0 to n-1 or those given, each made when it is asked for.
 
-    Batches come from ``exact.charts(dtype).batches(sentences, outside=True)``.
+    Batches come from ``exact.charts().batches(sentences, outside=True)``.
     """
-    charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
+    charts, lexical = exact.charts(), exact.lexical_weights(variant).T.tocsr()
     result = charts.leaves(batch.words)
     leaves, whole = result.weights, result.whole
     logs = exact.log_observed(batch.words, charts, result, variant)
@@ -89,11 +88,7 @@ def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences
 
 
 def class_posteriors(
-    exact: Exact,
-    sentences: Sequence[Sequence[str]],
-    classes: Sequence[int] | None = None,
-    *,
-    dtype: DTypeLike = np.float64,
+    exact: Exact, sentences: Sequence[Sequence[str]], classes: Sequence[int] | None = None
 ) -> list[FloatArray]:
     """P(class of the preterminal over each token | the sentence), (n, C) each; the exact part-of-speech posterior.
 
@@ -101,7 +96,6 @@ def class_posteriors(
         exact: of the grammar.
         sentences: at least one token each.
         classes: (S,) class of each symbol, 0 to C-1; None: every symbol is its own class.
-        dtype: of the charts.
 
     Returns:
         Rows sum to one; those of a sentence that the grammar cannot make are zero.
@@ -111,7 +105,7 @@ def class_posteriors(
     if own.shape != (n_symbols,) or (own < 0).any():
         raise InputError(f"expecting a class of 0 or more for each of the {n_symbols} symbols")
     n_classes = int(own.max()) + 1
-    charts = exact.charts(dtype)
+    charts = exact.charts()
     start, parent, prob = exact.lexicon
     posteriors = [np.zeros((len(s), n_classes)) for s in sentences]
 

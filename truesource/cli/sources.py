@@ -50,7 +50,6 @@ def read_source(
     seed: int,
     lengths: LengthRange | None,
     split: str = "train",
-    name: str | None = None,
     convention: Name = "penn",
 ) -> Source:
     """Read sentences, or draw ``n`` from a grammar or a causal model.
@@ -61,15 +60,14 @@ def read_source(
         seed: of the drawing.
         lengths: sentences of other lengths are left out; a grammar is conditioned on it.
         split: of a corpus folder.
-        name: in place of the file's name.
         convention: of a treebank.
 
     Raises:
         InputError: there is no such file, it cannot be read, or none of its sentences has a length in the range.
     """
-    title, path = named(given)
-    named_by_user = name is not None or str(path) != given
-    given, name = str(path), name or title
+    name, path = named(given)
+    named_by_user = str(path) != given
+    given = str(path)
     kind = kind_of(given)
     if kind == "grammar":
         return _draw(name, path, n, seed, lengths)
