@@ -18,7 +18,7 @@ from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.measures.bootstrap import TAILS, ci_part
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance, mean_over_seeds
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
-from truesource.grammar.support.printable import ResultRecords, few_code
+from truesource.grammar.support.printable import ResultRecords, few_code, listed
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 
@@ -335,8 +335,7 @@ def _passed(dynamics: Dynamics) -> list[str]:
     passed = [(line, line.passed.step) for line in dynamics.lines if line.passed.step is not None]
     parts = [f"{window_name(line.words)} (from step {_step(step)} on)" for line, step in passed]
     left = next((line for line in dynamics.lines if line.passed.step is None), None)
-    listed = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-    text = f"{dynamics.model} is better than the best predictor that sees {listed}"
+    text = f"{dynamics.model} is better than the best predictor that sees {listed(parts)}"
     if left is None:
         return [f"{text}."]
     rest = f"not better than the best that sees {window_name(left.words)}"
@@ -383,7 +382,7 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
         (early, first), (late, last) = reached[0], reached[-1]
         text = f"Half of its first divergence is gone first for {_name(classes, first)} (step {_step(early)})"
         if waiting:
-            text += f", and not by step {dynamics.steps[-1]:,} for {_listed([_name(classes, g) for g in waiting])}"
+            text += f", and not by step {dynamics.steps[-1]:,} for {listed([_name(classes, g) for g in waiting])}"
         else:
             text += f" and last for {_name(classes, last)} (step {_step(late)})"
         if not all(_in_order(classes, first, g, comb(len(kept), 2)) for g in waiting or [last]):
@@ -394,9 +393,9 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
     missing = [g for g, step in below.items() if step is None]
     if there and missing:
         names = [f"{_name(classes, g)} (from step {_step(step)})" for step, g in there]
-        others = _listed([_name(classes, g) for g in missing])
+        others = listed([_name(classes, g) for g in missing])
         said.append(
-            f"Within {dynamics.level:g} nats a token of the truth: {_listed(names)}; not at step"
+            f"Within {dynamics.level:g} nats a token of the truth: {listed(names)}; not at step"
             f" {dynamics.steps[-1]:,}: {others}."
         )
     elif missing:
@@ -410,7 +409,7 @@ def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
     above = [g for g, contrast in tests.items() if not may_be_chance(contrast, len(kept))]
     if not above:
         return []
-    names = _listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
+    names = listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
     over_all = (
         "; over all tokens it cannot" if dynamics.frame == "default" else f", {left_out(dynamics.objective)} among them"
     )
@@ -474,7 +473,3 @@ def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool
 
 def _step(step: float) -> str:
     return f"{step:,.0f}" if step >= 10.0 else f"{step:.1f}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+from truesource.grammar.support.printable import listed
 from truesource.grammar.support.printable import message as shown
 
 
@@ -135,9 +136,8 @@ def extras_for(what: str) -> Iterator[None]:
 
 def _missing(what: str, modules: dict[str, list[str]]) -> MissingExtraError:
     """The error about what is missing, by extra."""
-    names = [name for each in modules.values() for name in each[:NAMED]]
-    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return MissingExtraError(f"{what} needs {listed}: pip install 'truesource[{','.join(modules)}]'")
+    names = listed([name for each in modules.values() for name in each[:NAMED]])
+    return MissingExtraError(f"{what} needs {names}: pip install 'truesource[{','.join(modules)}]'")
 
 
 def _is_installed(module: str) -> bool:

@@ -86,10 +86,15 @@ def _shown(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``; empty where there is none."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> str:
     """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names what is numbered."""
-    listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
-    return f"{what}{'s' if len(numbers) > 1 else ''} {listed}"
+    first = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
+    return f"{what}{'s' if len(numbers) > 1 else ''} {first}"
 
 
 FEWEST = 10  #: independent units, such as sentences, that an interval needs; fewer say little of others

@@ -12,8 +12,9 @@ from truesource.benchmark.suite import Suite
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast
+from truesource.grammar.support.printable import listed
 from truesource.report.table import ABSENT, Cell, ReportTable, TableRow, score_cell, shown
-from truesource.report.words import brief, listed
+from truesource.report.words import brief
 
 REFUSED = "not read"  #: of longer strings
 NO_STRINGS = "no such strings"  #: of languages without longer strings

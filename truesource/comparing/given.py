@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
 from truesource.grammar.support.settings import did_you_mean, kind_of
-from truesource.report.words import listed
 from truesource.run.evaluator import Evaluator
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from truesource.comparing.scoring import comparisons
 from truesource.comparing.tables import comparison_figure, comparison_table
 from truesource.evaluation.comparing import ModelComparison, surely_nearer
 from truesource.grammar.support.errors import require_extras
+from truesource.grammar.support.printable import listed
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, number_cell
-from truesource.report.words import listed
 
 PAGE = Path(__file__).with_name("page.html.j2")
 MEASURES = ("ppl", "bound", "relative_ppl")  #: of each model beside its own bound

@@ -20,9 +20,9 @@ from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
-from truesource.report.words import listed
 from truesource.run.declared import measured
 from truesource.run.evaluator import Evaluator
 

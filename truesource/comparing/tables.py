@@ -11,9 +11,10 @@ from truesource.evaluation.comparing import ModelComparison
 from truesource.evaluation.core.signature import parts_of, signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
 from truesource.report.figures import MODEL, SECOND, TRUTH, figure, ratio_axis, to_svg
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
-from truesource.report.words import bound_warning, count, listed
+from truesource.report.words import bound_warning, count
 
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelComparison, ModelRow, PairedDifference

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from truesource.generator.objectives import OBJECTIVES
-from truesource.grammar.support.printable import FEWEST
+from truesource.grammar.support.printable import FEWEST, listed
 from truesource.grammar.support.printable import too_few as too_few_units
 from truesource.report.records import Record
 from truesource.report.table import shown
@@ -60,11 +60,6 @@ def duration(seconds: float | None) -> str:
 def count(n: int, noun: str) -> str:
     """``1 sentence``, ``2,000 sentences``; nouns with a plural in s only."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def listed(names: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
 def file_names(text: str) -> str:

@@ -16,11 +16,11 @@ from truesource.evaluation.scaling.cells import TITLES, Axis, groups_of
 from truesource.evaluation.scaling.fits import AxisFit
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.files import write_text
-from truesource.grammar.support.printable import few_code
+from truesource.grammar.support.printable import few_code, listed
 from truesource.report.environment import render
 from truesource.report.figures import QUIET, SERIES, TRUTH, figure, plain_log_axis, round_ticks, standalone, to_svg
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
-from truesource.report.words import brief, count, listed
+from truesource.report.words import brief, count
 from truesource.sweep.results import Sweep
 
 PANELS: tuple[Axis, ...] = ("sentences", "parameters", "flops")

@@ -18,12 +18,13 @@ from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
 from truesource.evaluators.explain.where import memory_of, places_of
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.printable import listed
 from truesource.lmtrain.levers import LEVERS, Lever, LeverName
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
-from truesource.report.words import brief, count, duration, listed, p_value
+from truesource.report.words import brief, count, duration, p_value
 
 #: what is pulled, for readers
 TITLES: dict[LeverName, str] = {

@@ -12,11 +12,12 @@ from typing_extensions import TypedDict
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ORACLE
 from truesource.evaluators.tendencies.figures import tendencies_figure
+from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import STRICT, Count
 from truesource.report.finished_run import FinishedRun
 from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, shown
-from truesource.report.words import count, listed
+from truesource.report.words import count
 
 Findings = Mapping[str, Mapping[str, Any]]  #: records of one sample by name
 LEVEL = 0.05  #: of adjusted p-values that have a star
