@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NotRequired
 
 from pydantic import with_config
@@ -13,6 +14,16 @@ from truesource.grammar.support.records import STRICT, Count, FileName, InnerPat
 
 Record = Mapping[str, Any]
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
+
+
+def nested(
+    records: Iterable[Record], row: Callable[[Record], Any], column: Callable[[Record], Any] = itemgetter("name")
+) -> dict[Any, dict[Any, Record]]:
+    """Records by row and column of a table, rows in the order of their first records."""
+    found: dict[Any, dict[Any, Record]] = {}
+    for record in records:
+        found.setdefault(row(record), {})[column(record)] = record
+    return found
 
 
 @with_config(STRICT)

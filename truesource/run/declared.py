@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -159,11 +160,9 @@ def plain(record: Record) -> dict[str, Record]:
 
 def grouped(record: Record, by: str) -> dict[str, dict[str, Record]]:
     """The records of groups of one kind: by group, in their order, and by name."""
-    groups: dict[str, dict[str, Record]] = {}
-    for each in record["records"]:
-        if each.get("by") == by:
-            groups.setdefault(each["group"], {})[each["name"]] = each
-    return groups
+    from truesource.report.records import nested
+
+    return nested((each for each in record["records"] if each.get("by") == by), itemgetter("group"))
 
 
 def measures_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from truesource.grammar.tilting.tilt import binary_kl
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
 from truesource.run.declared import section_of
 from truesource.run.evaluator import Result
@@ -101,11 +102,8 @@ def ways_table(event: str, ways: dict[tuple[str, float | None], dict[str, Record
 
 def estimators_table(record: Record) -> ReportTable | None:
     """A row for each estimator of KL; None where nothing was estimated."""
-    found: dict[tuple[str, str, float, str], dict[str, Record]] = {}
-    for each in record["records"]:
-        if each.get("by") == "estimator":
-            key = each["event"], each["of"], each["at"], each["estimator"]
-            found.setdefault(key, {})[each["name"]] = each
+    some = (each for each in record["records"] if each.get("by") == "estimator")
+    found = nested(some, itemgetter("event", "of", "at", "estimator"))
     if not found:
         return None
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from truesource.grammar.truth import Truth, process
 from truesource.report.figures import QUIET, SECOND, SERIES, TRUTH, step_axis, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import ReportTable, TableRow, score_cell
 from truesource.run.declared import grouped, measures_table, plain, section_of
 from truesource.run.evaluator import Result
@@ -107,11 +108,8 @@ def _notes(found: DocumentReading) -> list[str]:
 
 def groups_of(record: Record, by: str) -> dict[str, Group]:
     """The numbers of each string, band of positions or step, by name, first ones first."""
-    groups: dict[str, Group] = {}
-    for each in record["records"]:
-        if each.get("by") == by:
-            groups.setdefault(each["group"], {})[each["name"], each.get("reader", OF_TRUTH)] = each
-    return groups
+    some = (each for each in record["records"] if each.get("by") == by)
+    return nested(some, itemgetter("group"), lambda each: (each["name"], each.get("reader", OF_TRUTH)))
 
 
 def families_table(record: Record, title: str) -> ReportTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from pydantic import with_config
@@ -14,7 +15,7 @@ from truesource.evaluation.pairs.pair import ALL
 from truesource.grammar.support.records import STRICT
 from truesource.report.figures import QUIET, TRUTH, figure, to_svg
 from truesource.report.finished_run import FinishedRun
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 # Okabe & Ito (2008), and darker kin; one a model
@@ -300,11 +301,7 @@ def _group(record: Record) -> tuple[str, str, str]:
 
 def _whole(records: Sequence[Record]) -> dict[str, dict[str, Record]]:
     """By phenomenon, the measures of all its pairs by name."""
-    rows: dict[str, dict[str, Record]] = {}
-    for record in records:
-        if "by" not in record:
-            rows.setdefault(record["phenomenon"], {})[record["name"]] = record
-    return rows
+    return nested((record for record in records if "by" not in record), itemgetter("phenomenon"))
 
 
 def _marked(sentence: str, positions: Sequence[int]) -> str:

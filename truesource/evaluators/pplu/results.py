@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import with_config
@@ -37,7 +38,7 @@ from truesource.grammar.support.records import STRICT, Count
 from truesource.report.figures import MODEL, TRUTH, plain_log_axis, round_ticks, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell
 from truesource.run.declared import measures_table
 from truesource.run.evaluator import Measure, Result
@@ -245,14 +246,6 @@ def further_tables(records: Sequence[Record]) -> list[ReportTable]:
     return made + (_ranking_tables(of["ranking"]) if of["ranking"] else [])
 
 
-def _grouped(records: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], dict[str, Record]]:
-    """Records by the values of some keys, then by name."""
-    found: dict[tuple[Any, ...], dict[str, Record]] = {}
-    for record in records:
-        found.setdefault(tuple(record.get(key) for key in keys), {})[record["name"]] = record
-    return found
-
-
 def _reduction_table(records: Sequence[Record]) -> ReportTable:
     side = records[0]["model"] if records[0]["side"] == "model" else "the truth"
     return ReportTable(
@@ -272,7 +265,7 @@ def _reduction_table(records: Sequence[Record]) -> ReportTable:
                     number_cell(row["change_pplu"]["value"], ".1%"),
                 )
             )
-            for (words, protocol, tokens), row in _grouped(records, "words", "protocol", "counted").items()
+            for (words, protocol, tokens), row in nested(records, itemgetter("words", "protocol", "counted")).items()
         ],
         note="change: against all words. Other words: skip: left out; merge: one word <unk>; renormalise: left out, the"
         " rest in proportion",
@@ -295,7 +288,7 @@ def _split_table(records: Sequence[Record], whole: Mapping[str, Record]) -> Repo
                     *map(_number, (whole["ppl"], row["ppl_split"], whole["pplu"], row["pplu_split"])),
                 )
             )
-            for (model, unigram), row in _grouped(records, "model_knows", "unigram_knows").items()
+            for (model, unigram), row in nested(records, itemgetter("model_knows", "unigram_knows")).items()
         ],
         note="A random split adds no information: with known probabilities PPL changes and PPLu does not. Counting the"
         " halves in the text fits them to it",
@@ -304,8 +297,8 @@ def _split_table(records: Sequence[Record], whole: Mapping[str, Record]) -> Repo
 
 def _senses_table(records: Sequence[Record]) -> ReportTable:
     names = {"ppl": "PPL", "ppl_unigram": "PPL of word frequencies", "pplu": "PPLu"}
-    sides = _grouped(records, "side")
-    whole, split = sides["whole",], sides["split",]
+    sides = nested(records, itemgetter("side"))
+    whole, split = sides["whole"], sides["split"]
     gained = split["mutual_information"]["value"] - whole["mutual_information"]["value"]
     rows = [
         TableRow((label, _number(whole[name]), _number(split[name])))
@@ -322,7 +315,8 @@ def _senses_table(records: Sequence[Record]) -> ReportTable:
 
 def _ranking_tables(records: Sequence[Record]) -> list[ReportTable]:
     ends: dict[tuple[str, str], list[dict[str, Record]]] = {}
-    for (by, end, _), row in _grouped([r for r in records if "by" in r], "by", "end", "sentence").items():
+    ranked = nested((r for r in records if "by" in r), itemgetter("by", "end", "sentence"))
+    for (by, end, _), row in ranked.items():
         ends.setdefault((by, end), []).append(row)
     taus = [record for record in records if record["name"] == "kendall_tau"]
     agreement = ReportTable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
 from truesource.report.part import sentence
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
 from truesource.run.evaluator import Result
 
@@ -366,11 +367,8 @@ def best_layer(records: Sequence[Record]) -> int:
 def final_layers(records: Sequence[Record]) -> dict[int, dict[str, Record]]:
     """Measures of the finished model by layer, rising, and name."""
     last = max(steps_of(records), default=None)
-    found: dict[int, dict[str, Record]] = {}
-    for record in records:
-        if record["layer"] is not None and record["step"] == last and record["name"] != "confusion":
-            found.setdefault(record["layer"], {})[record["name"]] = record
-    return dict(sorted(found.items()))
+    some = (r for r in records if r["layer"] is not None and r["step"] == last and r["name"] != "confusion")
+    return dict(sorted(nested(some, itemgetter("layer")).items()))
 
 
 @with_config(STRICT)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from pydantic import with_config
@@ -14,7 +15,7 @@ from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluators.tokenisation import figures
 from truesource.grammar.support.records import STRICT
 from truesource.report.finished_run import FinishedRun
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
 
 Found = Mapping[str, Any]  #: of one model, see `truesource.evaluators.tokenisation.section`
@@ -67,8 +68,7 @@ def estimators_table(found: Found) -> ReportTable:
     """A row for each estimator on the first text."""
     runs = nested(
         (record for record in found["records"] if "bound" in record and not {"table", "by"} & record.keys()),
-        lambda record: record["run"],
-        lambda record: record["name"],
+        itemgetter("run"),
     )
     return ReportTable(
         title=f"{found['model']}: {found['documents']:,} documents",
@@ -140,16 +140,6 @@ def value_of(record: Record | None, spec: str) -> Cell | None:
     return None if record is None else number_cell(record["value"], spec)
 
 
-def nested(
-    records: Iterable[Record], row: Callable[[Record], Any], column: Callable[[Record], Any]
-) -> dict[Any, dict[Any, Record]]:
-    """Records by row and column of a table."""
-    found: dict[Any, dict[Any, Record]] = {}
-    for record in records:
-        found.setdefault(row(record), {})[column(record)] = record
-    return found
-
-
 OF_TEXTS = {"gap_per_piece": "marginal gap\nof a piece", "entropy_per_piece": "entropy\nof a piece"}
 LOCAL = {
     "locally_canonical": "the most probable is canonical",
@@ -189,7 +179,7 @@ def further_tables(found: Found) -> list[ReportTable]:
 
 def _texts(records: Sequence[Record], marginal: str) -> ReportTable:
     """A row for each of several texts, and one for all of them."""
-    texts = nested(records, lambda record: record["set"], lambda record: (record["run"], record["name"]))
+    texts = nested(records, itemgetter("set"), itemgetter("run", "name"))
     return ReportTable(
         title="Several texts",
         columns=(
@@ -234,8 +224,8 @@ def _grid(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
 def _numbers(samples: Sequence[Record], orders: Sequence[Record]) -> ReportTable:
     """Perplexity of the first text by number of segmentations."""
     scored = [record for record in samples if record["estimator"] != ONE_BEST]
-    ppl = nested(scored, lambda record: record["samples"], lambda record: record["estimator"])
-    of_orders = nested(orders, lambda record: record["cuts"], lambda record: record["order"])
+    ppl = nested(scored, itemgetter("samples"), itemgetter("estimator"))
+    of_orders = nested(orders, itemgetter("cuts"), itemgetter("order"))
     names = list(dict.fromkeys(record["estimator"] for record in scored))
     return ReportTable(
         title="PPL of a word by number of segmentations",
@@ -258,7 +248,7 @@ def _numbers(samples: Sequence[Record], orders: Sequence[Record]) -> ReportTable
 def _temperatures(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
     """A row for each inverse temperature, a column for each text."""
     flat = [{**record, "text": text} for text, records in texts.items() for record in records]
-    rows = nested(flat, lambda record: record["b"], lambda record: (record["text"], record["name"]))
+    rows = nested(flat, itemgetter("b"), itemgetter("text", "name"))
     names = sorted({record["estimator"] for record in flat})
 
     def cell(row: Mapping[tuple[str, str], Record], text: str) -> Cell:
@@ -277,7 +267,7 @@ def _temperatures(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
 def _caching(texts: Mapping[str, Sequence[Record]]) -> ReportTable:
     """Two rows for each text, as table 2 of Cao and Rimell (2021)."""
     flat = [{**record, "text": text} for text, records in texts.items() for record in records]
-    rows = nested(flat, lambda record: (record["text"], record["words"]), lambda record: record["case"])
+    rows = nested(flat, itemgetter("text", "words"), itemgetter("case"))
     return ReportTable(
         title="Loss of a repeated word, nats",
         columns=("text", "words", *CASES.values(), "repeats"),
@@ -357,7 +347,7 @@ def _size(record: Record) -> str:
 
 def _languages(records: Sequence[Record]) -> ReportTable:
     """A row for each set of sentences of a changed grammar."""
-    sets = nested(records, lambda record: record["set"], lambda record: record["name"])
+    sets = nested(records, itemgetter("set"))
     return ReportTable(
         title="Changed grammars",
         columns=("sentences of", *LANGUAGES.values()),
