@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from half_certain import Source, language
 from hub_reader import read_elsewhere
 
 from truesource.generator.language_model import ScoringFrame
@@ -25,23 +25,6 @@ from truesource.lmtrain.training import train
 #: networks that transformers does not have
 OURS = ("adaptive", "lstm", "gated_cnn")
 STEPS = TrainConfig(max_steps=80, batch_tokens=96, eval_every=40, learning_rate=1e-2, warmup_steps=5)
-
-
-def language(n: int, seed: int) -> list[list[str]]:
-    """(a b | c d)+ with one of three ends: what follows is half certain."""
-    rng = np.random.default_rng(seed)
-    return [
-        [w for pair in rng.integers(2, size=rng.integers(1, 4)) for w in (["a", "b"], ["c", "d"])[pair]]
-        + [str(rng.choice([".", "!", "?"]))]
-        for _ in range(n)
-    ]
-
-
-class Source:
-    splits = ("train", "dev")
-
-    def sentences(self, split: str) -> list[list[str]]:
-        return {"train": language(300, 0), "dev": language(40, 1)}[split]
 
 
 def small(name: str) -> ModelConfig:

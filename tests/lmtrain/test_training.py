@@ -8,7 +8,6 @@ import math
 import os
 import re
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from half_certain import Source, language
 from safetensors.torch import load_file
 
 from truesource.generator.language_model import ScoringFrame
@@ -30,25 +30,6 @@ TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}
 CAUSAL = model_settings(architecture="gpt2", **TINY)
 MASKED = model_settings(architecture="bert", **TINY)
 SHORT = TrainConfig(max_steps=24, batch_tokens=64, eval_every=4, checkpoint_every=8, learning_rate=1e-2, warmup_steps=2)
-
-
-def language(n: int, seed: int) -> list[list[str]]:
-    """(a b | c d)+ with one of three ends: what follows is half certain."""
-    rng = np.random.default_rng(seed)
-    return [
-        [w for pair in rng.integers(2, size=rng.integers(1, 4)) for w in (["a", "b"], ["c", "d"])[pair]]
-        + [str(rng.choice([".", "!", "?"]))]
-        for _ in range(n)
-    ]
-
-
-class Source:
-    """A corpus as training sees it."""
-
-    splits = ("train", "dev")
-
-    def sentences(self, split: str) -> Sequence[Sequence[str]]:
-        return {"train": language(300, 0), "dev": language(40, 1)}[split]
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

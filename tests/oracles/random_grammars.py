@@ -42,6 +42,16 @@ def descendants(weights: dict[tuple[str, tuple[str, ...]], Fraction], left: str)
         found |= more
 
 
+def damped(weights: dict[tuple[str, tuple[str, ...]], Fraction]) -> PCFG:
+    """The grammar of `build`, its recursion damped until sentences have a mean length."""
+    damping = Fraction(0)
+    while True:
+        pcfg = build(weights, damping)
+        if spectral_radius(rules_of(pcfg), pcfg.symbols) < LIMIT:
+            return pcfg
+        damping += Fraction(1, 8)
+
+
 @st.composite
 def small_pcfgs(draw: st.DrawFn, max_symbols: int = 5, max_words: int = 4, unary_cycles: bool = True) -> PCFG:
     """Random grammars of 1 to 5 symbols and 1 to 4 words, all rule kinds on any symbol, consistent.
@@ -68,12 +78,7 @@ def small_pcfgs(draw: st.DrawFn, max_symbols: int = 5, max_words: int = 4, unary
         kinds: list[tuple[str, ...]] = [*((w,) for w in spelled), *pairs, *((s,) for s in singles)]
         for kind in kinds or [(words[0],)]:
             weights[left, kind] = draw(weight)
-    damping = Fraction(0)
-    while True:
-        pcfg = build(weights, damping)
-        if spectral_radius(rules_of(pcfg), pcfg.symbols) < LIMIT:
-            return pcfg
-        damping += Fraction(1, 8)
+    return damped(weights)
 
 
 @st.composite
@@ -98,12 +103,7 @@ def linear_pcfgs(draw: st.DrawFn, sides: tuple[str, ...] = ("right", "left")) ->
         kinds += [pair[::-1] if left else pair for pair in pairs]
         for kind in kinds or [("a",)]:
             weights[name, kind] = draw(weight)
-    damping = Fraction(0)
-    while True:
-        pcfg = build(weights, damping)
-        if spectral_radius(rules_of(pcfg), pcfg.symbols) < LIMIT:
-            return pcfg
-        damping += Fraction(1, 8)
+    return damped(weights)
 
 
 def sentences(max_size: int = 5, words: tuple[str, ...] = WORDS) -> st.SearchStrategy[list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -17,6 +16,8 @@ from tiny_run import prepare, run
 from truesource.experiment import load_config, plan
 from truesource.grammar.support.errors import InputError
 from truesource.report.finished_run import read_run
+
+pytestmark = pytest.mark.usefixtures("one_thread")  # the last bit of a sum depends on their number
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 1}"
@@ -41,17 +42,6 @@ def names(folder: Path, *overrides: str) -> list[str]:
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
     read = json.loads((folder / "runs" / "toy" / "results.json").read_text("utf-8"))
     return {row["model"]: row for row in read if row["model"] != "oracle"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """The last bit of a sum depends on the number of threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

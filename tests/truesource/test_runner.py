@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from truesource.lmtrain.training_record import training_seconds
 from truesource.report.words import duration
 from truesource.run.folder import RunFolder
 
+pytestmark = pytest.mark.usefixtures("one_thread")  # the last bit of a sum depends on their number
+
 CONFIG = """\
 name: toy
 seed: 3
@@ -42,17 +44,6 @@ models:
 """
 TIMED = ("stages.json", "provenance.json", "report.html", "times.jsonl")
 STAGES = ["treebank", "grammar", "corpus", "train:c", "score:oracle", "score:c", "report"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny networks are slower on many threads, and the last bit of a sum depends on their number."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

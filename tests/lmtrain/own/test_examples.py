@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
+from own_code import EXAMPLES, SENTENCES, SOURCE, STEPS, trained
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
@@ -33,7 +33,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_it_learns(made: tuple[str, Path, Any]) -> None:
     rows = [json.loads(line) for line in (made[1] / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["dev_loss"] < 1.2 < rows[0]["dev_loss"] - 1.0
-    dev = made[2].score(Source().sentences("dev"), ScoringFrame()).log_prob
+    dev = made[2].score(SOURCE.sentences("dev"), ScoringFrame()).log_prob
     assert rows[-1]["dev_loss"] == pytest.approx(-dev.mean(), abs=1e-5)
 
 

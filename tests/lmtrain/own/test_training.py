@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
+from own_code import EXAMPLES, SENTENCES, SOURCE, STEPS, trained
 from safetensors.torch import load_file
 from walked_texts import walked
 
@@ -271,7 +271,7 @@ def test_its_cost_is_counted(tmp_path: Path) -> None:
     from truesource.lmtrain.subwords import make_tokenizer
 
     settings = completed(model_settings(f"{EXAMPLES}:GRU", hidden=16))
-    text = CodedSentences.of(Source().sentences("train"))
+    text = CodedSentences.of(SOURCE.sentences("train"))
     cost = training_cost(settings, STEPS, text, make_tokenizer(settings, text, "causal"), seed=1)
     vocabulary = 12
     gru = 3 * (16 * 16 * 2 + 2 * 16)
@@ -302,7 +302,7 @@ def test_the_random_states_of_the_caller_are_kept(code: Path, tmp_path: Path) ->
 
 @pytest.mark.slow  # two processes that import torch
 def test_two_processes_train_it(code: Path, tmp_path: Path) -> None:
-    text = "".join(" ".join(sentence) + "\n" for sentence in Source().sentences("train"))
+    text = "".join(" ".join(sentence) + "\n" for sentence in SOURCE.sentences("train"))
     (tmp_path / "text.txt").write_text(text)
     root = str(Path(__file__).parents[3])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root}
@@ -324,7 +324,7 @@ def test_training_starts_from_weights_of_the_same_code_and_words(code: Path, tmp
     reference, settings = f"{code}:Everything", {"width": 16}
     trained(reference, tmp_path / "first", **settings)
     shape = completed(model_settings(reference, **settings))
-    coded, none = CodedSentences.of(Source().sentences("train")), CodedSentences.of([])
+    coded, none = CodedSentences.of(SOURCE.sentences("train")), CodedSentences.of([])
     begun = TrainingRun(shape, STEPS, coded, none, 7, weights=tmp_path / "first")
     state = begun.model.state_dict()
     for name, tensor in load_file(tmp_path / "first" / "model.safetensors").items():
