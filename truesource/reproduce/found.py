@@ -32,6 +32,20 @@ class Found:
     seed: int | None = None  #: that the network was trained with, where it is one of several
 
 
+def models_of(folder: Path, config: RunConfig) -> Iterator[tuple[ModelEntry, Any]]:
+    """Each model of a run, with its entry."""
+    from truesource.lmtrain.models import load_model  # torch, for studies alone
+
+    for entry in config.entries:
+        yield entry, load_model(folder / "models" / entry.name)
+
+
+def found_of(entry: ModelEntry, record: Mapping[str, Any]) -> Found:
+    """A record with the model as the configuration calls it, and its seed."""
+    asked = getattr(entry, "replicate_of", entry.name)
+    return Found({**record, "of": asked, "model": asked}, getattr(entry, "seed", None))
+
+
 def of_run(folder: Path, config: RunConfig) -> list[Found]:
     """The records of a run that its configuration asks for: scores, each evaluator, the grammar.
 

@@ -24,7 +24,7 @@ from truesource.lmtrain.truth import endless
 from truesource.reproduce.found import Found
 from truesource.reproduce.rows import find_rows
 from truesource.reproduce.studies import STUDIES
-from truesource.reproduce.studies.windows import continued
+from truesource.reproduce.studies.samples import continued
 from truesource.run.config import checked_config
 
 Sampled = Callable[..., list[Found]]

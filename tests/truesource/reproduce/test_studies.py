@@ -244,7 +244,7 @@ def test_generated_strings_are_right_where_the_grammar_makes_them(
     config = checked_config(values, "toy.yaml", EVALUATORS)
     folder = execute(config, base=tmp_path, runs=tmp_path / "runs").parent
     monkeypatch.setattr(
-        "truesource.reproduce.studies.generated.draw", lambda *given, **named: SimpleNamespace(sentences=drawn)
+        "truesource.reproduce.studies.samples.draw", lambda *given, **named: SimpleNamespace(sentences=drawn)
     )
     found = {each.fields["name"]: each.fields["value"] for each in STUDIES["generated-strings"](folder, config)}
     assert found == ({"accuracy": 3 / 5, "distinct": 2 / 3} if len(drawn) == 5 else {"accuracy": 0.0})

@@ -12,9 +12,8 @@ from truesource.reproduce.found import Found
 from truesource.reproduce.studies.construction import construction_frequency
 from truesource.reproduce.studies.documents import fresh_documents, sentences_until_known
 from truesource.reproduce.studies.first_phase import first_languages
-from truesource.reproduce.studies.generated import generated_strings
 from truesource.reproduce.studies.orders import local_entropy
-from truesource.reproduce.studies.windows import k_gram_samples
+from truesource.reproduce.studies.samples import generated_strings, k_gram_samples
 from truesource.run.config import RunConfig
 
 STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {

@@ -18,8 +18,7 @@ from truesource.grammar.tilting.rewards import Count, Event, RewardAutomaton, ev
 from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.truth import load_truth, word_counts
 from truesource.lmtrain.truth import endless
-from truesource.reproduce.found import Found
-from truesource.reproduce.studies.shared import found_of, models_of
+from truesource.reproduce.found import Found, found_of, models_of
 from truesource.run.config import RunConfig
 
 WORDS = 24  #: events that are looked at where the grammar has none of its own, each that a word occurs

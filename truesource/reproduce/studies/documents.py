@@ -19,8 +19,7 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import load_truth
 from truesource.lmtrain.truth import endless
-from truesource.reproduce.found import Found
-from truesource.reproduce.studies.shared import found_of, models_of
+from truesource.reproduce.found import Found, found_of, models_of
 from truesource.run.config import RunConfig
 
 

@@ -21,8 +21,7 @@ from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 from truesource.lmtrain.training_record import weights_digest
 from truesource.lmtrain.truth import endless
-from truesource.reproduce.found import Found
-from truesource.reproduce.studies.shared import found_of, models_of
+from truesource.reproduce.found import Found, found_of, models_of
 from truesource.run.config import RunConfig
 from truesource.run.folder import RunFolder
 

@@ -1,4 +1,4 @@
-"""Text of the best predictors that see k words, beside text of the truth."""
+"""Samples of a run: strings that its models generate, and text of the best predictors that see k words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.stats import binomtest
 
 from truesource.evaluation.measures.bootstrap import TAILS
 from truesource.grammar.inference.windows import Windows
@@ -15,13 +16,38 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import load_truth
+from truesource.lmtrain.decoding.decode import draw
+from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.truth import endless
-from truesource.reproduce.found import Found
+from truesource.reproduce.found import Found, found_of, models_of
 from truesource.run.config import RunConfig
 
 CONTEXTS = (1, 2, 4, 8, 16)  #: numbers of words that predictors see
 RESAMPLES = 1000  #: of the bootstrap over strings
 AT_ONCE = 1000  #: strings that are drawn from the truth at once
+
+
+def generated_strings(folder: Path, config: RunConfig) -> list[Found]:
+    """Ancestral samples of each model, as many as ``evaluation.sentences``.
+
+    ``accuracy``: share of them that the grammar can make, with an exact binomial interval; ``distinct``: share of
+    different strings among these, none where there are none.
+    """
+    truth, number = load_truth(folder / "grammar" / "grammar.npz"), config.evaluation.sentences
+    assert isinstance(truth, PCFG) and number is not None
+    found = []
+    for entry, model in models_of(folder, config):
+        sampled = draw(model, number, Decoding(), seed=config.seed).sentences
+        some = [sentence for sentence in sampled if sentence]
+        possible = np.isfinite(truth.exact.string_log_probs(some))
+        right = [sentence for sentence, holds in zip(some, possible, strict=True) if holds]
+        ends = binomtest(len(right), number).proportion_ci()
+        record = {"name": "accuracy", "value": len(right) / number, "low": ends.low, "high": ends.high}
+        found.append(found_of(entry, {**record, "sentences": number}))
+        if right:
+            distinct = len({tuple(sentence) for sentence in right}) / len(right)
+            found.append(found_of(entry, {"name": "distinct", "value": distinct, "sentences": len(right)}))
+    return found
 
 
 def k_gram_samples(folder: Path, config: RunConfig) -> list[Found]:
