@@ -12,7 +12,7 @@ from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.report.finished_run import read_run
-from truesource.report.part import unmeasured
+from truesource.report.page import unmeasured
 from truesource.run import runner
 from truesource.run.config import RunConfig
 from truesource.run.stage import Stage

@@ -286,3 +286,23 @@ def _scores(path: Path) -> dict[str, np.ndarray] | None:
     """The scores of tokens; None where there are none."""
     table = read_token_table(path) if path.is_file() else None
     return table if table is not None and len(table["sentence"]) else None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section; the page writes its number, its title and its notes."""
+
+    name: str  #: id of the section
+    title: str
+    template: Path  #: the body, which finds ``content`` as ``section``
+    content: Any
+    notes: Sequence[str] = ()  #: sentences below the body
+
+
+def nothing_to_measure(reason: str, models: Sequence[str]) -> str:
+    """A sentence on models that a measurement has nothing of.
+
+    The first stage of a kind that all models share has no model; the others only repeat its reason.
+    """
+    whom = "" if "" in models else f" ({', '.join(models)})"
+    return f"Nothing to measure{whom}: {reason}."

@@ -23,8 +23,7 @@ from truesource.grammar.support.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, data_of_script, render, script_hash
 from truesource.report.figures import FigureFile, drawing_for, standalone, without_marks
-from truesource.report.finished_run import COMPARISON, FinishedRun, read_run, whole_sentences
-from truesource.report.part import Part, unmeasured
+from truesource.report.finished_run import COMPARISON, FinishedRun, Part, nothing_to_measure, read_run, whole_sentences
 from truesource.report.shown_figures import ShownFigures
 
 if TYPE_CHECKING:
@@ -195,6 +194,18 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
         *(part for part in measured if part.content or part.notes),
         Part("provenance", "Provenance", FOLDER / "provenance.html.j2", files_and_works(run)),
     ]
+
+
+def unmeasured(run: FinishedRun, evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:
+    """By evaluator, why there was nothing to measure: a sentence a reason, naming the models it holds for."""
+    sections = {kind: each.name for each in evaluators for kind in (each.name, *each.kinds)}
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, stage in run.stages.items():
+        kind, _, model = name.partition(":")
+        note = stage["unmeasured"]
+        if note is not None and kind in sections:
+            found.setdefault(sections[kind], {}).setdefault(note["reason"], []).append(model)
+    return {part: [nothing_to_measure(*each) for each in notes.items()] for part, notes in found.items()}
 
 
 def _models(run: FinishedRun) -> list[dict[str, Any]]:

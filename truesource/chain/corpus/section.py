@@ -13,8 +13,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.truth import word_counts
 from truesource.report.figures import BARS, QUIET, SAMPLE, TRUTH, figure, to_svg
-from truesource.report.finished_run import FinishedRun, shown_split, some_sentences
-from truesource.report.part import Part
+from truesource.report.finished_run import FinishedRun, Part, shown_split, some_sentences
 
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
 

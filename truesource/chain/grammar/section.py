@@ -16,8 +16,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
 from truesource.grammar.tree import Tree
 from truesource.report.figures import BARS, MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
-from truesource.report.finished_run import FinishedRun, shown_split
-from truesource.report.part import Part
+from truesource.report.finished_run import FinishedRun, Part, shown_split
 from truesource.report.records import Record
 
 MOST_LABELS = 60  #: bars

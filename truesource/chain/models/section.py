@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from truesource.chain.scores import figures
-from truesource.report.finished_run import FinishedRun, whole_sentences
-from truesource.report.part import Part
+from truesource.report.finished_run import FinishedRun, Part, whole_sentences
 from truesource.report.records import Record
 
 

@@ -21,8 +21,7 @@ from truesource.generator.language_model import END
 from truesource.generator.objectives import OBJECTIVES
 from truesource.report import words
 from truesource.report.environment import data_of_script
-from truesource.report.finished_run import FinishedRun, differences, shown_split, some_sentences
-from truesource.report.part import Part
+from truesource.report.finished_run import FinishedRun, Part, differences, shown_split, some_sentences
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, score_cell
 

@@ -19,8 +19,7 @@ from truesource.grammar.support.printable import FEWEST
 from truesource.grammar.support.records import STRICT
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
-from truesource.report.finished_run import FinishedRun
-from truesource.report.part import sentence
+from truesource.report.finished_run import FinishedRun, nothing_to_measure
 from truesource.report.records import Record, nested
 from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
 from truesource.run.evaluator import Result
@@ -402,5 +401,5 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
             )
         for target, note in record["missing"].items():
             missing.setdefault(note["reason"], []).append(f"{target} of {model}")
-    notes = [sentence(reason, whom) for reason, whom in missing.items()]
+    notes = [nothing_to_measure(reason, whom) for reason, whom in missing.items()]
     return {"tasks": tasks, "notes": notes} if tasks else None
