@@ -131,25 +131,15 @@ def _draw(
     i = at = len(row)
     total = 0.0
     on = len(avoided) > 0
-    while on and i > 0:
-        low, high = first[i], first[i + 1]
-        a = low
-        if high - low > 1:
-            x = uniform_open(state) * guarded[high - 1]
-            while a < high - 1 and guarded[a] <= x:
-                a += 1
-        on = a == avoided[i]
-        at -= 1
-        row[at] = a
-        total += score[a]
-        i = source[a]
     while i > 0:
         low, high = first[i], first[i + 1]
+        cumulative = guarded if on else running
         a = low
         if high - low > 1:
-            x = uniform_open(state) * running[high - 1]
-            while a < high - 1 and running[a] <= x:
+            x = uniform_open(state) * cumulative[high - 1]
+            while a < high - 1 and cumulative[a] <= x:
                 a += 1
+        on = on and a == avoided[i]
         at -= 1
         row[at] = a
         total += score[a]

@@ -239,18 +239,15 @@ def top_down(
             low, high = first[i], first[i + 1]
             chosen = low
             if high - low > 1:
-                whole = guarded[high - 1] if on else running[high - 1]
+                cumulative = guarded if on else running
+                whole = cumulative[high - 1]
                 x = uniform_open(state) * whole
-                if on:
-                    while chosen < high - 1 and guarded[chosen] <= x:
-                        chosen += 1
-                else:
-                    while chosen < high - 1 and running[chosen] <= x:
-                        chosen += 1
+                while chosen < high - 1 and cumulative[chosen] <= x:
+                    chosen += 1
                 more = _ROUNDING * whole
                 before, own = 0.0, 0.0
                 for a in range(low, high):
-                    after = guarded[a] if on else running[a]
+                    after = cumulative[a]
                     weight = after - before + more
                     before = after
                     if a == chosen:
