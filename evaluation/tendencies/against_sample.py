@@ -23,6 +23,7 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.findings import (
     KINDS,
+    Parts,
     Sentences,
     Tendencies,
     TendencyTable,
@@ -164,12 +165,7 @@ def against_sample(
 
 
 def _sentence_values(
-    table: TendencyTable,
-    source: str,
-    sample: Sample,
-    base: Sample,
-    parts: Mapping[str, object],
-    options: TendencySettings,
+    table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> None:
     """Lengths, and shares of classes of words."""
     draws = {"draws": options.draws, "seed": options.seed}
@@ -193,12 +189,7 @@ def _sentence_values(
 
 
 def _words(
-    table: TendencyTable,
-    source: str,
-    sample: Sample,
-    base: Sample,
-    parts: Mapping[str, object],
-    options: TendencySettings,
+    table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> dict[str, FloatArray]:
     """Word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
     draws = {"draws": options.permutations, "seed": options.seed}
@@ -226,12 +217,7 @@ def _words(
 
 
 def _laws(
-    table: TendencyTable,
-    source: str,
-    sample: Sample,
-    base: Sample,
-    parts: Mapping[str, object],
-    options: TendencySettings,
+    table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> RankFrequency | None:
     """Zipf's law, ranks by own counts."""
     try:
@@ -250,12 +236,7 @@ def _laws(
 
 
 def _types(
-    table: TendencyTable,
-    source: str,
-    sample: Sample,
-    base: Sample,
-    parts: Mapping[str, object],
-    options: TendencySettings,
+    table: TendencyTable, source: str, sample: Sample, base: Sample, parts: Parts, options: TendencySettings
 ) -> None:
     """Heaps' law, and types at equal lengths."""
     law = sample.heaps
@@ -283,7 +264,7 @@ def _types(
         )
 
 
-def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Mapping[str, object]) -> None:
+def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Parts) -> None:
     """The law of the types of one sample, where it has one."""
     if (law := sample.heaps) is None:
         return
@@ -292,7 +273,7 @@ def _heaps(table: TendencyTable, source: str, sample: Sample, parts: Mapping[str
         table.add(source, "type-token", label, value, None, parts)
 
 
-def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:
+def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Sizes, parts: Parts) -> None:
     """Share of unknown words; different known ones and pairs at equal sizes."""
     if sample.unknown is not None:
         share = float(sample.counts[sample.unknown] / sample.counts.sum())

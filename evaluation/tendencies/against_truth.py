@@ -16,6 +16,7 @@ from truesource.evaluation.measures.monte_carlo import judged
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.findings import (
     KINDS,
+    Parts,
     Sentences,
     Tendencies,
     TendencyTable,
@@ -239,7 +240,7 @@ def _exact(
     sample: Sample,
     truth: TrueText,
     members: Mapping[str, list[str]],
-    parts: Mapping[str, object],
+    parts: Parts,
     options: TendencySettings,
 ) -> None:
     """Lengths and shares, whose exact distributions are known."""

@@ -21,6 +21,7 @@ from truesource.grammar.support.printable import ResultRecords
 
 #: how chance is sampled: samples of the truth, draws of an exact distribution, sentences dealt anew or permuted
 Null = Literal["samples", "draws", "deals", "permutations"]
+Parts = Mapping[str, object]  #: of a signature: which text a number is of, and how it was computed
 Sentences = Sequence[Sequence[str]]
 LEVEL = 0.05
 #: where each measure stands in the table, and on which side of chance it is far
@@ -165,7 +166,7 @@ class TendencyTable:
         name: str,
         value: float,
         test: ChanceTest | None,
-        parts: Mapping[str, object],
+        parts: Parts,
         ends: tuple[float | None, float | None] = (None, None),
         *,
         null: Null | None = None,
@@ -176,24 +177,22 @@ class TendencyTable:
         self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test, null=null)
 
     def add_distances(
-        self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Mapping[str, object], null: Null
+        self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Parts, null: Null
     ) -> None:
         """Distances between distributions of a value that every sentence has."""
         for measure in ("ks", "tv", "linf", "chi_square"):
             if (test := tests.get(measure)) is not None:
                 self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts, null=null)
 
-    def add_impossible(self, source: str, tendency: str, share: float, parts: Mapping[str, object]) -> None:
+    def add_impossible(self, source: str, tendency: str, share: float, parts: Parts) -> None:
         """Share of the sentences whose value is impossible; a single one proves that the distributions differ."""
         self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
 
-    def add_outside(self, source: str, share: float, parts: Mapping[str, object]) -> None:
+    def add_outside(self, source: str, share: float, parts: Parts) -> None:
         """Share of the tokens that are not words of the grammar; a single one proves that the distributions differ."""
         self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
 
-    def add_mean(
-        self, source: str, tendency: str, difference: MeanDifference, parts: Mapping[str, object], null: Null
-    ) -> None:
+    def add_mean(self, source: str, tendency: str, difference: MeanDifference, parts: Parts, null: Null) -> None:
         """A difference of means, with its effect size."""
         ends, test = (difference.low, difference.high), difference.test
         signed = {**parts, "ci": difference.ci}

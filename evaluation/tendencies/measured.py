@@ -11,7 +11,7 @@ import numpy as np
 from truesource.evaluation.measures.discrete_tests import atoms, distances
 from truesource.evaluation.measures.integer_corpus import Encoded, expected_types
 from truesource.evaluation.measures.monte_carlo import ChanceTest
-from truesource.evaluation.tendencies.findings import SampleCurves, TendencyTable
+from truesource.evaluation.tendencies.findings import Parts, SampleCurves, TendencyTable
 from truesource.evaluation.tendencies.laws import (
     Heaps,
     HeapsLaw,
@@ -201,9 +201,7 @@ def curves_of(
     )
 
 
-def describe(
-    table: TendencyTable, source: str, sample: Sample, curves: SampleCurves, parts: Mapping[str, object]
-) -> None:
+def describe(table: TendencyTable, source: str, sample: Sample, curves: SampleCurves, parts: Parts) -> None:
     """Add the values of one sample.
 
     ``length_mean`` and ``<class>_mean`` are means over sentences, ``types_all`` is the number of different words of the
