@@ -41,7 +41,7 @@ VB -> sees 0.6 | walk 0.4
 CONFIG: dict[str, Any] = {
     "name": "toy",
     "grammar": "toy.npz",
-    "corpus": {"lengths": "2..8", "splits": {"train": 80, "dev": 20, "eval": 60}, "trees": False},
+    "corpus": {"lengths": "2..8", "splits": {"train": 80, "dev": 20, "eval": 60}, "trees": "none"},
     "base": {
         "model": {"layers": 1, "heads": 2, "dim": 8, "dropout": 0.0, "max_positions": 12},
         "training": {"max_steps": 4, "batch_tokens": 60, "eval_every": 4, "snapshots": "log", "warmup_steps": 1},

@@ -113,7 +113,7 @@ def test_a_sweep_varies_its_settings(here: Path, command: Command) -> None:
     config = {
         "name": "sweep",
         "grammar": "toy.npz",
-        "corpus": {"lengths": "2..8", "splits": {"train": 40, "dev": 10, "eval": 20}, "trees": False},
+        "corpus": {"lengths": "2..8", "splits": {"train": 40, "dev": 10, "eval": 20}, "trees": "none"},
         "base": {"model": {"architecture": "code/mine.py:GRU"}, "training": {"max_steps": 2, "warmup_steps": 1}},
         "axes": {"sentences": [40], "model": [{"hidden": 4}, {"hidden": 8}]},
         "evaluation": {"replicates": 100},

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from truesource.chain.lengths import Lengths
 from truesource.generator.plan import Transform, parse_transform
 from truesource.grammar.support.settings import Settings
-
-log = logging.getLogger("truesource")
 
 SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 
@@ -30,15 +27,6 @@ class CorpusSettings(Settings):
     stratified: bool | None = Field(
         None, description="Exactly as many sentences with the event of a tilt as are expected (default: by chance)."
     )
-
-    @field_validator("trees", mode="before")
-    @classmethod
-    def _earlier_trees(cls, value: Any) -> Any:
-        if not isinstance(value, bool):
-            return value
-        now = "ids" if value else "none"
-        log.warning("trees: %s is now written trees: %s", str(value).lower(), now)
-        return now
 
     @field_validator("transform")
     @classmethod
