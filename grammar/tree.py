@@ -237,6 +237,18 @@ def fold(tree: Tree, combine: Callable[[Tree, list[R]], R]) -> R:
     return values.pop()
 
 
+def map_words(tree: Tree, change: Callable[[str], str]) -> Tree:
+    """The tree with ``change`` applied to every word, left to right; a word must be an only child."""
+
+    def combine(node: Tree, children: list[Tree]) -> Tree:
+        if children:
+            return Tree(node.label, tuple(children))
+        words = tuple(change(word) for word in node.children if isinstance(word, str))
+        return node if words == node.children else Tree(node.label, words)
+
+    return fold(tree, combine)
+
+
 MANY = 1_000_000  #: objects among which a collection takes a second
 
 

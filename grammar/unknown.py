@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import Tree, fold, no_garbage_collection
+from truesource.grammar.tree import Tree, map_words, no_garbage_collection
 
 ANY = "<unk>"  #: the class of every word, coarser than all others
 SCHEME = "form"  #: name of what `word_forms` does, kept in ``meta["unknown_words"]["scheme"]``
@@ -97,18 +97,6 @@ def put_words(tree: Tree, words: Sequence[str]) -> Tree:
         raise InputError(f"expecting {len(tree.leaves())} words for the tree, got {len(left)}")
     left.reverse()
     return map_words(tree, lambda _: left.pop())
-
-
-def map_words(tree: Tree, change: Callable[[str], str]) -> Tree:
-    """The tree with ``change`` applied to every word, left to right; a word must be an only child."""
-
-    def combine(node: Tree, children: list[Tree]) -> Tree:
-        if children:
-            return Tree(node.label, tuple(children))
-        words = tuple(change(word) for word in node.children if isinstance(word, str))
-        return node if words == node.children else Tree(node.label, words)
-
-    return fold(tree, combine)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, generalised
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import check_fields
-from truesource.grammar.tree import Tree, fold, is_word_label
+from truesource.grammar.tree import Tree, fold, is_word_label, map_words
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
@@ -224,13 +224,7 @@ def replace_unknown(trees: Iterable[Tree], known: Collection[str], unknown: Lite
             classes[word] = "<unk>" if unknown == "unk" else signature(word)
         return classes[word]
 
-    def combine(node: Tree, children: list[Tree]) -> Tree:
-        if children:
-            return Tree(node.label, tuple(children))
-        words = tuple(word_of(str(word)) for word in node.children)
-        return node if words == node.children else Tree(node.label, words)
-
-    return [fold(tree, combine) for tree in trees]
+    return [map_words(tree, word_of) for tree in trees]
 
 
 def frequent_words(trees: Iterable[Tree], at_least: int) -> set[str]:

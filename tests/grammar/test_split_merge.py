@@ -28,8 +28,7 @@ from truesource.grammar.estimate.split_merge.trainer import merge, merge_rows, p
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
-from truesource.grammar.tree import Tree
-from truesource.grammar.unknown import map_words
+from truesource.grammar.tree import Tree, map_words
 
 QUICK = SplitMerge(cycles=2, em_split=6, em_merge=3, em_smooth=2)
 Rule = tuple[str, ...]
