@@ -42,10 +42,7 @@ from truesource.lmtrain.initial import take_weights
 from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.own.settings import OwnSettings
-from truesource.lmtrain.saving import (
-    LossSum,
-    read_losses,
-)
+from truesource.lmtrain.saving import LossSum, read_losses
 from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
 from truesource.lmtrain.tokenizer import encode_rows

@@ -22,12 +22,7 @@ from truesource.evaluation.core.signature import digest_sentences, frame_parts, 
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.divergence import BY, By
 from truesource.evaluation.divergence.blocks import PENN, TagClasses
-from truesource.evaluation.divergence.contexts import (
-    CachedTruth,
-    Contexts,
-    Reliability,
-    measure_contexts,
-)
+from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, Reliability, measure_contexts
 from truesource.evaluation.divergence.groups import (
     NEAR,
     WORDS,

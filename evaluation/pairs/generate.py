@@ -19,13 +19,7 @@ from truesource.evaluation.pairs import PHENOMENA, PairSettings
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import Pair, Words, differing
-from truesource.evaluation.pairs.phenomena import (
-    Attachment,
-    DeterminerNoun,
-    Subcategorisation,
-    SubjectVerb,
-    WordOrder,
-)
+from truesource.evaluation.pairs.phenomena import Attachment, DeterminerNoun, Subcategorisation, SubjectVerb, WordOrder
 from truesource.evaluation.pairs.sampled_sentence import (
     Constituents,
     PairChange,

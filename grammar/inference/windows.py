@@ -24,14 +24,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.expected import outside_masses, range_table
-from truesource.grammar.inference.rules import (
-    certainly_decays,
-    closure,
-    mean_matrix,
-    solve,
-    sparse_rows,
-    unary_matrix,
-)
+from truesource.grammar.inference.rules import certainly_decays, closure, mean_matrix, solve, sparse_rows, unary_matrix
 from truesource.grammar.inference.word_types import CRITICAL
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray

@@ -13,10 +13,7 @@ import torch
 from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from truesource.generator.language_model import PieceTokenizer, ScoringFrame, TokenScores
 from truesource.generator.objectives import Objective
@@ -36,14 +33,7 @@ from truesource.lmtrain.pieces.scoring import (
     score_causal_words,
     score_masked_words,
 )
-from truesource.lmtrain.pieces.words import (
-    Marks,
-    OffsetAligner,
-    OpenVocabulary,
-    WordAligner,
-    numbers,
-    reading_of,
-)
+from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
 from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
 

@@ -13,11 +13,7 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import Rules, String, all_strings, derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import (
-    capped_length_masses,
-    capped_length_pmf,
-    height_masses,
-)
+from truesource.grammar.inference.expected import capped_length_masses, capped_length_pmf, height_masses
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

@@ -10,16 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from enumerated_text import (
-    Law,
-    Outcome,
-    Tokens,
-    TreeStepper,
-    ancestral,
-    best_of,
-    hf_beams,
-    paper_beams,
-)
+from enumerated_text import Law, Outcome, Tokens, TreeStepper, ancestral, best_of, hf_beams, paper_beams
 from scipy.stats import chisquare
 
 from truesource.grammar.support.errors import InputError

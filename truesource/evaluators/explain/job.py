@@ -17,13 +17,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.explain import Rung
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluators.explain import ExplainSettings
-from truesource.evaluators.explain.targets import (
-    MOST_BYTES,
-    read_expected,
-    seconds_needed,
-    table_shape,
-    write_expected,
-)
+from truesource.evaluators.explain.targets import MOST_BYTES, read_expected, seconds_needed, table_shape, write_expected
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
