@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,7 @@ from truesource.cli.options import (
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
 from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
-from truesource.report.records import Record
+from truesource.report.records import Record, nested
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 
 if TYPE_CHECKING:
@@ -243,10 +244,8 @@ def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[Repor
 
 def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str, str, bool]]) -> ReportTable:
     """A row for all sentences and one for each range of lengths; the first measure with its interval."""
-    groups: dict[str, dict[str, Record]] = {}
-    for record in records:
-        if record.get("by", "length") == "length":
-            groups.setdefault(_length(record), {})[record["name"]] = record
+    some = (record for record in records if record.get("by", "length") == "length")
+    groups = nested(some, lambda record: str(record.get("group", "all")))
     main = measures[0][0]
     return ReportTable(
         title=title,
@@ -270,10 +269,7 @@ def _lengths(records: Sequence[Record], title: str, measures: Sequence[tuple[str
 
 def _groups(records: Sequence[Record], by: str, full: bool) -> ReportTable:
     """A row for each label or tag, the most frequent of the treebank first."""
-    groups: dict[str, dict[str, Record]] = {}
-    for record in records:
-        if record.get("by") == by:
-            groups.setdefault(record["group"], {})[record["name"]] = record
+    groups = nested((record for record in records if record.get("by") == by), itemgetter("group"))
     chosen = groups if full else dict(list(groups.items())[:MOST])
     return ReportTable(
         title=f"All {by}s" if full or len(groups) <= MOST else GROUPS[by],
@@ -306,10 +302,6 @@ def _confusions(records: Sequence[Record]) -> ReportTable:
             for record in found
         ],
     )
-
-
-def _length(record: Record) -> str:
-    return str(record.get("group", "all"))
 
 
 def _cell(record: Record | None, share: bool, *, ends: bool) -> Cell | None:
