@@ -11,7 +11,7 @@ from truesource.grammar.support.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class LengthRange:
-    """Sentence lengths from ``low`` to ``high`` tokens, both inclusive.
+    """Sentence lengths from ``low`` to ``high`` tokens, both inclusive and whole.
 
     A corpus drawn under a range follows ``P(sentence | low <= length <= high)``; the oracle that
     scores it must use the same range.
@@ -21,8 +21,9 @@ class LengthRange:
     high: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.low <= self.high:
-            raise InputError(f"a length range needs 1 <= low <= high, got {self.low}..{self.high}")
+        ends: tuple[object, object] = (self.low, self.high)
+        if not (all(isinstance(end, Integral) for end in ends) and 1 <= self.low <= self.high):
+            raise InputError(f"a length range needs whole numbers, 1 <= low <= high, got {self.low}..{self.high}")
 
     @classmethod
     def parse(cls, text: str) -> LengthRange | None:

@@ -93,7 +93,7 @@ class Distributions:
     members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
     observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
     probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
-    possible: BoolArray  #: (W,) whether the context is possible; such rows sum to one
+    possible: BoolArray  #: (W,) whether the context is possible; rows sum to one, but for derivations without end
     whole: BoolArray  #: (W,) whether the grammar (and the length range) can make the whole sentence
     log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
     states: FloatArray  #: (W, S) P(the word there comes from this symbol | context); times `emission`: of each word

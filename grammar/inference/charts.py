@@ -158,6 +158,7 @@ class Charts:
             result = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)
         left = np.flatnonzero(~self._certificate.causal(words, run, lengths))
         if left.size and self.dtype == np.float32:
+            result = result._replace(starts=run.starts.astype(np.float64))
             _put(result, left, self._double._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
         else:
             self._causal_wide(words, lengths, result, left)
@@ -284,9 +285,8 @@ class Charts:
         result = Leaves(weights, _whole(run), {})
         left = np.flatnonzero(~self._certified(words, run, result, capped, whole_only))
         if left.size and self.dtype == np.float32:
-            again = self._double._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only)
-            largest = again.weights.max(axis=1, keepdims=True)
-            result.put(left, again._replace(weights=again.weights / np.where(largest > 0.0, largest, 1.0)))
+            result = result._replace(weights=weights.astype(np.float64))
+            result.put(left, self._double._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only))
         else:
             self._leaves_wide(words, result, left)
         return result

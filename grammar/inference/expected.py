@@ -174,14 +174,26 @@ def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
     return result
 
 
+def ending_mass(pcfg: PCFG) -> float:
+    """P(a derivation ends), in (0, 1].
+
+    Raises:
+        InputError: none does.
+    """
+    mass = pcfg.exact.total_mass
+    if not mass > 0.0:
+        raise InputError("no derivation of this grammar ends; mend it")
+    return mass
+
+
 def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
     """P(height at most ``max_height`` | the derivation ends, with a length in ``lengths``), in [0, 1].
 
     Raises:
-        InputError: the cap is below 2, or no sentence has a length in the range.
+        InputError: the cap is below 2, no sentence has a length in the range, or no derivation ends.
     """
     if lengths is None:
-        return min(1.0, float(height_masses(pcfg, max_height)[-1]) / pcfg.exact.total_mass)
+        return min(1.0, float(height_masses(pcfg, max_height)[-1]) / ending_mass(pcfg))
     table = capped_length_masses(pcfg, max_height, lengths.high)
     return min(1.0, float(table[lengths.low :, pcfg.start].sum()) / pcfg.exact.range_mass(lengths))
 
@@ -216,7 +228,7 @@ def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
     for _ in range(2, max_height + 1):
         mirror = np.ascontiguousarray(masses[:, ::-1])
         grown = unary @ masses + kernels.split_masses(masses, mirror, pcfg.exact.pairs)
-        grown[:, 1] += pcfg.exact.lexical_sums
+        grown[:, 1:2] += pcfg.exact.lexical_sums[:, None]
         if np.array_equal(grown, masses):
             break
         masses = grown

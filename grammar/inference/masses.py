@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from truesource.grammar.inference.rules import lexical_rules, solve
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 
 STEPS = (
     200  #: of Newton's method, most for one level; a solution that is finite takes about 10, a critical one about 50
@@ -138,5 +139,5 @@ class _Level:
     def _step(self, mass: FloatArray, gap: FloatArray) -> FloatArray:
         try:
             return solve(self.jacobian(mass), gap)
-        except RuntimeError:  # singular, at a critical solution
+        except InputError:  # singular, at a critical solution
             return gap

@@ -42,7 +42,7 @@ class NextWords:
     words: tuple[str, ...]  #: (V,) of the columns
     lengths: IntArray  #: (B,) words of each sentence
     probability: FloatArray  #: (B, L+1, V+1) after j words, of each word; the last column is the end
-    possible: BoolArray  #: (B, L+1) whether the row is a distribution
+    possible: BoolArray  #: (B, L+1) whether the row is a distribution, but for what derivations without end take
 
     def __repr__(self) -> str:
         longest = self.probability.shape[1] - 1

@@ -163,6 +163,9 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
 
     Elimination without pivots, as in `closure`, so that small entries keep their digits. It fills large matrices of
     random automata, so these are first multiplied by their powers; the sum only grows, and mostly soon comes to rest.
+
+    Raises:
+        InputError: a loop has probability 1, or within rounding of it.
     """
     if len(right) > LARGE:
         result = right
@@ -171,7 +174,12 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
             if np.array_equal(result, last):
                 return np.asarray(result)
     system = (identity(len(right), format="csr") - matrix).tocsc()
-    factors = linalg.splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    try:
+        factors = linalg.splu(
+            system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+    except RuntimeError as error:
+        raise InputError("a loop of this grammar is never left, to float64; make leaving it more probable") from error
     return np.asarray(factors.solve(right))
 
 
@@ -184,7 +192,7 @@ def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
     with np.errstate(all="ignore"):
         try:
             x = solve(matrix, np.ones(matrix.shape[0]))
-        except RuntimeError:  # the system is singular
+        except InputError:  # the system is singular
             return False
         return bool((x > 0.0).all() and (x - matrix @ x > 0.5).all())
 

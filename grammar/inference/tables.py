@@ -165,7 +165,7 @@ class LinearRules:
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
         result = np.zeros((high + 1, len(self.pcfg.symbols)))
-        result[1] = self.tokens
+        result[1:2] = self.tokens
         for m in range(2, high + 1):
             result[m] = self._longer @ result[m - 1]
         return result
@@ -173,7 +173,7 @@ class LinearRules:
     def possible_lengths(self, high: int) -> BoolArray:
         """Which numbers of tokens up to ``high`` each symbol can have, however improbable, (high+1, S)."""
         result = np.zeros((high + 1, len(self.pcfg.symbols)), dtype=np.bool_)
-        result[1] = self.tokens > 0.0
+        result[1:2] = self.tokens > 0.0
         step = self._longer.sign()
         for m in range(2, high + 1):
             result[m] = step @ result[m - 1] > 0.0

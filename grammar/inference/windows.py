@@ -162,6 +162,11 @@ def _series(n: int, row: IntArray, column: IntArray, value: FloatArray) -> Spars
     return SparseRows(start, (keys % n).astype(np.int32), np.ascontiguousarray(total))
 
 
+def _require_context(words: int) -> None:
+    if words < 0:
+        raise InputError(f"a context has 0 words or more, got {words}")
+
+
 class WindowPredictor:
     """The best predictor that sees k words before a token; `Windows` and `PlacedWindows` differ in what else it knows.
 
@@ -202,6 +207,9 @@ class WindowPredictor:
         Args:
             sentences: at least one token each.
             words: k, 0 or more.
+
+        Raises:
+            InputError: it is negative.
         """
         result = [np.full(len(s) + 1, -np.inf) for s in sentences]
 
@@ -217,6 +225,7 @@ class WindowPredictor:
 
     def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, list[FloatArray]]:
         """What follows at each position, what stands there (n+1, W), and its probability, (W,) each."""
+        _require_context(words)
         end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
         observed = np.vstack([batch.words, end]).astype(np.int64)
         after = self._at_positions(batch, words)
@@ -389,7 +398,12 @@ class Windows(WindowPredictor):
         """P_k of each word and of the end after strings of k word numbers (N, k), k at least 1, anywhere, (N, V+1).
 
         0 after strings that no sentence has.
+
+        Raises:
+            InputError: k is 0; `log_probs` gives that.
         """
+        if windows.shape[1] == 0:
+            raise InputError("a window has one word or more; log_probs takes 0 words of context")
         result = np.zeros((len(windows), len(self.pcfg.terminals) + 1))
         for rows, after in self.batches(windows):
             result[rows] = self._table(after)[0]
@@ -397,6 +411,7 @@ class Windows(WindowPredictor):
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
         """As `WindowPredictor.log_probs`; windows that occur more than once cost once."""
+        _require_context(words)
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
             law = self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0]

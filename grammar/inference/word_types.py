@@ -18,7 +18,13 @@ from scipy.sparse import csr_matrix
 from truesource.grammar._kernels.rules import LengthTable, LexicalRules
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
-from truesource.grammar.inference.expected import expected_counts, length_table, outside_masses, range_table
+from truesource.grammar.inference.expected import (
+    ending_mass,
+    expected_counts,
+    length_table,
+    outside_masses,
+    range_table,
+)
 from truesource.grammar.inference.rules import closure, left_corner_matrix, mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
@@ -213,8 +219,7 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
     from truesource.grammar.support.printable import meter
 
     exact = pcfg.exact
-    if not exact.total_mass > 0.0:
-        raise InputError("no derivation of this grammar ends; mend it")
+    ending_mass(pcfg)
     if abs(exact.spectral_radius - 1.0) < CRITICAL:
         raise InputError("the spectral radius is 1: masses are not known precisely; condition on a range of lengths")
     inner = np.flatnonzero(exact.reached & (exact.mass > 0.0))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.inference.expected import ending_mass, expected_counts
 from truesource.grammar.inference.masses import least_solution
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.rules import rule_order
@@ -121,6 +121,7 @@ class Tilting:
     @cached_property
     def whole(self) -> Product:
         """All sentences."""
+        ending_mass(self.pcfg)
         result = product(self.pcfg, self.automaton, budget=self.budget)
         assert result is not None, "a grammar makes some sentence"
         return result
@@ -146,8 +147,7 @@ class Tilting:
             raise InputError("only an event can be required (a count, a regular expression); give beta for a reward")
         found = product(self.pcfg, self.automaton, (self.automaton.end > 0.0) == holds, self.budget)
         if found is None:
-            wanted = "satisfies" if holds else "fails"
-            raise InputError(f"no sentence of the grammar {wanted} {self.reward.spec!r}; choose another event")
+            raise self._never("of the grammar", holds)
         return _tilted(self.pcfg, found, 0.0, None, {"kind": "event", "reward": self.reward.spec, "holds": holds})
 
     def event_probability(self, lengths: LengthRange | None = None) -> float:
@@ -156,7 +156,19 @@ class Tilting:
         Raises:
             InputError: as `given`.
         """
-        return min(1.0, math.exp(self.given().log_partition(lengths)))
+        return min(1.0, math.exp(self._log_probability(True, lengths)))
+
+    def _log_probability(self, holds: bool, lengths: LengthRange | None) -> float:
+        """Ln P(the event holds, or does not, given ``lengths``), nats."""
+        given = self.given(holds=holds)
+        if lengths is not None and not given.pcfg.exact.length_pmf(lengths.high)[lengths.low :].any():
+            self.pcfg.exact.range_mass(lengths)
+            raise self._never(f"with a length in {lengths}", holds)
+        return given.log_partition(lengths)
+
+    def _never(self, where: str, holds: bool) -> InputError:
+        wanted = "satisfies" if holds else "fails"
+        return InputError(f"no sentence {where} {wanted} {self.reward.spec!r}; choose another event")
 
     def with_probability(self, probability: float, lengths: LengthRange | None = None) -> Tilted:
         """The tilt under which the event has this probability, given ``lengths`` or not.
@@ -164,12 +176,12 @@ class Tilting:
         It is the nearest distribution to p of which that is true.
 
         Raises:
-            InputError: the probability is not between 0 and 1, or as `given`.
+            InputError: the probability is not between 0 and 1, the event is certain, or as `given`.
         """
         if not 0.0 < probability < 1.0:
             raise InputError(f"a probability is between 0 and 1, got {probability}; leave it out to require the event")
-        now = self.given().log_partition(lengths)
-        log_odds = math.log(probability) - math.log1p(-probability) - (now - math.log(-math.expm1(now)))
+        now, rest = (self._log_probability(holds, lengths) for holds in (True, False))
+        log_odds = math.log(probability) - math.log1p(-probability) - (now - rest)
         if log_odds == 0.0:
             raise InputError(f"the event already has probability {probability}; choose another")
         description = {

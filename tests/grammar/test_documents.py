@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
+from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.building import Automaton
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess, StringCount
@@ -19,6 +20,7 @@ from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.languages.pool import pool_of
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.process import Process
+from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import load_truth, process
 
@@ -79,8 +81,9 @@ def by_languages(members: Sequence[PCFG], prior: Sequence[float], count: StringC
                 table[string] = [m.log_prob(string) if string else -np.inf for m in members]
         terms = []
         for row in itertools.product(range(len(members)), repeat=len(strings)):
-            log = np.log(prior[row[0]]) + sum(table[s][k] for s, k in zip(strings, row, strict=True))
+            log = sum(table[s][k] for s, k in zip(strings, row, strict=True))
             with np.errstate(divide="ignore"):
+                log += np.log(prior[row[0]])
                 for a, b in itertools.pairwise(row):
                     log += np.log((1 - switch) * (a == b) + switch * prior[b])
             terms.append(log)
@@ -101,6 +104,22 @@ def enumerated(
 
 def close(own: np.ndarray, other: np.ndarray) -> None:
     np.testing.assert_allclose(np.exp(own), np.exp(other), rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.parametrize("switch", [0.3, 1.0])
+@pytest.mark.parametrize("names", [POOLS[0], POOLS[1][:2]], ids=["known", "hidden"])
+def test_a_language_of_prior_0_is_never_drawn(names: tuple[str, ...], switch: float) -> None:
+    one = pool_of(names, count=StringCount(2), prior=[0.0, 1.0], switch=switch)
+    documents = every(one, 4)
+    wanted = enumerated(documents, [PCFG.load(name) for name in names], [0.0, 1.0], StringCount(2), switch)
+    close(one.exact.string_log_probs(documents), wanted)
+    for document in [d for d, log in zip(documents, wanted, strict=True) if log > -np.inf][:5]:
+        np.testing.assert_allclose(one.posterior([document])[0], [[0.0, 1.0]] * (len(document) + 1), atol=1e-12)
+        after = one.next_token(document)
+        assert after.probability.sum() + after.stop == pytest.approx(1.0, abs=1e-10)
+    drawn = sampler_of(one).draw(200, random_state(1)).language
+    assert drawn is not None
+    assert drawn.tolist() == [1] * 200
 
 
 @pytest.mark.long

@@ -13,7 +13,14 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import Rules, String, all_strings, derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import capped_length_masses, capped_length_pmf, height_masses
+from truesource.grammar.inference.expected import (
+    capped_length_masses,
+    capped_length_pmf,
+    height_mass,
+    height_masses,
+    token_class,
+)
+from truesource.grammar.inference.word_types import occurrence_by_length
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 
@@ -91,3 +98,16 @@ def test_bad_caps_are_refused() -> None:
         height_masses(pcfg, 1)
     with pytest.raises(InputError, match="no tree of this grammar has height at most 2; raise the cap"):
         capped_length_pmf(pcfg, 2, 3)
+    with pytest.raises(InputError, match="no derivation of this grammar ends"):
+        height_mass(PCFG.from_text("S -> S S 1"), 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["S -> S S 0.3 | a 0.7", "S -> A S 0.5 | a 0.5\nA -> a 1"], ids=["charts", "automaton"]
+)
+def test_no_sentence_has_no_words(text: str) -> None:
+    pcfg = PCFG.from_text(text)
+    assert pcfg.exact.length_pmf(0).tolist() == capped_length_pmf(pcfg, 3, 0).tolist() == [0.0]
+    assert occurrence_by_length(pcfg, 0).tolist() == [[0.0]]
+    with pytest.raises(InputError, match="has at most 0 tokens"):
+        token_class(pcfg, ["a"], high=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,6 +186,12 @@ def test_none_is_no_condition() -> None:
 def test_bad_ranges_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="length range"):
         LengthRange.parse(text)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.5, 2), (1, 2.0), (1, math.inf), (math.nan, 2)])
+def test_the_ends_of_a_range_are_whole_numbers(low: Any, high: Any) -> None:
+    with pytest.raises(InputError, match="length range needs whole numbers"):
+        LengthRange(low, high)
 
 
 def test_both_ends_belong_to_the_range_for_any_kind_of_integer() -> None:

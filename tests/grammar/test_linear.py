@@ -241,6 +241,11 @@ def test_mass_that_leaks_and_symbols_without_sentences(flip: bool) -> None:
             assert found.stop == pytest.approx(wanted.stop, rel=1e-10)
 
 
+def test_a_loop_that_is_never_left_is_refused() -> None:
+    with pytest.raises(InputError, match="never left, to float64"):
+        PCFG.from_text("S -> S A 1 | a 1e-20\nA -> a 1").log_prob(["a", "a"])
+
+
 def test_probabilities_that_float64_does_not_hold_are_left_to_the_charts() -> None:
     text = "S -> T S {p} | a {q}\nT -> a 1"
     assert PCFG.from_text(text.format(p="1e-100", q="1")).exact.linear is not None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.distributions import class_posteriors
+from truesource.grammar.inference.distributions import class_posteriors, next_token_distributions
 from truesource.grammar.inference.single import TOLERANCE
 from truesource.grammar.pcfg import PCFG
 
@@ -100,6 +100,21 @@ def test_rules_of_tiny_probability(kind: Callable[[PCFG], PCFG], power: int, dty
     np.testing.assert_allclose(scores, wanted, rtol=1e-12, atol=TOKEN[dtype])
     (row,) = grammar.exact.masked_log_probs([["a", "a", "b"]], dtype=dtype)
     np.testing.assert_allclose(row, [tiny, tiny, 0.0], rtol=1e-12, atol=TOKEN[dtype])
+
+
+def test_what_float32_cannot_hold_is_given_in_float64() -> None:
+    """Weights of a sentence computed again lie outside the range of float32, however they are scaled."""
+    tiny = PCFG.from_text("S -> S S 1 | T 1e-50\nT -> a 0.7 | b 0.3")
+    rows = tiny.exact.masked_log_probs([["a", "b", "a"], ["a", "a", "a"]], dtype=np.float32)
+    np.testing.assert_allclose(rows, np.log([[0.7, 0.3, 0.7], [0.7, 0.7, 0.7]]), atol=1e-12)
+    rare = PCFG.from_text("S -> S S 0.3 | T 1e-50 | a 0.7\nT -> b 1")
+    row = rare.exact.masked_log_probs([["b"]], dtype=np.float32)[0]
+    np.testing.assert_allclose(row, math.log(1e-50 / 0.7), rtol=1e-12)
+    late = PCFG.from_text("S -> A T 1\nA -> A A 0.3 | a 0.7\nT -> b 1e-50 | D 1\nD -> D D 1")
+    blocks = next_token_distributions(late.exact, [["a", "b"]], lambda block: block, dtype=np.float32)
+    np.testing.assert_allclose(
+        [block.probability[0] for block in blocks][:2], [[1e-50, 0, 0], [0.3, 0.7, 0]], rtol=1e-9
+    )
 
 
 def test_a_probability_below_every_float() -> None:

@@ -278,6 +278,16 @@ def test_a_product_above_the_budget_is_refused_with_its_size():
         (lambda: Words({"a": math.nan}), "finite"),
         (lambda: Count(("a",), 3, 2), "the least first"),
         (lambda: Tilting(CONES, Count(("c",), 1, 1)).with_probability(1.0), "between 0 and 1"),
+        (lambda: Tilting(CONES, Count(("c",), 0, None)).with_probability(0.3), "no sentence of the grammar fails"),
+        (
+            lambda: Tilting(CONES, Count(("a",), 0, 1)).with_probability(0.3, LengthRange(1, 2)),
+            "no sentence with a length in 1..2 fails",
+        ),
+        (
+            lambda: Tilting(CONES, Count(("b",), 4, None)).with_probability(0.3, LengthRange(1, 3)),
+            "no sentence with a length in 1..3 satisfies",
+        ),
+        (lambda: tilt(PCFG.from_text("S -> S S 1"), Words({}), 1.0), "no derivation of this grammar ends"),
         (lambda: tilt(CONES, Pattern("b")).log_twists([["a", "b"]]), "begins with 'a b'"),
         (lambda: power(CONES, 0.0), "above 0"),
     ],

@@ -244,6 +244,11 @@ def test_bad_requests_are_refused() -> None:
         windows.counts([("(",), ()])
     with pytest.raises(InputError, match=r"no sentence of this grammar has a length in 1\.\.1"):
         Windows(pcfg, LengthRange(1, 1))
+    for kind in (Windows, PlacedWindows):
+        with pytest.raises(InputError, match="0 words or more, got -1"):
+            kind(pcfg, LengthRange(2, 6)).log_probs([("(", ")")], -1)
+    with pytest.raises(InputError, match="one word or more"):
+        windows.next_words(np.zeros((1, 0), np.int64))
     with pytest.raises(InputError, match="expected counts are infinite"):
         Windows(PCFG.from_text("S -> S S 0.5 | a 0.5"))
     assert expected_counts(pcfg, LengthRange(2, 6)).words.sum() == pytest.approx(

@@ -38,7 +38,7 @@ def _reweigh(row, log_weight, joint, total, at_end, log_prior, switch):
             fresh = math.log(switch) + log_prior[k]
             kept = math.log1p(-switch) + found if switch < 1.0 else -np.inf
             top = max(fresh, kept)
-            found = top + math.log(math.exp(fresh - top) + math.exp(kept - top))
+            found = top + math.log(math.exp(fresh - top) + math.exp(kept - top)) if top > -np.inf else -np.inf
         log_weight[row, k] = found
 
 
