@@ -105,10 +105,11 @@ class GapCharts:
         places[: len(rows)] = rows
         scales = self._scales[padded]
         if scale is not None:
-            scales[:, :width] *= scale
+            with np.errstate(over="ignore"):  # what leaves the range again, is not right
+                scales[:, :width] *= scale
         totals, wrong = gaps.fill(padded, scales, self._pcfg.start, self._rules, places, table)
         totals, right = totals[:width], ~wrong[:width]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(totals) - np.log(scales[:, :width]).sum(axis=0)
         if rows.size:
             table[rows[~right]] = 0.0

@@ -154,6 +154,14 @@ def test_long_patterns_do_not_leave_the_range_of_floats() -> None:
         np.testing.assert_allclose(table[at], 2.0 * hiding.masked(shown, at)[:3], rtol=0.0, atol=1e-10)
 
 
+def test_weights_that_no_scale_brings_near_1_warn_of_nothing() -> None:
+    pcfg = PCFG.from_text("S -> U 1 | U S 4e-226 | a 5e-67 | b 2e-282\nU -> S 3e-4 | a 0.9997")
+    sentences = [["b", "b"], ["a", "a"], ["b", "a"]]
+    np.testing.assert_allclose(AnyOrder(pcfg).log_probs(sentences), pcfg.exact.string_log_probs(sentences), rtol=1e-12)
+    (row,) = AnyOrder(pcfg).marginals([["b", None]])
+    np.testing.assert_allclose(row[1].sum(), 1.0, rtol=1e-12)
+
+
 def test_the_best_fillings_come_in_order_and_are_all_there() -> None:
     pattern = [None, "b", None, None]
     strings = fitting(BRANCHING, pattern)
