@@ -42,7 +42,7 @@ from truesource.grammar.process import Process
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
     digest_json,
-    refuse_existing,
+    refuse_occupied,
     remove_leftovers,
     remove_leftovers_in,
     replace_path,
@@ -92,18 +92,6 @@ def writing(path: Path, what: str) -> Iterator[None]:
             path,
             code="unwritable",
         ) from error
-
-
-def refuse_occupied(path: Path, force: bool, what: str) -> None:
-    """Stop before a folder that must not be replaced: not empty without ``force``, or not made here at all.
-
-    Raises:
-        InputError: there is one; ``what`` says in a word what would replace it.
-    """
-    refuse_existing(path, force)
-    ours = path.is_dir() and not path.is_symlink() and ((path / "record.json").is_file() or not any(path.iterdir()))
-    if path.exists() and not ours:
-        raise InputError(f"this is not a {what} and will not be replaced; choose another path", path, code="exists")
 
 
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:
@@ -194,7 +182,7 @@ def make_folder(
             remove_leftovers(path)
             if (keep or share is not None) and is_made(path, record):
                 return True
-            refuse_occupied(path, force, what)
+            refuse_occupied(path, force, what, "record.json")
             partial = place_of(path)
             if is_made(partial, record) and not (partial / ".work" / "plan.json").exists():  # stopped before the move
                 _move(partial, path)

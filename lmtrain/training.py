@@ -29,7 +29,7 @@ from truesource.grammar.support.files import (
     atomic_path,
     digest_json,
     discard,
-    refuse_existing,
+    refuse_occupied,
     remove_leftovers,
     remove_leftovers_in,
     write_json,
@@ -166,7 +166,7 @@ def _claim(out: Path, held: ExitStack, *, force: bool) -> None:
     remove_leftovers(out)
     if not force:
         remove_used_up(out)
-    refuse_existing(out, force)
+    refuse_occupied(out, force, "model", FILE)
 
 
 def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:

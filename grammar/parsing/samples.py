@@ -288,11 +288,11 @@ class ScoredTree(NamedTuple):
 
     tree: Tree  #: treebank labels, not binarised
     score: float  #: nats, of the method that chose it
-    log_p: float  #: ln P(tree, sentence), nats: all derivations that show the tree
+    log_p: float  #: ln P(tree, sentence), nats: all derivations that show the tree; -inf of a max-rule tree without any
 
-    def record(self) -> dict[str, str | float]:
+    def record(self) -> dict[str, str | float | None]:
         """JSON object of the tree: as Penn bracketing, brackets inside words and labels escaped, and both numbers."""
-        return {"tree": str(self.tree), "score": self.score, "log_p": self.log_p}
+        return {"tree": str(self.tree), "score": self.score, "log_p": self.log_p if self.log_p > -math.inf else None}
 
 
 def scored_trees(pcfg: PCFG, trees: Iterable[tuple[Tree, float]], sentence: Sequence[str]) -> list[ScoredTree]:

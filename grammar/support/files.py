@@ -231,6 +231,24 @@ def refuse_existing(path: str | Path, force: bool) -> None:
         raise InputError(f"will not overwrite {path} without --force", code="exists")
 
 
+def refuse_occupied(path: Path, force: bool, what: str, mark: str) -> None:
+    """Stop before a folder that must not be replaced: not empty without ``force``, or not made here at all.
+
+    Args:
+        path: of the folder.
+        force: replace one that was made here.
+        what: in a word, what would replace it.
+        mark: name of a file that every such folder has.
+
+    Raises:
+        InputError: it must not.
+    """
+    refuse_existing(path, force)
+    ours = path.is_dir() and not path.is_symlink() and ((path / mark).is_file() or not any(path.iterdir()))
+    if path.exists() and not ours:
+        raise InputError(f"this is not a {what} and will not be replaced; choose another path", path, code="exists")
+
+
 def digest_file(path: str | Path) -> str:
     """SHA-256 of a file's bytes, hexadecimal."""
     with Path(path).open("rb") as stream:

@@ -11,13 +11,20 @@ import torch
 from torch import Tensor
 
 from truesource.generator.abilities import current, require
-from truesource.generator.corpus_builder import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
+from truesource.generator.corpus_builder import Entries, make_folder, place_of, settle, write_missing
 from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.model_checks import ROUNDING, require_log_probability
 from truesource.generator.plan import Shard, plan_shards
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json, write_text
+from truesource.grammar.support.files import (
+    atomic_path,
+    digest_file,
+    digest_json,
+    refuse_occupied,
+    write_json,
+    write_text,
+)
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
@@ -88,7 +95,7 @@ def make_samples(
     _check_call(n, decoding, path, seed, shard_size)
     given = None if license is None else checked_license(license)
     if share is None:
-        refuse_occupied(path, force, WHAT)
+        refuse_occupied(path, force, WHAT, "record.json")
     named = model_reference(model)
     named = replace(named, base=(named.base or Path()).resolve())  # workers may have another working folder
     digest = reference_digest(named)

@@ -256,6 +256,27 @@ def test_a_folder_that_is_no_corpus_survives_force(here: Path, command: Command)
     assert (here / "folder" / "note").read_text(encoding="utf-8") == "precious"
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("train {}/corpus -o {} --model ngram", "model"),
+        ("train text.txt -o {} --model ngram", "model"),
+        ("split trees.mrg -o {}", "folder of texts"),
+        ("export {}/corpus -o {}", "folder of exported text"),
+    ],
+)
+def test_a_folder_of_other_things_survives_force(line: str, what: str, here: Path, command: Command) -> None:
+    assert command("sample", "toy.npz", "-n", "200", "-o", "mine/corpus", "--lengths", "2..8").code == 0
+    (here / "mine" / "thesis.tex").write_text("precious", encoding="utf-8")
+    (here / "trees.mrg").write_text("(S (A a) (B b))\n" * 20, encoding="utf-8")
+    (here / "text.txt").write_text("a b\n" * 20, encoding="utf-8")
+    before = snapshot(here)
+    code, _, err = command(*line.format("mine", "mine").split(), "--force")
+    assert code == 2
+    assert f"this is not a {what} and will not be replaced" in err
+    assert snapshot(here) == before
+
+
 # -- a full disk ------------------------------------------------------------------------------------
 
 

@@ -44,6 +44,8 @@ def test_samples_of_a_model(here: Path, command: Command) -> None:
     assert re.search(rf"unfinished  {cut} of 300 sentences .* mean length of the others \d", done.out)
     assert re.search(r"special     0\.\d+ of the probability, never sampled", done.out)
     assert re.fullmatch(r"Wrote samples: 300 sentences, [\d,]+ tokens\. Next: truesource evaluate .*", done.last)
+    plain = command("generate", "gpt2", "-n", 5, "-o", "plain/")
+    assert plain.last.endswith("evaluate divergence gpt2 CORPUS --oracle GRAMMAR --model-samples plain")
     again = command("generate", "gpt2", "-n", 300, "--scheme", "nucleus", "--top-p", 0.9, "-o", "samples/")
     assert (again.code, "will not overwrite" in again.err) == (2, True)
 

@@ -118,8 +118,9 @@ def test_two_bounds_of_one_language_are_explained() -> None:
     """The oracle's bound is of all words, that of a model of the words that it knows."""
     row = {**dict.fromkeys(("ppl", "bound", "relative_ppl", "rho", "r2_pearson"), 1.0), "tokens": 9}
     rows = [
-        {**row, "model": name, "objective": "causal", "signature": f"objective:causal|vocab:{vocabulary}"}
-        for name, vocabulary in (("oracle", "9/all"), ("net", "5/0a"))
+        {**row, "model": name, "objective": "causal", "signature": f"objective:causal|vocab:{words}", "bound": bound}
+        for name, words, bound in (("oracle", "9/all", 4.1), ("net", "5/0a", 4.0), ("other", "9/1b", 4.1))
     ]
     assert "<unk>" in results_table(rows).note
     assert "<unk>" not in results_table(rows[:1]).note
+    assert "<unk>" not in results_table(rows[::2]).note  # it knows all words

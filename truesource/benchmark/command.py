@@ -25,7 +25,9 @@ ABOVE = 3  #: exit code
 RESULTS = "results.json"
 PAGE = "leaderboard.html"
 
-SuiteName = Annotated[str, typer.Option("--suite", help="Suite: tiny, small, paper, in-context-tiny, or a YAML file.")]
+SuiteName = Annotated[
+    str, typer.Option("--suite", help="Suite such as tiny, small-v2 or in-context-tiny, or a YAML file.")
+]
 Models = Annotated[
     list[str] | None,
     typer.Option("--model", help="Model: an architecture, file.py:name, all, or NAME=FOLDER if trained. Repeatable."),

@@ -47,7 +47,7 @@ class BoundSettings(Settings):
     precision: Literal["float64", "float32"] = Field(
         "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
     )
-    device: str | None = Field(None, pattern=DEVICE, description="Where networks run; of bound, its charts.")
+    device: str | None = Field(None, pattern=DEVICE, description="Where networks run, or the charts of bound.")
     frame: Literal["default", "paper"] = Field(
         "default", description="Which positions count; paper: no end, no first word, no <unk>."
     )

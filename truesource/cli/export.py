@@ -38,10 +38,10 @@ def command(
     """
     from truesource.cli.inputs import grammar_inside
     from truesource.cli.output import claim_folder, opened
-    from truesource.generator.export import export
+    from truesource.generator.export import META, export
     from truesource.grammar.truth import load_truth
 
-    claim_folder(output, force=force)
+    claim_folder(output, "folder of exported text", META, force=force)
     found = opened(corpus)
     names = list(found.splits) if split is None else [split]
     for name in names:

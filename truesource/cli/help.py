@@ -223,5 +223,5 @@ def _sentences(parameter: Any, kind: Any, default: Any) -> Iterator[str]:
         yield "Required."
     elif default is True:
         yield "(default: yes)"
-    elif not any(default is none for none in (None, False, inspect.Parameter.empty)) and "(default" not in text:
+    elif not any(default is none for none in (None, False, "", inspect.Parameter.empty)) and "(default" not in text:
         yield f"(default: {default})"

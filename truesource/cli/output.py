@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.cli.asked import FIGURES, STANDARD_OUTPUT, asked, require_ending
 from truesource.cli.console import console, echo, printed, to_standard_output
 from truesource.grammar.support.errors import InputError, require_extras
-from truesource.grammar.support.files import digest_json, refuse_existing, remove_leftovers, write_json
+from truesource.grammar.support.files import digest_json, refuse_existing, refuse_occupied, remove_leftovers, write_json
 from truesource.grammar.support.locks import Outputs, claimed, exclusive
 from truesource.grammar.support.settings import option_name
 
@@ -84,15 +84,22 @@ def claim_files(*files: Path | None, folder: Path | None = None, force: bool) ->
     return scope.stack.enter_context(claimed(targets, scope.call, force=force))
 
 
-def claim_folder(folder: Path, *, force: bool) -> None:
+def claim_folder(folder: Path, what: str, mark: str, *, force: bool) -> None:
     """Claim a folder that this call makes.
 
+    Args:
+        folder: to make.
+        what: in a word, what it will be.
+        mark: name of a file that every such folder has.
+        force: replace such a folder.
+
     Raises:
-        InputError: it exists, is not empty and ``force`` is false; or another process is writing it.
+        InputError: it exists and is not empty, and ``force`` is false or it is something else; or another process is
+            writing it.
     """
     hold(folder)
     remove_leftovers(folder)
-    refuse_existing(folder, force)
+    refuse_occupied(folder, force, what, mark)
 
 
 def hold(folder: Path) -> None:

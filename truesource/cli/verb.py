@@ -83,7 +83,7 @@ class DeviceVerb(Verb):
     def __init__(self, name: str | None, **given: Any) -> None:
         super().__init__(name, **given)
         self.params += _computing_option(
-            "device", "auto|cpu|cuda|cuda:1|mps", "Where networks run; of bound, its charts."
+            "device", "auto|cpu|cuda|cuda:1|mps", "Where networks run, or the charts of bound."
         )
 
     def call(self, ctx: Any) -> Any:

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.parsing.kbest import k_best_viterbi
-from truesource.grammar.parsing.samples import TreeScores, posterior_samples, scored_trees
+from truesource.grammar.parsing.samples import ScoredTree, TreeScores, posterior_samples, scored_trees
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree, fold
@@ -198,5 +198,7 @@ def test_records_hold_the_words_of_the_sentence_escaped() -> None:
         assert parsed(str(row["tree"])).leaves() == sentence
         assert r"\x28" in str(row["tree"])
         assert r"b\x20c" in str(row["tree"])
+    nothing = ScoredTree(parsed("(S (A a))"), -1.5, -math.inf)  # the tree of many rules that are likely one by one
+    assert nothing.record() == {"tree": "(S (A a))", "score": -1.5, "log_p": None}
     with pytest.raises(InputError, match="words for the tree"):
         scored_trees(HIDDEN, k_best_viterbi(HIDDEN, known, 1), ["a"])

@@ -65,13 +65,13 @@ def command(
     from truesource.grammar.support.parallel import Workers as AtWork
 
     if (number is None) == (tokens is None):
-        raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
+        raise InputError("give one size of the corpus, either -n SENTENCES or --tokens TOKENS")
     if heads is not None and not variant:
         raise InputError("--heads needs --variant head-initial or head-final; add one or remove --heads")
     share = None if shard is None else Share.parse(shard)
     alone = share is None
     if alone and not variant:
-        claim_folder(output, force=force)
+        claim_folder(output, "corpus", "record.json", force=force)
     files = OutputFiles(json=json, folder=output if alone and variant else None, shared=not alone, force=force)
     truth, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
     at_work = AtWork(workers, scheduler)

@@ -81,7 +81,7 @@ def command(
     from truesource.cli.output import OutputFiles, claim_folder, hold, json_of
     from truesource.grammar.support.errors import require_extras
     from truesource.lmtrain.own.settings import OwnSettings
-    from truesource.lmtrain.training_record import remove_used_up
+    from truesource.lmtrain.training_record import FILE, remove_used_up
 
     require_extras("`truesource train`", "lm")
     entry = _entry(output, model, preset, set_ or [], weights)
@@ -93,7 +93,7 @@ def command(
         hold(output)
         if not force:
             remove_used_up(output)
-        claim_folder(output, force=force)
+        claim_folder(output, "model", FILE, force=force)
     source = _source(corpus, dev)
     monitor = None
     if oracle is not None:
@@ -199,7 +199,7 @@ def generate(
     require_extras("`truesource generate`", "lm")
     share = None if shard is None else Share.parse(shard)
     if share is None:
-        claim_folder(output, force=force)
+        claim_folder(output, "folder of samples", "record.json", force=force)
     files = OutputFiles(json=json, shared=share is not None, force=force)
     from truesource.lmtrain.decoding.sample_builder import make_samples  # torch, after the quick checks
 
@@ -220,7 +220,7 @@ def _report_samples(model: str, made: SampleFolder, files: OutputFiles) -> None:
     echo(f"decoding    {scheme}")
     echo(f"unfinished  {unfinished:,} of {made.n_sentences:,} sentences ({unfinished / made.n_sentences:.3%}){mean}")
     echo(f"special     {counts['special'] / counts['contexts']:.3g} of the probability, never sampled")
-    following = f"divergence {model} CORPUS --oracle GRAMMAR --samples {made.path}"
+    following = f"divergence {model} CORPUS --oracle GRAMMAR --model-samples {made.path}"
     if scheme.scheme != "ancestral" or scheme.temperature != 1.0:
         following = f"naturalness {made.path} --reference TREEBANK"  # these are not of the model's own distribution
     also = files.also(json=json_of({"samples": str(made.path), **made.record}))

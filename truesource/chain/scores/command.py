@@ -139,6 +139,8 @@ def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None,
         return f"truesource evaluate treebank_baseline {own} OTHER_MODEL --held-out {text} {truth}"
     if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
         return f"truesource compare {own} OTHER_MODEL {text} {truth}"
+    if trained.objective == "any-order":
+        return f"truesource evaluate diffusion {own} {text} {truth}"
     return f"truesource evaluate divergence {own} {text} {truth}"
 
 

@@ -40,14 +40,14 @@ def command(
     Example: truesource split treebank.mrg -o text/ --held-out 0.1 --lengths 6..25
     """
     from truesource.chain.lengths import length_condition
-    from truesource.chain.treebank.text import write_text_folder
+    from truesource.chain.treebank.text import RECORD, write_text_folder
     from truesource.cli.inputs import show_reading
     from truesource.cli.output import OutputFiles, claim_folder, json_of
     from truesource.grammar.treebank import Normalisation, Treebank
 
     share = _share(held_out)
     condition = length_condition(lengths)
-    claim_folder(output, force=force)
+    claim_folder(output, "folder of texts", RECORD, force=force)
     files = OutputFiles(json=json, force=force)
     normalise = Normalisation(convention=convention)
     bank = Treebank.read(treebank, normalise)

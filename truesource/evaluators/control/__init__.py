@@ -68,5 +68,5 @@ CONTROL = Evaluator(
     corrected=False,
     draws=True,
     applies=lambda model: model.of_words and model.is_causal,
-    then="truesource tilt {oracle} --help",
+    then="tilt {oracle} --help",
 )
