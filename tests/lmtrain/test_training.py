@@ -150,9 +150,12 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
     short = TrainConfig(max_steps=1, batch_tokens=32)
     with pytest.raises(InputError, match="--force"):
         train(language(5, 0), CAUSAL, short, out, seed=0)
+    with pytest.raises(InputError, match="not a model and will not be replaced"):
+        train(language(5, 0), CAUSAL, short, out, seed=0, force=True)
     assert (out / "precious").exists()
+    (out / "precious").rename(out / "training.json")  # as the folder of a model has one
     model = train(language(5, 0), CAUSAL, short, out, seed=0, force=True)
-    assert not (out / "precious").exists()
+    assert (out / "training.json").read_text() != "x"
     assert model.name == "gpt2-1x16"
     assert metrics(out)[-1]["dev_loss"] is None  # plain sentences have no dev split
 

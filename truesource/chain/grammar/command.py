@@ -37,7 +37,7 @@ Treebank_ = Annotated[
 Grammar = Annotated[Path, typer.Option("-o", "--output", help="Grammar file to write (.npz, or text).")]
 How = Annotated[
     Method | None,
-    typer.Option(help="split-merge (default), relative-frequency, or parent: that with parents in labels."),
+    typer.Option(help="Estimator: split-merge (default), relative-frequency, or parent (of annotated labels)."),
 ]
 Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge cycles (default: 5).")]
 Lexicon = Annotated[

@@ -28,7 +28,7 @@ def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
     signed = [(r["objective"], r.get("signature") or "") for r in records]
     words = {(objective, text.partition("|vocab:")[2].partition("|")[0]) for objective, text in signed if text}
-    different = {(r["objective"], r["bound"]) for r in records}
+    different = {(r["objective"], r["bound"]) for r in records if r.get("bound") is not None}
     several = all(len(each) > len({objective for objective, _ in each}) for each in (words, different))
     bounds = "; the bounds differ since all words that a model does not know are one, <unk>" if several else ""
     return ReportTable(
