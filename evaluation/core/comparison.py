@@ -19,6 +19,7 @@ from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
+from truesource.evaluation.core.vocabulary import CoarsenedModel, compared_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
@@ -345,10 +346,11 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
         "objective": model.objective,
         "given": oracle.condition,
         **transform_parts(language, setting.transform, model.objective),
-        **disjoint_part(setting.excluded),
+        **disjoint_part(setting.excluded, corrected=not isinstance(model, CoarsenedModel)),
         **frame_parts(frame, model.objective),
         "unit": "nats/token",
         "vocab": vocabulary_part(oracle),
+        **compared_part(model),
         "ci": ci_part(paired.n_sentences - len(paired.excluded), setting.seed),
         "sentences": paired.n_sentences - len(paired.excluded),
         "excluded": len(paired.excluded),
@@ -363,8 +365,9 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
 
 def vocabulary_part(oracle: Oracle) -> str:
     """Part of a signature: how many words are told apart, and which: all of the grammar's, or a digest."""
-    if oracle.vocabulary is None:
-        return f"{len(oracle.truth.terminals)}/all"
+    size = len(oracle.truth.terminals)
+    if oracle.vocabulary is None or len(oracle.vocabulary) == size:
+        return f"{size}/all"
     contexts = "" if oracle.collapsed else "/full-contexts"
     return f"{len(oracle.vocabulary)}/{digest_sentences([oracle.vocabulary])}{contexts}"
 

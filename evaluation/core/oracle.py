@@ -27,7 +27,7 @@ from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
-from truesource.grammar.support.arrays import FloatArray, IntArray, random_state
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth, word_counts
 
@@ -58,8 +58,10 @@ class Oracle:
             depend on it, as the length is given.
         vocabulary: words that the model compared with tells apart. All others read ``<unk>`` for the oracle
             too, as target and as context: the exact truth of the collapsed language. None: every word.
-        collapse: False is the variant of Jumelet & Zuidema (2023): contexts keep every word, and only targets
-            outside the vocabulary are unknown; the frame has to skip them.
+        collapse: False keeps every word in contexts; only as targets are words outside the vocabulary one,
+            ``<unk>``, with the sum of their probabilities. Comparisons of models with different vocabularies take this
+            truth (`truesource.evaluation.core.vocabulary`), and so do Jumelet & Zuidema (2023), whose frame skips
+            unknown targets.
         excluded: sentences that the text scored leaves out, such as those of earlier splits: `score` is then exact
             for P(. | not among them). Distributions and samples of such a language are refused.
         transform: of the text: sentences are scored as their originals. Masked tokens have the probabilities of the
@@ -99,6 +101,14 @@ class Oracle:
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
         self._language = truth.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else truth
+        known = frozenset(self._language.terminals if self.vocabulary is None or self.collapsed else self.vocabulary)
+        #: numbers of the words of ``language`` that are ``<unk>`` as targets only
+        self._outside = tuple(number for number, word in enumerate(self._language.terminals) if word not in known)
+
+    @property
+    def full_contexts(self) -> bool:
+        """True if words outside the vocabulary are ``<unk>`` as targets only, and contexts keep them."""
+        return self.vocabulary is not None and not self.collapsed
 
     @property
     def language(self) -> Truth:
@@ -129,23 +139,46 @@ class Oracle:
         known = self._language.word_ids
         return [w if w in known else UNKNOWN for w in sentence] if self.collapsed else list(sentence)
 
+    def targets(self, sentence: Sequence[str]) -> list[str]:
+        """The sentence as the oracle predicts it: words outside its vocabulary are ``<unk>``, in any contexts."""
+        if not self.full_contexts:
+            return self.read(sentence)
+        known = frozenset(self.vocabulary or ())
+        return [word if word in known else UNKNOWN for word in sentence]
+
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Exact log probabilities, nats, of the positions that ``frame`` counts.
 
         Sentences that the grammar (or the length range) cannot make are listed in ``impossible``.
 
         Raises:
-            InputError: contexts are not collapsed, and the frame counts unknown words; or the truth is of sentences,
-                and the frame leaves out positions.
+            InputError: the truth is of sentences, and the frame leaves out positions; or contexts are not collapsed,
+                the frame counts unknown words, and sentences are excluded or the truth is of sentences.
         """
         require_whole(self.transform, self.objective, frame)
-        if self.vocabulary is not None and not self.collapsed and frame.unk != "skip":
-            raise InputError("an oracle with full contexts has no <unk> to score; use a frame that skips unknown words")
         seen = [self.read(sentence) for sentence in sentences]
         rows = self._in_order(self._rows(self._originals(seen), sentences))
-        known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
-        unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
+        unknown = [np.array([word == UNKNOWN for word in self.targets(sentence)], dtype=bool) for sentence in seen]
+        if self.full_contexts and frame.unk == "token":
+            self._sum_unknown(rows, unknown, sentences)
         return assemble_scores(rows, unknown, frame)
+
+    def _sum_unknown(
+        self, rows: list[FloatArray], unknown: Sequence[BoolArray], sentences: Sequence[Sequence[str]]
+    ) -> None:
+        """Give unknown targets the sum of the probabilities of all words outside the vocabulary, in place."""
+        having = [i for i, flags in enumerate(unknown) if flags.any() and np.isfinite(rows[i]).all()]
+        for i in having:
+            rows[i] = rows[i].copy()
+        outside = list(self._outside)
+        for batch in self.batches([sentences[i] for i in having]):
+            for block in self.blocks(batch):
+                with np.errstate(divide="ignore"):
+                    summed = np.log(block.probability[:, outside].sum(axis=1))
+                for value, members in zip(summed.tolist(), block.members, strict=True):
+                    for i in (having[member] for member in members):
+                        if block.position < len(unknown[i]) and unknown[i][block.position]:
+                            rows[i][block.position] = value
 
     def token_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Exact log probabilities of the words of each sentence, (n,), or causal with the end (n+1,), nats.
@@ -199,7 +232,7 @@ class Oracle:
         -inf throughout where the context is impossible.
 
         Raises:
-            InputError: the lengths differ, a sentence has no tokens, or contexts are not collapsed.
+            InputError: the lengths differ, or a sentence has no tokens.
         """
         if len({len(sentence) for sentence in sentences}) > 1:
             raise InputError("full distributions are taken of sentences of one length; group them by length")
@@ -216,12 +249,9 @@ class Oracle:
         """Sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
 
         Raises:
-            InputError: a sentence has no tokens, contexts are not collapsed, sentences are excluded, or the truth is
-                of sentences.
+            InputError: a sentence has no tokens, sentences are excluded, or the truth is of sentences.
         """
         require_tokens(self.transform, self.objective, "a distribution over the next word")
-        if self.vocabulary is not None and not self.collapsed:
-            raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
         self._check_nothing_excluded()
         seen = self._originals([self.read(sentence) for sentence in sentences])
         if self.objective == "any-order":
@@ -252,16 +282,36 @@ class Oracle:
         return AnyOrder(self.grammar)
 
     def columns(self, words: Sequence[str]) -> IntArray:
-        """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none."""
+        """Column in `blocks` of each of ``words``, ``<unk>`` and, if causal, the end; -1 where it has none.
+
+        Where contexts are full, ``<unk>`` is the sum of many columns: see `summed`.
+        """
         known = self._language.word_ids
         columns = [known.get(word, -1) for word in (*words, UNKNOWN)]
         return np.array(columns + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
 
-    @staticmethod
-    def log_table(block: Distributions, columns: IntArray) -> FloatArray:
+    def targets_of(self, columns: IntArray) -> IntArray:
+        """Event of each column of `blocks`, as an index into ``columns``, which `columns` gave; -1: it is none."""
+        size = len(self._language.terminals) + (self.objective == "causal")
+        event = np.full(size, -1, dtype=np.int64)
+        event[columns[columns >= 0]] = np.flatnonzero(columns >= 0)
+        event[list(self._outside)] = len(columns) - 1 - (self.objective == "causal")
+        return event
+
+    def summed(self, table: FloatArray, columns: IntArray) -> FloatArray:
+        """Values of the columns of `blocks`, (..., V) or with the end (..., V+1), as those of events, (..., E).
+
+        ``<unk>`` has the sum over the words outside the vocabulary; events that the truth does not have are 0.
+        """
+        values = table[..., columns]
+        values[..., columns < 0] = 0.0
+        if self._outside:
+            values[..., len(columns) - 1 - (self.objective == "causal")] = table[..., list(self._outside)].sum(axis=-1)
+        return values
+
+    def log_table(self, block: Distributions, columns: IntArray) -> FloatArray:
         """Log probabilities of a block in the order that `columns` gave, (W, E) nats; -inf at zero."""
-        table = block.probability[:, columns]
-        table[:, columns < 0] = 0.0
+        table = self.summed(block.probability, columns)
         with np.errstate(divide="ignore"):
             return np.log(table, out=table)
 
@@ -341,10 +391,8 @@ def true_frequencies(oracle: Oracle) -> ConstantModel:
     They are expected counts in closed form, under the oracle's length condition and with its vocabulary.
     """
     counts = word_counts(oracle.language, oracle.lengths)
-    columns = oracle.columns(oracle.words)
-    causal = oracle.objective == "causal"
-    words = columns[: len(columns) - 1] if causal else columns
-    weight = [0.0 if column < 0 else float(counts[column]) for column in words] + [1.0] * causal
+    ends = [1.0] * (oracle.objective == "causal")
+    weight = oracle.summed(np.append(counts, ends), oracle.columns(oracle.words))
     return ConstantModel("word frequencies of the truth", oracle.objective, oracle.words, weight)
 
 

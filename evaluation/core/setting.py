@@ -13,6 +13,13 @@ from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import transform_parts
+from truesource.evaluation.core.vocabulary import (
+    CoarsenedModel,
+    SpelledModel,
+    compared_part,
+    require_shared,
+    warn_of_unknown,
+)
 from truesource.generator.abilities import require
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, preset_frame
 from truesource.generator.objectives import Objective
@@ -43,6 +50,7 @@ class Setting:
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
     source: tuple[Path, str] | None = None  #: corpus folder or file, and split, that the sentences are from
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
+    _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 
     @property
     def known(self) -> Truth:
@@ -96,13 +104,23 @@ class Setting:
 
     def oracle(self, model: LanguageModel) -> Oracle:
         """The truth as such a model sees it, see `oracle_for`."""
+        self._warn(model)
         return oracle_for(
             model, self.known, self.lengths, self.frame_of(model.objective), self.excluded, self.transform
         )
 
     def full_oracle(self, model: LanguageModel) -> Oracle:
         """The same for full distributions, in which every position counts and nothing is left out."""
+        self._warn(model)
         return oracle_for(model, self.known, self.lengths, transform=self.transform)
+
+    def _warn(self, model: LanguageModel) -> None:
+        """Say once of each vocabulary that it has few of the words of the text."""
+        key = model.name, None if model.vocabulary is None else tuple(model.vocabulary)
+        if key not in self._warned:
+            self._warned.add(key)
+            require_shared(model, self.known)
+            warn_of_unknown(model, self.known, self.sentences)
 
     def parts(self, model: LanguageModel) -> dict[str, object]:
         """Parts of the signature of a number that is about all these sentences."""
@@ -111,8 +129,9 @@ class Setting:
             "objective": model.objective,
             "given": "unknown" if self.language is None else condition_part(model.objective, self.lengths),
             **({} if self.language is None else transform_parts(self.language, self.transform, model.objective)),
-            **disjoint_part(self.excluded),
+            **disjoint_part(self.excluded, corrected=not isinstance(model, CoarsenedModel)),
             **frame_parts(frame, model.objective),
+            **compared_part(model),
             "sentences": len(self.sentences),
             **self.left_out,
             "data": self.digest,
@@ -143,10 +162,16 @@ class Setting:
 
     def truth(self, model: LanguageModel) -> TokenScores:
         """The scores of the truth as such a model sees it, nats; the same object for all such models."""
-        key = model.objective, None if model.vocabulary is None else tuple(model.vocabulary)
+        words = vocabulary_of(model)
+        key = model.objective, None if words is None else tuple(words), isinstance(model, CoarsenedModel)
         if key not in self._truths:
             self._truths[key] = self.oracle(model).score(self.sentences, self.frame_of(model.objective))
         return self._truths[key]
+
+
+def vocabulary_of(model: LanguageModel) -> tuple[str, ...] | None:
+    """The vocabulary of the oracle that a model is compared with; None: every word of the truth."""
+    return None if isinstance(model, SpelledModel) else model.vocabulary
 
 
 def oracle_for(
@@ -159,15 +184,21 @@ def oracle_for(
 ) -> Oracle:
     """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
 
-    A frame that skips unknown words is the published one, whose oracle keeps them in its contexts.
+    A frame that skips unknown words is the published one, whose oracle keeps them in its contexts. So does the oracle
+    of a model that is compared in a common vocabulary; it does not leave out what the text leaves out.
+
+    Raises:
+        InputError: the model knows no word of the truth (code ``no-shared-word``).
     """
-    collapse = frame is None or frame.unk == "token"
+    require_shared(model, truth)
+    common = isinstance(model, CoarsenedModel)
+    collapse = not common and (frame is None or frame.unk == "token")
     return Oracle(
         truth,
         model.objective,
         lengths=lengths,
-        vocabulary=model.vocabulary,
+        vocabulary=vocabulary_of(model),
         collapse=collapse,
-        excluded=excluded,
+        excluded=None if common else excluded,
         transform=transform,
     )

@@ -42,6 +42,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "first": "whether the first word counts: in or out",
         "unk": "what becomes of unknown words: token or skip",
         "vocab": "number of words, and all (of the grammar) or a digest",
+        "compared": "vocabulary of a comparison: common, or full and how <unk> is shared out (training+1 or uniform)",
         "before": "token before a text, where the user chose it",
         "window": "maximum number of tokens that the model reads, where that excludes segmentations",
     },

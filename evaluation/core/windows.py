@@ -38,6 +38,7 @@ class BestWithin(Oracle):
         placed: the predictor knows how many words stand before the token, too; costs more.
         lengths: the corpus's length condition.
         vocabulary: as of `truesource.evaluation.core.oracle.Oracle`: all other words read ``<unk>``.
+        collapse: as of `Oracle`; False: contexts keep every word.
 
     Raises:
         InputError: k is negative; as `Oracle`, or `truesource.grammar.inference.windows.Windows`.
@@ -51,10 +52,11 @@ class BestWithin(Oracle):
         placed: bool = False,
         lengths: LengthRange | None = None,
         vocabulary: Iterable[str] | None = None,
+        collapse: bool = True,
     ) -> None:
         if seen < 0:
             raise InputError(f"a predictor sees 0 words or more, got {seen}")
-        super().__init__(pcfg, "causal", lengths=lengths, vocabulary=vocabulary)
+        super().__init__(pcfg, "causal", lengths=lengths, vocabulary=vocabulary, collapse=collapse)
         self.seen, self.placed = seen, placed
         self.name = window_name(seen)
 

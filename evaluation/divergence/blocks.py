@@ -173,8 +173,8 @@ class Events:
 
     words: tuple[str, ...]
     causal: bool
-    source: IntArray  #: (E,) column of each event in the oracle's blocks; -1: the truth does not have it
-    target: IntArray  #: (V,) or (V+1,) column of each of the oracle's events
+    source: IntArray  #: (E,) column of each event in the oracle's blocks, see `Oracle.columns`; -1: there is none
+    target: IntArray  #: (V,) or (V+1,) event of each column of the oracle's blocks
 
     def __len__(self) -> int:
         return len(self.source)
@@ -188,9 +188,7 @@ def events_of(model: LanguageModel, oracle: Oracle) -> Events:
     """
     words = oracle.words if model.vocabulary is None else tuple(model.vocabulary)
     source = oracle.columns(words)
-    size = len(oracle.language.terminals) + (oracle.objective == "causal")
-    target = np.full(size, -1, dtype=np.int64)
-    target[source[source >= 0]] = np.flatnonzero(source >= 0)
+    target = oracle.targets_of(source)
     if (target < 0).any():
         raise InputError("the truth tells words apart that the model does not; give the oracle the model's vocabulary")
     return Events(words, oracle.objective == "causal", source, target)

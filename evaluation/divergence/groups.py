@@ -123,7 +123,8 @@ def by_distance(measured: Contexts, oracle: Oracle, sentences: Sequence[Sequence
         InputError: as `truesource.evaluation.core.windows.BestWithin`.
     """
     truth = require(oracle.truth, "windows", "the divergence by distance")
-    first = BestWithin(truth, 0, lengths=oracle.lengths, vocabulary=oracle.vocabulary)
+    words, full = oracle.vocabulary, oracle.full_contexts
+    first = BestWithin(truth, 0, lengths=oracle.lengths, vocabulary=words, collapse=not full)
     nearest = np.full(len(measured.sentence), WORDS + 1)
     for k in range(WORDS, -1, -1):
         found = measure_contexts(first.with_words(k), oracle, sentences, top=1)

@@ -92,8 +92,10 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
         for token, mass in excluded.token_mass(oracle.read, frame.first).items():
             rest = weight[token] - mass
             weight[token] = rest if rest > ROUNDING * weight[token] else 0.0
-    if oracle.vocabulary is not None and not oracle.collapsed:
-        weight = {word: weight[word] for word in oracle.vocabulary}
+    if oracle.full_contexts:
+        words = frozenset(oracle.vocabulary or ())
+        outside = sum(share for word, share in weight.items() if word not in words)
+        weight = {**{word: weight[word] for word in oracle.vocabulary or ()}, UNKNOWN: outside}
     if frame.unk == "skip":
         weight.pop(UNKNOWN, None)
     if causal and frame.eos:
@@ -256,8 +258,8 @@ def _with_truth(both: BothScored) -> _Sides:
         truth=paired.oracle,
         sentence=paired.sentence,
         position=paired.position,
-        read=both.oracle.read,
-        words=both.oracle.language.terminals,
+        read=both.oracle.targets,
+        words=(*both.oracle.words, UNKNOWN) if both.oracle.full_contexts else both.oracle.language.terminals,
         impossible_model=paired.impossible_model,
         impossible_truth=paired.impossible_oracle,
         parts=both.parts,

@@ -497,8 +497,6 @@ def test_the_oracles_distributions_are_those_of_enumeration(
 def test_the_oracles_distributions_refuse_what_they_cannot_do() -> None:
     with pytest.raises(InputError, match="of one length"):
         list(Oracle(TOY).distributions([["a"], ["a", "a"]]))
-    with pytest.raises(InputError, match="full contexts"):
-        list(Oracle(TOY, vocabulary=["a"], collapse=False).distributions([["a"]]))
     (first, *_) = Oracle(TOY, lengths=SHORT).distributions([["z", "a"], ["a", "a"]])
     assert np.exp(first.log_prob[:, -2:]).tolist() == [[0.0, 0.0]] * 2
     *_, last = Oracle(TOY, lengths=SHORT).distributions([["z", "a"], ["a", "a"]])

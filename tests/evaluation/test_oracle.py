@@ -227,9 +227,3 @@ def test_full_contexts_skip_unknown_targets_and_keep_them_as_context(objective: 
     np.testing.assert_array_equal(published.log_prob, whole.log_prob[known])
     collapsed = Oracle(TOY, objective, vocabulary=["a"]).score(made, frame)
     assert not np.allclose(collapsed.log_prob, published.log_prob)
-
-
-def test_full_contexts_need_a_frame_that_skips_unknown_words() -> None:
-    oracle = Oracle(TOY, vocabulary=["a"], collapse=False)
-    with pytest.raises(InputError, match="no <unk> to score"):
-        oracle.score([["a"]], DEFAULT)

@@ -109,7 +109,7 @@ def test_what_the_grammar_cannot_make_is_in_all_sentences_only() -> None:
 
 
 def test_where_nothing_is_common_there_is_no_reference() -> None:
-    other = PCFG.from_text("S -> 'x' 'x' 'x' 1.0")
+    other = PCFG.from_text("S -> 'a' 'x' 'x' 1.0")
     found = score_on_text({"one": MODEL}, Setting(other, TEXT, lengths=None), kind="real")
     assert found.common == 0 and {(r["model"], r["sentences"]) for r in found.records} == {("one", "all")}
 
