@@ -23,7 +23,11 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 
 #: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
 #: them do not compare
-SAME = ("objective", "data", "grammar", "given", "transform", "disjoint", "eos", "first", "unk", "longest", "longer")
+SAME = (
+    *("objective", "data", "grammar", "given", "transform", "disjoint", "eos", "first", "unk", "vocab"),
+    *("longest", "longer"),
+)
+OF_THE_TEXT = ("data", "grammar", "vocab")  #: those that parallel texts have of their own
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 
 
@@ -71,8 +75,8 @@ class ModelScores:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """`key` without the text and its truth, which parallel texts have of their own."""
-        return tuple(value for name, value in zip(SAME, self.key, strict=True) if name not in ("data", "grammar"))
+        """`key` without the text, its truth and its words, which parallel texts have of their own."""
+        return tuple(value for name, value in zip(SAME, self.key, strict=True) if name not in OF_THE_TEXT)
 
     @property
     def objective(self) -> str:
@@ -100,7 +104,7 @@ class ModelScores:
 
 
 def grouped(models: Sequence[ModelScores]) -> list[list[ModelScores]]:
-    """The models in groups that compare: one text, one truth, one objective; each in the order given."""
+    """The models in groups that compare: one text, truth, objective and vocabulary; each in the order given."""
     groups: dict[tuple[str, ...], list[ModelScores]] = {}
     for model in models:
         groups.setdefault(model.key, []).append(model)
@@ -130,7 +134,7 @@ class ModelRow:
 class PairedDifference:
     """The KL of a model less that of the baseline, nats a token, on the sentences that all models can make.
 
-    Where both have the same tokens, it is the logarithm of the ratio of their (relative) perplexities.
+    It is the logarithm of the ratio of their (relative) perplexities.
     """
 
     model: str
@@ -146,7 +150,7 @@ class ModelComparison(ResultRecords):
 
     objective: str
     rows: Sequence[ModelRow]  #: in the order given
-    oracle: ModelRow  #: the truth as the baseline's vocabulary has it
+    oracle: ModelRow  #: the truth in the vocabulary of the comparison
     baseline: str
     differences: Sequence[PairedDifference]  #: of all models but the baseline, in their order
     sentences: int  #: that all models and the oracle can make
@@ -223,7 +227,9 @@ def compare_models(
     if parallel:
         _check_parallel(models)
     elif len({model.key for model in models}) != 1:
-        raise InputError("the models were scored on different texts, truths or objectives", code="different-texts")
+        raise InputError(
+            "the models were scored on different texts, truths, objectives or vocabularies", code="different-texts"
+        )
     against = models[0] if baseline is None else _named(models, baseline)
     common = np.asarray(np.all([model.made for model in models], axis=0))
     if not common.any():

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.core.transformed import transform_parts
+from truesource.evaluation.core.transformed import of_sentences, require_tokens, transform_parts
 from truesource.evaluation.core.vocabulary import (
     CoarsenedModel,
+    Kind,
+    ModelWords,
     SpelledModel,
+    Vocabulary,
     compared_part,
+    comparison_vocabulary,
     require_shared,
     warn_of_unknown,
 )
@@ -49,6 +55,7 @@ class Setting:
     left_out: Mapping[str, int] = field(default_factory=dict)
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
     source: tuple[Path, str] | None = None  #: corpus folder or file, and split, that the sentences are from
+    counts: Mapping[str, int] | None = None  #: of words in the training text; None: of that of ``source``
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 
@@ -81,7 +88,9 @@ class Setting:
         """The same with the first sentences only; None: all of them."""
         if number is None or number >= len(self.sentences):
             return self
-        return replace(self, sentences=self.sentences[:number])
+        some = replace(self, sentences=self.sentences[:number])
+        some._warned.update(self._warned)
+        return some
 
     def other_split(self, name: str) -> Sequence[Sequence[str]]:
         """The sentences of another split of the corpus that the text is from.
@@ -97,6 +106,56 @@ class Setting:
         if name == split:
             raise InputError(f"the text is the split {name} itself; name two different splits", code="no-split")
         return Corpus.load(corpus).sentences(name)
+
+    def vocabularies(
+        self, models: Iterable[LanguageModel | ModelWords], kind: Kind | None = None
+    ) -> dict[Objective, Vocabulary | None]:
+        """The vocabulary that the models of each objective are compared in; None: their own.
+
+        Args:
+            models: of any objectives.
+            kind: of the vocabularies; None: the default, see
+                `truesource.evaluation.core.vocabulary.comparison_vocabulary`.
+
+        Raises:
+            InputError: as that; or ``common``, and only whole sentences have a truth (code ``sentence-truth``).
+        """
+        groups: dict[Objective, list[LanguageModel | ModelWords]] = {}
+        for model in models:
+            groups.setdefault(model.objective, []).append(model)
+        if kind == "common":
+            for objective in groups:
+                require_tokens(self.transform, objective, "a common vocabulary")
+        return {
+            objective: comparison_vocabulary(
+                group,
+                self.known,
+                kind,
+                tokens=not of_sentences(self.transform, objective),
+                counts=lambda: self.training_counts,
+            )
+            for objective, group in groups.items()
+        }
+
+    @cached_property
+    def training_counts(self) -> Mapping[str, int] | None:
+        """Counts of words in the training text: the split ``train`` of the corpus that the text is from, or as given.
+
+        None: there is none.
+        """
+        from truesource.generator.corpus import Corpus
+
+        if self.counts is not None:
+            return self.counts
+        folder, _ = self.source or (Path(), "")
+        if not (folder / "record.json").is_file():
+            return None
+        corpus = Corpus.load(folder)
+        if "train" not in corpus.splits:
+            return None
+        coded = corpus.coded("train")
+        counts = np.bincount(coded.rows.flat, minlength=len(coded.words))
+        return dict(zip(coded.words, counts.tolist(), strict=True))
 
     def frame_of(self, objective: Objective) -> ScoringFrame:
         """The positions that count for models of an objective."""
@@ -115,8 +174,9 @@ class Setting:
         return oracle_for(model, self.known, self.lengths, transform=self.transform)
 
     def _warn(self, model: LanguageModel) -> None:
-        """Say once of each vocabulary that it has few of the words of the text."""
-        key = model.name, None if model.vocabulary is None else tuple(model.vocabulary)
+        """Say once of each model, or of the common vocabulary of all, that it has few of the words of the text."""
+        words = None if model.vocabulary is None else tuple(model.vocabulary)
+        key = "" if isinstance(model, CoarsenedModel) else model.name, words
         if key not in self._warned:
             self._warned.add(key)
             require_shared(model, self.known)

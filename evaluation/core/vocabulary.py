@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from truesource.evaluation.core.oracle import UNKNOWN
-from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.abilities import offers, require
 from truesource.generator.language_model import (
     LanguageModel,
@@ -40,6 +41,7 @@ from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.records import STRICT, Count
 from truesource.grammar.truth import Truth
 
 Kind = Literal["common", "full", "own"]
@@ -50,13 +52,28 @@ CELLS = 2**22  #: most numbers in the distributions of one position (32 MiB)
 log = logging.getLogger("truesource.evaluation")
 
 
-def words_of(model: LanguageModel, truth: Truth) -> frozenset[str]:
+@dataclass(frozen=True)
+class ModelWords:
+    """The part of a model that the vocabulary of a comparison depends on."""
+
+    name: str
+    objective: Objective
+    vocabulary: tuple[str, ...] | None
+    has_distributions: bool
+
+    @classmethod
+    def of(cls, model: LanguageModel) -> ModelWords:
+        """Read it off a model."""
+        return cls(model.name, model.objective, model.vocabulary, offers(model, "distributions"))
+
+
+def words_of(model: LanguageModel | ModelWords, truth: Truth) -> frozenset[str]:
     """The words of a truth that a model tells apart: all of them if it spells any word."""
     words = frozenset(truth.terminals) - {UNKNOWN}
     return words if model.vocabulary is None else words & frozenset(model.vocabulary)
 
 
-def require_shared(model: LanguageModel, truth: Truth) -> None:
+def require_shared(model: LanguageModel | ModelWords, truth: Truth) -> None:
     """Refuse a model that knows no word of the truth: what it would be scored on is the length of sentences alone.
 
     Raises:
@@ -76,21 +93,30 @@ def _some(words: Collection[str]) -> str:
 
 
 def warn_of_unknown(model: LanguageModel, truth: Truth, sentences: Sequence[Sequence[str]]) -> None:
-    """Say how much of a text a model tells apart, if that is less than half of its words."""
+    """Say how much of a text is predicted word by word, if that is less than half of its words."""
     if model.vocabulary is None:
         return
     words = words_of(model, truth)
     known = sum(word in words for sentence in sentences for word in sentence)
     total = sum(map(len, sentences))
     if known < FEWEST_KNOWN * total:
+        who = "the models together know" if isinstance(model, CoarsenedModel) else f"{model.name} knows"
         log.warning(
-            "%s knows %s of the %s words of the truth, and %.0f%% of the words of this text; all others are one word to"
-            " it, <unk>, so it is scored on little more than where they are",
-            model.name,
+            "%s %s of the %s words of the truth, %.0f%% of the words of this text; all others are one word, <unk>",
+            who,
             f"{len(words):,}",
             f"{len(truth.terminals):,}",
             100.0 * known / total,
         )
+
+
+@with_config(STRICT)
+class VocabularyRecord(TypedDict):
+    """Record of `Vocabulary.as_record`."""
+
+    kind: Literal["common", "full"]
+    words: list[str]
+    counts: dict[str, Count] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +128,18 @@ class Vocabulary:
     words: tuple[str, ...]  #: sorted; in ``full`` all words of the truth
     counts: Mapping[str, int] | None = None  #: of words in the training text, for ``full``; None: unknown
 
-    @property
-    def digest(self) -> str:
-        """Of all that decides how models are adapted, and so of the inputs of scores."""
-        counts = [] if self.counts is None else [[word, str(n)] for word, n in sorted(self.counts.items())]
-        return digest_sentences([[self.kind], self.words, *counts])
+    def as_record(self) -> VocabularyRecord:
+        """Plain values for JSON."""
+        return {
+            "kind": self.kind,
+            "words": list(self.words),
+            "counts": None if self.counts is None else {**self.counts},
+        }
+
+    @classmethod
+    def of_record(cls, record: VocabularyRecord, truth: Truth) -> Vocabulary:
+        """The vocabulary that `as_record` wrote, about the same truth."""
+        return cls(record["kind"], truth, tuple(record["words"]), record["counts"])
 
     def adapt(self, model: LanguageModel) -> CoarsenedModel | SpelledModel:
         """The model with predictions over these words; it reads what it always reads.
@@ -119,11 +152,12 @@ class Vocabulary:
 
 
 def comparison_vocabulary(
-    models: Sequence[LanguageModel],
+    models: Sequence[LanguageModel | ModelWords],
     truth: Truth,
     kind: Kind | None = None,
     *,
-    counts: Mapping[str, int] | None = None,
+    tokens: bool = True,
+    counts: Callable[[], Mapping[str, int] | None] = lambda: None,
 ) -> Vocabulary | None:
     """The vocabulary that models are compared in.
 
@@ -134,7 +168,9 @@ def comparison_vocabulary(
         models: of one objective.
         truth: that they are compared with.
         kind: of the vocabulary; None: the default, and none where all models tell the same words apart.
-        counts: of words in the training text, which ``full`` shares ``<unk>`` out by; None: uniformly.
+        tokens: whether each token has a truth; False: sentences alone have one, which allows ``full`` only.
+        counts: gives counts of words in the training text, by which ``full`` shares ``<unk>`` out, or None: uniformly;
+            called for ``full`` alone.
 
     Returns:
         None: each model is scored in its own vocabulary (``own``, or the default where they are the same).
@@ -148,7 +184,7 @@ def comparison_vocabulary(
     known = [words_of(model, truth) for model in models]
     if kind == "own" or (kind is None and len(set(known)) <= 1):
         return None
-    if kind == "common" or (kind is None and all(offers(model, "distributions") for model in models)):
+    if kind == "common" or (kind is None and tokens and all(offers(model, "distributions") for model in models)):
         common = frozenset.intersection(*known)
         if not common:
             raise InputError(
@@ -158,7 +194,7 @@ def comparison_vocabulary(
         for model in models:
             require(model, "distributions", "a common vocabulary")
         return Vocabulary("common", truth, tuple(sorted(common)))
-    return Vocabulary("full", truth, tuple(sorted(frozenset(truth.terminals) - {UNKNOWN})), counts)
+    return Vocabulary("full", truth, tuple(sorted(frozenset(truth.terminals) - {UNKNOWN})), counts())
 
 
 class _AdaptedModel:

@@ -6,4 +6,4 @@ from typing import Literal, get_args
 
 By = Literal["position", "length", "class", "frequency", "phrase", "ambiguity", "distance", "probability"]
 BY: tuple[By, ...] = get_args(By)
-USUAL: tuple[By, ...] = BY[:4]  #: where none is named; phrases and ambiguity take a chart of each sentence
+USUAL: tuple[By, ...] = BY[:5]  #: if none is named; ``class`` and ``phrase`` need the rules of a grammar

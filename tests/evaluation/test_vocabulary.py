@@ -289,10 +289,12 @@ def test_the_default_is_common_with_distributions_and_full_without() -> None:
     assert comparison_vocabulary([TOY, other], TRUTH, "own") is None
     found = comparison_vocabulary([TOY, other], TRUTH)
     assert found is not None and (found.kind, found.words) == ("common", ("c",))
-    spelling = comparison_vocabulary([TOY, Spelling()], TRUTH, counts={"a": 2})
+    spelling = comparison_vocabulary([TOY, Spelling()], TRUTH, counts=lambda: {"a": 2})
     assert spelling is not None and (spelling.kind, spelling.counts) == ("full", {"a": 2})
     forced = comparison_vocabulary([TOY, TOY], TRUTH, "full")
-    assert forced is not None and forced.digest != found.digest
+    assert forced is not None and (forced.kind, forced.words) == ("full", WORDS)
+    again = Vocabulary.of_record(spelling.as_record(), TRUTH)
+    assert (again.kind, again.words, again.counts) == (spelling.kind, spelling.words, spelling.counts)
 
 
 class Spelling:
@@ -336,7 +338,14 @@ def test_a_vocabulary_that_has_few_of_the_words_is_warned_of(caplog: pytest.LogC
         score_both(TOY, setting)
         score_both(TOY, setting)
     (warning,) = caplog.messages
-    assert "table knows 2 of the 4 words of the truth, and 17% of the words of this text" in warning
+    assert "table knows 2 of the 4 words of the truth, 17% of the words of this text" in warning
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "truesource.evaluation"):
+        for model in (TOY, Table(TOY.table, ("c", "a"), name="other")):
+            score_both(common(TRUTH, ["a"]).adapt(model), setting)
+            compare_distributions(common(TRUTH, ["a"]).adapt(model), setting.first(1))  # type: ignore[arg-type]
+    (warning,) = caplog.messages
+    assert "the models together know 1 of the 4 words of the truth, 17%" in warning
     caplog.clear()
     score_both(TOY, Setting(TRUTH, [["a", "c", "a"]], LENGTHS))
     assert not caplog.messages

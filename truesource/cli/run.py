@@ -94,16 +94,16 @@ def show_run(report: Path, files: OutputFiles) -> None:
 
 
 def results_of(report: Path) -> list[Mapping[str, Any]]:
-    """The records of the models of a run, means over seeds where there are several.
+    """The records of the models of a run as they compare, means over seeds where there are several.
 
     Raises:
         InputError: those beside the report are missing or damaged.
     """
     from truesource.grammar.support.records import read_record
-    from truesource.report.finished_run import COMPARISON, summarised
+    from truesource.report.finished_run import COMPARISON, comparable, summarised
     from truesource.report.records import REMEDY, ComparedRow, ResultRow
 
     rows = read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY)
     compared = report.parent / COMPARISON
     seeds = read_record(compared, list[ComparedRow], remedy=REMEDY) if compared.is_file() else []
-    return summarised(rows, seeds)
+    return summarised(comparable(report.parent, rows), seeds)

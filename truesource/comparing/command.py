@@ -45,6 +45,14 @@ Evaluators = Annotated[
         "--evaluators", metavar="A,B", help="Evaluators that measure each model too, such as divergence,pplu."
     ),
 ]
+VocabularyKind = Annotated[
+    Literal["common", "full", "own"] | None,
+    typer.Option(
+        "--vocabulary",
+        help="Words that are predicted: those that all models know (common), those of the truth (full), or each model's"
+        " own, never ranked (default: common where models differ and have full distributions, else full).",
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -67,6 +75,7 @@ OPTIONS = {
     "first": "--sentences",
     "exact": "--exact-kl",
     "also": "--evaluators",
+    "vocabulary": "--vocabulary",
 }
 
 
@@ -81,20 +90,26 @@ def command(
     sentences: FirstSentences = None,
     exact: Exact = None,
     evaluators: Evaluators = None,
+    vocabulary: VocabularyKind = None,
     seed: Seed = None,
     columns: Columns = None,
     json: Json = None,
     figure: Figure = None,
     force: Force = False,
 ) -> None:
-    """Compare several models with the truth and with each other, on the same tokens.
+    """Compare several models with the truth and with each other, on the same tokens and in one vocabulary.
 
     A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
     one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
     intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
-    adjusted for the number of tests (Holm). For folders of finished runs, the stored scores are compared; no model is
-    loaded. For a folder of truesource sample --variant, each model is called as the corpus that it learned,
-    original=MODEL, and is scored on that corpus with its own truth; differences are of corresponding sentences.
+    adjusted for the number of tests (Holm).
+
+    Models that tell different words apart are compared in one vocabulary: all predict the words that all of them know,
+    and <unk> for every other word; each model reads what it always reads, and the truth reads every word.
+
+    For folders of finished runs, the stored scores are compared; no model is loaded. For a folder of truesource sample
+    --variant, each model is called as the corpus that it learned, original=MODEL, and is scored on that corpus with its
+    own truth; differences are of corresponding sentences.
 
     Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
     """
@@ -106,7 +121,8 @@ def command(
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     check_columns(chosen or ["kl"])
     options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
-    given = {key: value for key, value in {**options, "exact": exact, "also": evaluators}.items() if value is not None}
+    options |= {"exact": exact, "also": evaluators, "vocabulary": vocabulary}
+    given = {key: value for key, value in options.items() if value is not None}
     asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
     parallel = kind_of(Path(models[-1])) == "variants"
     if parallel and oracle is not None:
@@ -124,7 +140,7 @@ def command(
     if parallel:
         found = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)]
     else:
-        found, said = comparisons(scored, baseline=baseline, seed=seed)
+        found, said = comparisons(scored, baseline=baseline, seed=seed, own=vocabulary == "own")
         for sentence in said:
             echo(sentence, err=True)
     for comparison in found:

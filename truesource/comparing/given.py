@@ -17,6 +17,7 @@ from truesource.run.evaluator import Evaluator
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelScores
     from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.vocabulary import Kind
 
 
 def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> list[ModelScores]:
@@ -59,6 +60,7 @@ class Scored:
     first: int | None = None  #: number of sentences; None: all
     exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
     also: Sequence[Evaluator] = ()  #: that measure each model too
+    vocabulary: Kind | None = None  #: that models are compared in; None: the default
     seed: int  #: of intervals
 
     @classmethod
@@ -107,7 +109,7 @@ def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baselin
             code="real-text",
         )
     setting = _setting(corpus, oracle, models, scored)
-    found = score_models(models, setting, scored.exact, scored.also)
+    found = score_models(models, setting, scored.exact, scored.also, scored.vocabulary)
     _say_left_out(found, setting)
     return found
 
@@ -137,13 +139,12 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
                 code="unknown-corpus",
             )
     _check_models(models, baseline)
-    from truesource.comparing.scoring import score_models
+    from truesource.comparing.scoring import score_parallel
 
-    found = []
-    for model in models:
-        setting = _setting(folder / model.name, folder / model.name / "grammar.npz", [model], scored)
-        found += score_models([model], setting, scored.exact, scored.also)
-        _say_left_out(found[-1:], setting)
+    settings = [_setting(folder / model.name, folder / model.name / "grammar.npz", [model], scored) for model in models]
+    found = score_parallel(models, settings, scored.exact, scored.also, scored.vocabulary)
+    for scores, setting in zip(found, settings, strict=True):
+        _say_left_out([scores], setting)
     return found
 
 

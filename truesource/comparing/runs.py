@@ -17,7 +17,7 @@ from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.results import DivergenceRecord
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import read_record
-from truesource.report.finished_run import ScoresRecord, read_results
+from truesource.report.finished_run import COMPARED, ScoresRecord, comparable, read_results
 from truesource.report.records import REMEDY, Record
 
 _NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it
@@ -42,7 +42,7 @@ class _Unit:
 
 
 def read_runs(folders: Sequence[Path]) -> RunModels:
-    """The scored models of run folders.
+    """The scored models of run folders, in the vocabularies that the runs compare them in.
 
     Seeds of one model are those that ``results.json`` says are, and models of one name in several runs whose records
     of training differ in nothing but the seed, if they were scored on the same text. Other models of the same name are
@@ -64,7 +64,7 @@ def read_runs(folders: Sequence[Path]) -> RunModels:
 def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_Unit]:
     if not folder.is_dir():
         raise InputError("there is no such run folder", folder, code="missing")
-    rows = [row for row in read_results(folder) if row["model"] != "oracle"]
+    rows = [row for row in comparable(folder, read_results(folder)) if row["model"] != "oracle"]
     seeds: dict[str, list[SeedScores]] = {}
     trainings: dict[str, list[Training | None]] = {}
     for row in rows:
@@ -102,7 +102,8 @@ def _combined(units: Sequence[_Unit]) -> list[ModelScores]:
 
 def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
     """The scores of a model; None where no token has any."""
-    file = folder / "scores" / f"{row['model']}.parquet"
+    compared = folder / COMPARED.format(row["model"])
+    file = compared if compared.is_file() else folder / "scores" / f"{row['model']}.parquet"
     if not file.is_file():
         return None
     scored = read_token_record(file, ScoresRecord)

@@ -14,10 +14,12 @@ from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences
+from truesource.evaluation.core.vocabulary import Kind, ModelWords, Vocabulary, words_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import LanguageModel
+from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
@@ -26,6 +28,7 @@ from truesource.grammar.truth import Truth
 from truesource.run.declared import measured
 from truesource.run.evaluator import Evaluator
 
+MOST_BYTES = 2**30  #: of the weights of models that are kept in memory between the two uses of a comparison
 log = logging.getLogger("truesource")
 
 
@@ -37,8 +40,9 @@ def score_seed(
     training_seed: int | None = None,
     exact: int | None = None,
     also: Sequence[Evaluator] = (),
+    vocabulary: Vocabulary | None = None,
 ) -> SeedScores:
-    """One model beside the truth.
+    """Compare one model with the truth.
 
     Args:
         model: to score.
@@ -47,13 +51,15 @@ def score_seed(
         training_seed: that it was trained with, where that is known.
         exact: number of sentences whose full distributions are compared; None: of none.
         also: evaluators that measure it too, with their default settings.
+        vocabulary: of the comparison; None: the model's own.
 
     Raises:
         NothingToCompareError: no sentence is possible for both; the message names the model.
         InputError: as `truesource.evaluation.core.comparison.score_both`.
     """
+    adapted = model if vocabulary is None else vocabulary.adapt(model)
     try:
-        both = score_both(model, setting)
+        both = score_both(adapted, setting)
     except NothingToCompareError as error:
         counts = error.n_sentences, error.impossible_model, error.impossible_oracle
         raise NothingToCompareError(f"{label}: {error}", *counts) from error
@@ -63,8 +69,8 @@ def score_seed(
         parts=both.parts,
         resampling=setting.seed,
         seed=training_seed,
-        exact=None if exact is None else _exact(model, setting.first(exact)),
-        also={each.name: measured(each, model, setting, label) for each in also},
+        exact=None if exact is None else _exact(adapted, setting.first(exact)),
+        also={each.name: measured(each, adapted if each.compares else model, setting, label) for each in also},
     )
 
 
@@ -76,37 +82,112 @@ def _exact(model: Any, setting: Setting) -> Score | None:
     return scores.get("kl") or scores["kl_infinite"]
 
 
-def score_seeds(name: str, models: Sequence[LanguageModel], setting: Setting, exact: int | None) -> ModelScores:
+def score_seeds(
+    name: str,
+    models: Sequence[LanguageModel],
+    setting: Setting,
+    exact: int | None,
+    vocabularies: Mapping[Objective, Vocabulary | None],
+) -> ModelScores:
     """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
 
     Raises:
         NothingToCompareError: as `score_seed`.
     """
     labels = [name] if len(models) == 1 else [f"{name} {number}" for number in range(1, len(models) + 1)]
-    seeds = [score_seed(model, setting, label, exact=exact) for model, label in zip(models, labels, strict=True)]
+    seeds = [
+        score_seed(model, setting, label, exact=exact, vocabulary=vocabularies[model.objective])
+        for model, label in zip(models, labels, strict=True)
+    ]
     return ModelScores(name=name, seeds=seeds)
 
 
 def score_models(
-    models: Sequence[NamedModel], setting: Setting, exact: int | None = None, also: Sequence[Evaluator] = ()
+    models: Sequence[NamedModel],
+    setting: Setting,
+    exact: int | None = None,
+    also: Sequence[Evaluator] = (),
+    kind: Kind | None = None,
 ) -> list[ModelScores]:
-    """Load and score the models, one after the other; arguments as of `score_seed`.
+    """Load and score the models in one vocabulary; arguments as of `score_seed` and `comparison_vocabulary`.
 
     Raises:
-        InputError: a model cannot be loaded or scored.
+        InputError: a model cannot be loaded or scored, or as `comparison_vocabulary`.
     """
-    return [
-        ModelScores(name=model.name, seeds=[_scored(seed, setting, exact, also) for seed in model.seeds])
-        for model in models
-    ]
+    loaded = _Loaded()
+    words = [ModelWords.of(loaded.model(seed)) for model in models for seed in model.seeds]
+    vocabularies = setting.vocabularies(words, kind)
+    return [loaded.scored(model, setting, exact, also, vocabularies) for model in models]
 
 
-def _scored(seed: NamedReference, setting: Setting, exact: int | None, also: Sequence[Evaluator]) -> SeedScores:
-    from truesource.lmtrain.models import load_model  # torch
+def score_parallel(
+    models: Sequence[NamedModel],
+    settings: Sequence[Setting],
+    exact: int | None = None,
+    also: Sequence[Evaluator] = (),
+    kind: Kind | None = None,
+) -> list[ModelScores]:
+    """Load and score models of parallel texts, each in its own setting; arguments as of `score_models`.
 
-    log.info("scoring %s", seed.text)
-    trained = None if seed.training is None else seed.training.seed
-    return score_seed(load_model(seed.text), setting, seed.text, training_seed=trained, exact=exact, also=also)
+    Raises:
+        InputError: as `score_models`, or ``common`` is asked for (code ``different-texts``).
+    """
+    if kind == "common":
+        raise InputError(
+            "models of texts with words of their own have no common vocabulary; use full or own", code="different-texts"
+        )
+    loaded = _Loaded()
+    words = [[ModelWords.of(loaded.model(seed)) for seed in model.seeds] for model in models]
+    pairs = [(setting.known, each) for setting, of in zip(settings, words, strict=True) for each in of]
+    chosen = kind or parallel_kind(pairs)
+    found = []
+    for model, setting, of in zip(models, settings, words, strict=True):
+        vocabularies = setting.vocabularies(of, chosen)
+        found.append(loaded.scored(model, setting, exact, also, vocabularies))
+    return found
+
+
+class _Loaded:
+    """Models of a call; small ones are kept, large ones are loaded again when they are scored."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, LanguageModel] = {}
+        self._bytes = 0
+
+    def model(self, seed: NamedReference) -> LanguageModel:
+        """Load the model of a reference, or take the one that is kept."""
+        from truesource.lmtrain.models import load_model  # torch
+
+        if seed.text in self._models:
+            return self._models[seed.text]
+        model = load_model(seed.text)
+        weights = getattr(getattr(model, "model", None), "parameters", None)
+        tensors = () if weights is None else weights()
+        size = sum(each.numel() * each.element_size() for each in tensors)
+        if self._bytes + size <= MOST_BYTES:
+            self._models[seed.text] = model
+            self._bytes += size
+        return model
+
+    def scored(
+        self,
+        model: NamedModel,
+        setting: Setting,
+        exact: int | None,
+        also: Sequence[Evaluator],
+        vocabularies: Mapping[Objective, Vocabulary | None],
+    ) -> ModelScores:
+        """Score all seeds of a model."""
+        seeds = []
+        for seed in model.seeds:
+            log.info("scoring %s", seed.text)
+            each = self.model(seed)
+            trained = None if seed.training is None else seed.training.seed
+            words = vocabularies[each.objective]
+            seeds.append(
+                score_seed(each, setting, seed.text, training_seed=trained, exact=exact, also=also, vocabulary=words)
+            )
+        return ModelScores(name=model.name, seeds=seeds)
 
 
 #: why models are set apart, by the first part of their signatures that differs
@@ -114,17 +195,19 @@ REASONS = {
     "data": "sentences",
     "grammar": "grammars",
     "given": "length conditions",
+    "vocab": "vocabularies",
     **dict.fromkeys(("eos", "first", "unk"), "scoring frames"),
 }
 
 
 def comparisons(
-    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int | None = None
+    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int | None = None, own: bool = False
 ) -> tuple[list[ModelComparison], list[str]]:
-    """A comparison for each objective, text and truth, causal models first; and a sentence on groups set apart.
+    """A comparison for each objective, text, truth and vocabulary, causal models first; a sentence on groups set apart.
 
     Args:
         models: of one call or of some runs.
+        own: vocabularies are the models' own on request, so that no two models need to compare.
         baseline: name of a model; in groups that lack it, and where it is None, it is the first model.
         seed: of the resampling; None: that of the scores where all have the same, else the default.
 
@@ -143,16 +226,18 @@ def comparisons(
         )
     groups = sorted(grouped(models), key=lambda group: group[0].objective)
     apart = _apart(groups)
-    if apart and all(len(group) == 1 for group in groups):
+    if apart and not own and all(len(group) == 1 for group in groups):
         those = apart[0]
         raise InputError(
-            f"{listed([group[0].name for group in those])} do not compare: they have different {_reason(those)}",
+            f"{listed([group[0].name for group in those])} do not compare: they have different {_reason(those)}"
+            f"{_remedy(those)}",
             code="different-texts",
         )
     found_in = [baseline if any(model.name == baseline for model in group) else None for group in groups]
     said = [
         f"the {those[0][0].objective} models have different {_reason(those)}, so they are compared in {len(those)}"
         f" groups: {'; '.join(listed([model.name for model in group]) for group in those)}"
+        f"{'' if own else _remedy(those)}"
         for those in apart
     ]
     drawn = _seed_of_scores(models) if seed is None else seed
@@ -166,10 +251,21 @@ def _seed_of_scores(models: Sequence[ModelScores]) -> int:
     return drawn.pop() if len(drawn) == 1 else DEFAULT_SEED
 
 
-def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
+def _differing(groups: Sequence[Sequence[ModelScores]]) -> list[str]:
+    """The parts of signatures, of `SAME`, in which groups differ."""
     keys = [group[0].key for group in groups]
-    differing = [name for name, values in zip(SAME, zip(*keys, strict=True), strict=True) if len(set(values)) > 1]
-    return listed(list(dict.fromkeys(REASONS.get(name, "texts") for name in differing)))
+    return [name for name, values in zip(SAME, zip(*keys, strict=True), strict=True) if len(set(values)) > 1]
+
+
+def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
+    return listed(list(dict.fromkeys(REASONS.get(name, "texts") for name in _differing(groups))))
+
+
+def _remedy(groups: Sequence[Sequence[ModelScores]]) -> str:
+    """How to compare models that differ in nothing but their vocabularies."""
+    if _differing(groups) != ["vocab"]:
+        return ""
+    return "; truesource compare MODEL MODEL CORPUS --oracle GRAMMAR compares models in one vocabulary"
 
 
 def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[list[Sequence[ModelScores]]]:
@@ -222,13 +318,25 @@ def compare_parallel(
     """
     if len(texts) < 2:
         raise InputError("a comparison takes two texts or more; name another", code="too-few-models")
+    if alone := [name for name, text in texts.items() if not text.models]:
+        raise InputError(f"the text {alone[0]} has no model; give one or more", code="too-few-models")
+    kind = parallel_kind([(text.language, model) for text in texts.values() for model in text.models])
     scored = []
     for name, text in texts.items():
-        if not text.models:
-            raise InputError(f"the text {name} has no model; give one or more", code="too-few-models")
         setting = Setting(text.language, text.sentences, lengths, frame, seed)
-        scored.append(score_seeds(name, text.models, setting, exact))
+        scored.append(score_seeds(name, text.models, setting, exact, setting.vocabularies(text.models, kind)))
     return compare_scores(scored, baseline=baseline, seed=seed, parallel=True)
+
+
+def parallel_kind(models: Sequence[tuple[Truth, LanguageModel | ModelWords]]) -> Kind:
+    """The vocabulary of models of parallel texts: ``full`` if their words differ and one does not know all of its own.
+
+    Args:
+        models: each with the truth of its text.
+    """
+    known = [words_of(model, truth) for truth, model in models]
+    missing = any(len(words) < len(truth.terminals) for words, (truth, _) in zip(known, models, strict=True))
+    return "full" if missing and len(set(known)) > 1 else "own"
 
 
 def compare_models(
@@ -241,6 +349,8 @@ def compare_models(
     baseline: str | None = None,
     seed: int = DEFAULT_SEED,
     exact: int | None = None,
+    vocabulary: Kind | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> list[ModelComparison]:
     """Compare several models with the truth and with each other, as `truesource compare` does.
 
@@ -256,17 +366,21 @@ def compare_models(
         baseline: name of the model that the others are compared with; None: the first.
         seed: of the resampling.
         exact: number of sentences whose full distributions are compared too; None: of none.
+        vocabulary: ``common``, ``full`` or ``own``, see `truesource.evaluation.core.vocabulary`; None: where models
+            tell different words apart, ``common`` if all have full distributions, else ``full``.
+        counts: of words in the training text, by which ``full`` shares ``<unk>`` out; None: uniformly.
 
     Returns:
-        A comparison for each objective, causal models first.
+        A comparison for each objective, causal models first; with ``own`` one for each vocabulary too.
 
     Raises:
-        InputError: there are fewer than two models, or none is called ``baseline``.
+        InputError: there are fewer than two models, none is called ``baseline``, or as
+            `truesource.evaluation.core.vocabulary.comparison_vocabulary`.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
-    setting = Setting(truth, sentences, lengths, frame, seed)
-    scored = [
-        score_seeds(name, list(given) if isinstance(given, Sequence) else [given], setting, exact)
-        for name, given in models.items()
-    ]
-    return comparisons(scored, baseline=baseline, seed=seed)[0]
+    setting = Setting(truth, sentences, lengths, frame, seed, counts=counts)
+    seeds = {name: list(given) if isinstance(given, Sequence) else [given] for name, given in models.items()}
+    every = [model for of_name in seeds.values() for model in of_name]
+    vocabularies = setting.vocabularies(every, vocabulary)
+    scored = [score_seeds(name, of_name, setting, exact, vocabularies) for name, of_name in seeds.items()]
+    return comparisons(scored, baseline=baseline, seed=seed, own=vocabulary == "own")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,7 +14,8 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.signature import SignatureKey
-from truesource.evaluation.core.token_table import read_token_table
+from truesource.evaluation.core.token_table import read_token_record, read_token_table
+from truesource.evaluation.core.vocabulary import VocabularyRecord
 from truesource.generator.abilities import offers
 from truesource.generator.corpus import Corpus
 from truesource.grammar.diagnostics import diagnose
@@ -37,7 +38,7 @@ from truesource.report.records import (
     TreebankRecord,
 )
 
-COMPARED = ("ppl", "bound", "relative_ppl")  #: measures with an interval over sentences and seeds
+OVER_SEEDS = ("ppl", "bound", "relative_ppl")  #: measures with an interval over sentences and seeds
 AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has none
 SPREAD = ("ppl", "relative_ppl", *AGREEMENT)  #: measures whose spread over seeds is shown
 SAME = ("parameters", "tokenizer", "loaded", "excluded", "sentences", "tokens", "impossible_model", "impossible_oracle")
@@ -71,7 +72,7 @@ def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) ->
     summary |= {key: rows[0].get(key) for key in SAME if len({row.get(key) for row in rows}) == 1}
     summary["tokens"] = rows[0]["tokens"]
     sd: dict[str, float | None] = {}
-    for measure in COMPARED:
+    for measure in OVER_SEEDS:
         record = found[name, measure]
         summary[measure], sd[measure] = record["value"], record["sd"]
         summary[f"{measure}_low"], summary[f"{measure}_high"] = record["low"], record["high"]
@@ -107,12 +108,15 @@ PROVENANCE = (
 )
 STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
 MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
+ENDS = tuple(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high"))
 OPTIONAL = (
-    *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
+    *ENDS,
     *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
     *("parameters", "tokenizer", "replicate_of", "seed", "loaded"),
 )
 COMPARISON = "comparison.json"  #: in a run folder, where models have several seeds
+COMPARED = "comparison/{}.parquet"  #: scores of a model in the vocabulary of the comparison, if that is not its own
+VOCABULARY = "comparison/vocabulary.json"  #: the vocabulary that models of each objective are compared in
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
@@ -138,12 +142,15 @@ class FinishedRun:
     diagnosis: Record  #: empty for a process
     trace: Sequence[Record]
     corpus: Corpus
-    results: Sequence[Record]  #: of models that can make some sentence
+    results: Sequence[Record]  #: of models that can make some sentence, each in its own vocabulary
     metrics: Mapping[str, Sequence[Record]]  #: training curves by model
-    scores: Mapping[str, Mapping[str, np.ndarray]]  #: per-token log probabilities by model, nats
+    scores: Mapping[str, Mapping[str, np.ndarray]]  #: per-token log probabilities by model, nats, in its own vocabulary
     names: Sequence[str]  #: of all models
     unscored: Sequence[Record]  #: results of models that can make no sentence
     comparison: Sequence[Record] = ()  #: means over seeds and paired differences, where models have several seeds
+    #: results in the vocabulary that models are compared in, of objectives for which that is not the models' own
+    compared: Sequence[Record] = ()
+    compared_scores: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)  #: tokens of these
 
     @property
     def kind(self) -> str:
@@ -176,10 +183,25 @@ class FinishedRun:
         """The results without the rows of the oracle: one a model, see `truesource.report.finished_run.summarised`."""
         return [row for row in self.summaries if row["model"] != "oracle"]
 
+    @property
+    def compared_objectives(self) -> set[str]:
+        """Objectives whose models are compared in another vocabulary than their own."""
+        return {row["objective"] for row in self.compared}
+
     @cached_property
     def summaries(self) -> list[Record]:
-        """The results, with one row for all seeds of a model."""
-        return summarised(self.results, self.comparison)
+        """The results that compare, with one row for all seeds of a model: in one vocabulary for each objective."""
+        own = [row for row in self.results if row["objective"] not in self.compared_objectives]
+        return summarised([*own, *self.compared], self.comparison)
+
+    def own_bound(self, row: Record) -> float:
+        """The bound of a model in its own vocabulary; of several seeds, that of the first."""
+        first = row["replicates"][0]["model"] if "replicates" in row else row["model"]
+        return next(float(own["bound"]) for own in self.results if own["model"] == first)
+
+    def tokens_of(self, model: str) -> Mapping[str, np.ndarray] | None:
+        """The scores of tokens of a model that compare; None where there are none."""
+        return self.compared_scores.get(model, self.scores.get(model))
 
 
 def read_run(path: Path) -> FinishedRun:
@@ -201,6 +223,7 @@ def read_run(path: Path) -> FinishedRun:
     names = [row["model"] for row in everyone if row["model"] != "oracle"]
     trained = [row["model"] for row in everyone if row["model"] != "oracle" and row["loaded"] is None]
     results = [row for row in everyone if row["relative_ppl"] is not None]
+    compared = [row for row in (_compared(path, own) for own in everyone) if row is not None]
     stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
     diagnosis = path / "grammar" / "diagnosis.json"
     return FinishedRun(
@@ -219,7 +242,28 @@ def read_run(path: Path) -> FinishedRun:
         names,
         [row for row in everyone if row["relative_ppl"] is None],
         _optional(path / COMPARISON, list[ComparedRow]) or (),
+        [row for row in compared if row["relative_ppl"] is not None],
+        {name: table for name in names if (table := _scores(path / COMPARED.format(name))) is not None},
     )
+
+
+def _compared(run: Path, row: Record) -> Record | None:
+    """The row of a model in the vocabulary that it is compared in; None where that is its own."""
+    name = f"oracle-{row['objective']}" if row["model"] == "oracle" else row["model"]
+    path = run / COMPARED.format(name)
+    if not path.is_file():
+        return None
+    own = {key: None if key in (*ENDS, "bound_unconditioned") else value for key, value in row.items()}
+    return {**own, **read_token_record(path, ScoresRecord)["record"]}
+
+
+def read_vocabularies(path: Path) -> Mapping[str, VocabularyRecord | None]:
+    """The vocabulary that the models of each objective of a run are compared in; None: their own.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return _read(path, dict[str, VocabularyRecord | None])
 
 
 def some_sentences(corpus: Corpus, split: str, most: int = SENTENCES) -> list[list[str]]:
@@ -269,6 +313,19 @@ def read_results(run: Path) -> Sequence[Record]:
         {**dict.fromkeys(OPTIONAL), **row, "training_seconds": _training_seconds(run, row)}
         for row in _read(run / "results.json", list[ResultRow])
     ]
+
+
+def comparable(run: Path, results: Sequence[Record]) -> list[Record]:
+    """The results of a run folder in the vocabularies that its models are compared in.
+
+    Args:
+        run: the folder.
+        results: rows of its ``results.json``.
+
+    Raises:
+        InputError: scores are damaged.
+    """
+    return [_compared(run, row) or row for row in results]
 
 
 def _training_seconds(run: Path, row: ResultRow) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from truesource.evaluation.core.signature import parts_of
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.printable import FEWEST, listed
 from truesource.grammar.support.printable import too_few as too_few_units
@@ -95,6 +96,48 @@ def partial(row: Record) -> bool:
     return bool(left_out > PARTIAL * (left_out + _scored(row)))
 
 
+def vocabulary_note(signatures: Sequence[str]) -> str:
+    """A sentence on the vocabulary that rows of one table are compared in; empty if it is that of the truth.
+
+    Args:
+        signatures: of the rows, which have one vocabulary.
+    """
+    every = [parts_of(signature) for signature in signatures if signature]
+    if not every:
+        return ""
+    size, _, which = every[0]["vocab"].partition("/")
+    kinds = [parts.get("compared", "own") for parts in every]
+    if kinds[0] == "common":
+        return (
+            f"All predict the {int(size):,} words that every model and the truth tell apart, and <unk> for all others;"
+            " each model reads its own words, the truth every word. A coarser vocabulary makes every KL smaller"
+        )
+    if kinds[0].startswith("full"):
+        how = {"training+1": "in proportion to their counts in the training text plus one", "uniform": "equally"}
+        shared = sorted({kind.partition("/")[2] for kind in kinds} - {""})
+        out = (
+            f"; what a model gives to <unk> is shared out among the words it stands for, {how[shared[0]]}"
+            if shared
+            else ""
+        )
+        return f"All predict the {int(size):,} words of the truth{out}"
+    if which == "all":
+        return ""
+    know = "The model knows" if len(every) == 1 else "All know the same"
+    return (
+        f"{know} {int(size):,} words; the truth, too, reads every other as <unk>, which makes the KL smaller, so this"
+        " does not compare with models that know other words"
+    )
+
+
+def by_vocabulary(rows: Sequence[Record]) -> list[list[Record]]:
+    """Rows in groups of one vocabulary, in which alone they compare."""
+    groups: dict[str, list[Record]] = {}
+    for row in rows:
+        groups.setdefault(parts_of(row["signature"]).get("vocab", ""), []).append(row)
+    return list(groups.values())
+
+
 def left_out(rows: Sequence[Record]) -> list[str]:
     """Sentences on each model that was scored on part of the sentences, or on none."""
     return [
@@ -140,9 +183,8 @@ def below_bound(models: Sequence[Record]) -> list[Record]:
     ]
 
 
-def ranked(models: Sequence[Record], objective: str) -> list[Record]:
-    """The models of an objective, those scored on (nearly) all sentences first, by relative perplexity."""
-    rows = [row for row in models if row["objective"] == objective]
+def ranked(rows: Sequence[Record]) -> list[Record]:
+    """Models that compare, those scored on (nearly) all sentences first, by relative perplexity."""
     return sorted(rows, key=lambda row: (partial(row), float(row["relative_ppl"])))
 
 
@@ -157,13 +199,12 @@ def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]
     if not models:
         return ["This run trained no language model, so there is nothing to compare with the truth yet."]
     sentences = []
-    for objective in OBJECTIVES:
-        rows = ranked(models, objective)
-        if not rows:
-            continue
-        row, *others = rows
+    groups = [(name, by_vocabulary([row for row in models if row["objective"] == name])) for name in OBJECTIVES]
+    for objective, rows, apart in [(name, rows, len(of) > 1) for name, of in groups for rows in of]:
+        row, *others = ranked(rows)
         alone = not others
-        which = f"The {objective} model" if alone else f"The best {objective} model,"
+        words = f" of those that know the same {_words(row)} words," if apart else ","
+        which = f"The {objective} model" if alone else f"The best {objective} model{words}"
         name = f" {row['model']}" if alone else f" {row['model']},"
         sentences.append(
             f"{which}{name} reaches a relative perplexity of {interval(row, 'relative_ppl')} to the truth: "
@@ -172,7 +213,17 @@ def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]
         alike = [other for other in others if partial(other) == partial(row)]
         if alike and not sure(row, alike[0], 1 + len(alike)):
             sentences[-1] += f" That it is better than {alike[0]['model']} may be chance."
+    sentences += [
+        f"The {objective} models know different words and are scored in their own, so they are not ranked."
+        for objective, of in groups
+        if len(of) > 1
+    ]
     return sentences
+
+
+def _words(row: Record) -> str:
+    """Number of words that a row tells apart."""
+    return f"{int(parts_of(row['signature'])['vocab'].partition('/')[0]):,}"
 
 
 def bound_warning(rows: Sequence[Record]) -> str:

@@ -46,6 +46,11 @@ class EvaluationConfig(Settings):
     frame: Literal["default", "paper"] = Field(
         "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
     )
+    vocabulary: Literal["common", "full", "own"] | None = Field(
+        None,
+        description="Words that models of one objective are compared in: common to all, full (of the truth), or own,"
+        " never ranked (default: common where they differ and have full distributions, else full).",
+    )
     lines: int | None = Field(
         None, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
     )

@@ -207,12 +207,14 @@ def stages_of(evaluator: Evaluator, config: RunConfig) -> list[Stage]:
 
 
 def _inputs(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> Any:
-    """Settings, split, seed, corpus, grammar, the trained model, and what scores depend on where it scores tokens."""
+    """Settings, split, seed, corpus, grammar, the trained model, and what scores and comparisons depend on."""
     from truesource.run.stage import of_model
 
     whole = of_model(run, model, evaluator.settings)
     if evaluator.frame:
         whole |= run.config.evaluation.model_dump(mode="json", include={"sentences", "frame"})
+    if evaluator.compares:
+        whole["vocabulary"] = run.outputs["vocabulary"]
     return whole
 
 
@@ -222,7 +224,8 @@ def _make(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> str:
 
     settings = run.settings(evaluator.settings)
     setting = run.setting(getattr(settings, "sentences", None), scores=evaluator.frame)
-    trained = run.model(model) if evaluator.whole_models else run.reference(model)
+    make = run.compared_model if evaluator.compares else run.model
+    trained = make(model) if evaluator.whole_models else run.reference(model)
     record = record_of(evaluator.measure(trained, setting, settings), model.name)
     write_json(run.folder / evaluator.name / f"{model.name}.json", record)
     return digest_json(record)

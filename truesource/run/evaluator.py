@@ -94,6 +94,7 @@ class Evaluator:
     of_truth: tuple[OfTruth, ...] = ()  #: abilities of the truth, see there
     oracle: bool = True  #: it needs the grammar of the text
     frame: bool = False  #: it scores tokens, of which a frame may leave some out, in as many sentences as the scores
+    compares: bool = False  #: its numbers depend on the vocabulary that models are compared in, and follow it
     corrected: bool = True  #: its truth leaves out what the text leaves out (disjoint splits)
     draws: bool = False  #: it has figures
     whole_models: bool = True  #: it measures a model, not the reference that snapshots are found by

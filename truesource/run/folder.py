@@ -18,8 +18,10 @@ from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.vocabulary import Vocabulary
     from truesource.generator.corpus import Corpus
     from truesource.generator.language_model import LanguageModel
+    from truesource.generator.objectives import Objective
     from truesource.generator.plan import Transform
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.truth import Truth
@@ -39,6 +41,7 @@ class RunFolder:
     base: Path  #: relative paths of the configuration start here
     outputs: dict[str, str] = field(default_factory=dict)  #: digest of what each stage made
     unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages that found nothing to measure
+    _settings: dict[tuple[int | None, bool], Setting] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def grammar_file(self) -> Path:
@@ -86,8 +89,10 @@ class RunFolder:
         """
         from truesource.evaluation.core.setting import Setting
 
+        if (first, scores) in self._settings:  # which keep the scores of the truth
+            return self._settings[first, scores]
         evaluation, (truth, transform) = self.config.evaluation, self.text_truth
-        return Setting(
+        setting = Setting(
             truth,
             self.corpus.sentences(evaluation.split)[: first or (evaluation.sentences if scores else None)],
             self.corpus.lengths,
@@ -96,6 +101,35 @@ class RunFolder:
             transform=transform,
             source=(self.folder / "corpus", evaluation.split),
         )
+        return self._settings.setdefault((first, scores), setting)
+
+    def objective(self, entry: ModelEntry) -> Objective:
+        """The objective of an entry; of one that is loaded, only after its stage."""
+        if not entry.loaded:
+            return entry.resolve(self.base)[0].objective
+        from truesource.grammar.support.records import read_record
+        from truesource.report.records import REMEDY, LoadedRecord
+
+        path = self.folder / "loaded" / f"{entry.name}.json"
+        return read_record(path, LoadedRecord, remedy=REMEDY)["objective"]
+
+    def vocabulary(self, objective: Objective) -> Vocabulary | None:
+        """The vocabulary that models of an objective are compared in; None: their own. Only after its stage."""
+        from truesource.evaluation.core.vocabulary import Vocabulary
+        from truesource.report.finished_run import VOCABULARY, read_vocabularies
+
+        found = read_vocabularies(self.folder / VOCABULARY).get(objective)
+        return None if found is None else Vocabulary.of_record(found, self.text_truth[0])
+
+    def compared_model(self, entry: ModelEntry) -> LanguageModel:
+        """The model of an entry in the vocabulary that it is compared in; only after the stage of the vocabularies.
+
+        Raises:
+            InputError: as `model`.
+        """
+        vocabulary = self.vocabulary(self.objective(entry))
+        model = self.model(entry)
+        return model if vocabulary is None else vocabulary.adapt(model)
 
     def model(self, entry: ModelEntry) -> LanguageModel:
         """The model of an entry; only after its stage.

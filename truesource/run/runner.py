@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from truesource.chain.corpus.stage import stages as corpus
+from truesource.chain.grammar.quality import stages as parsing
 from truesource.chain.grammar.stage import stages as grammar
 from truesource.chain.loaded import stages as loaded
 from truesource.chain.models.stage import check_code
 from truesource.chain.models.stage import stages as models
+from truesource.chain.scores.comparison import stages as comparisons
 from truesource.chain.scores.stage import stages as scores
 from truesource.chain.treebank.stage import stages as treebank
 from truesource.generator.abilities import DTYPE
@@ -39,7 +41,16 @@ from truesource.run.stage import Stage
 from truesource.run.tasks import refuse_foreign
 
 #: what gives the stages of each step, in order
-CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (loaded, treebank, grammar, corpus, models, scores)
+CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (
+    loaded,
+    treebank,
+    grammar,
+    parsing,
+    corpus,
+    models,
+    scores,
+    comparisons,
+)
 
 
 DISTRIBUTION = "truesource"
@@ -105,7 +116,7 @@ def _version(name: str) -> str:
 log = logging.getLogger("truesource")
 STATE = "stages.json"  #: in the run folder
 #: kinds of stages that measure no network, so that its precision changes nothing
-WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "corpus", "train", "report"})
+WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "parsing", "corpus", "train", "report"})
 MISSING = "missing-ability"  #: code of errors of `generator.abilities`
 
 

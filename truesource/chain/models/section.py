@@ -20,7 +20,8 @@ def _curves(run: FinishedRun) -> list[tuple[Record, str]]:
     drawn = []
     for number, row in enumerate(run.models):
         seeds = [run.metrics.get(seed["model"], ()) for seed in row.get("replicates", (row,))]
-        figure = figures.curve_figure(number, seeds, row, bounded=whole_sentences(run))
+        own = {**row, "bound": run.own_bound(row)}
+        figure = figures.curve_figure(number, seeds, own, bounded=whole_sentences(run))
         if figure is not None:
             drawn.append((row, figure))
     return drawn

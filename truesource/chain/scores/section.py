@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from markupsafe import Markup
 from truesource.chain.scores import figures
 from truesource.chain.scores.tables import lines_table
 from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.divergence.blocks import read_next_words
 from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
 from truesource.generator.language_model import END
@@ -23,7 +24,7 @@ from truesource.report import words
 from truesource.report.environment import data_of_script
 from truesource.report.finished_run import FinishedRun, Part, differences, shown_split, some_sentences
 from truesource.report.records import Record
-from truesource.report.table import ReportTable, TableRow, score_cell
+from truesource.report.table import ReportTable, TableRow, number_cell, score_cell
 
 LIKELY_SENTENCES = 40  #: the first ones, whose most likely words a run writes
 LINES = "scores/lines.json"  #: of a run: bounds of the best predictors that see 0, 1, 2, ... words
@@ -131,14 +132,17 @@ def section(run: FinishedRun) -> Part:
     table = result_table(run)
     lines: Sequence[Record] = run.record(LINES, list[ScoreRecord]) or []  # type: ignore[assignment]
     bound = next((row["bound"] for row in run.results if (row["model"], row["objective"]) == ("oracle", "causal")), 1.0)
-    marks = {str(seen): line["value"] / bound for seen, line in enumerate(lines)}
+    of_all = all(vocabulary_of(row).endswith("/all") for row in run.models if row["objective"] == "causal")
+    marks = {str(seen): line["value"] / bound for seen, line in enumerate(lines)} if of_all else {}
     content = {
         "table": table,
         "alarms": words.below_bound(run.models),
-        "other_words": _other_words(table),
+        "words": [words.vocabulary_note([row["signature"] for row in rows if not is_oracle(row)]) for _, rows in table],
+        "other_words": any(is_oracle(rows[0]) and len({vocabulary_of(row) for row in rows}) > 1 for _, rows in table),
+        "own": own_table(run),
         "left_out": words.left_out,
         "too_few": words.too_few,
-        "differences": {objective: _differences(run, objective) for objective, _ in table},
+        "differences": [_differences(run, objective, {row["model"] for row in rows}) for objective, rows in table],
         "replicated": any("replicates" in row for _, rows in table for row in rows),
         "lines": None if not lines else lines_table(lines, bound),
         "forest": figures.forest_figure([row for _, rows in table for row in rows], marks) if run.models else None,
@@ -168,9 +172,9 @@ def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
     return drawn
 
 
-def _differences(run: FinishedRun, objective: str) -> ReportTable | None:
+def _differences(run: FinishedRun, objective: str, models: Collection[str]) -> ReportTable | None:
     """The models less the first of the configuration, paired sentence by sentence; None where nothing was compared."""
-    found = differences(run.comparison, objective)
+    found = [record for record in differences(run.comparison, objective) if record["model"] in models]
     if not found:
         return None
     rows = [
@@ -193,9 +197,10 @@ def surely_nearer(run: FinishedRun, best: Record, other: Record, among: int) -> 
         among: number of models that the two were picked from.
     """
     seeds = [[seed["model"] for seed in row.get("replicates", [row])] for row in (best, other)]
-    if any(name not in run.scores or not len(run.scores[name]["model"]) for name in seeds[0] + seeds[1]):
+    found = [[run.tokens_of(name) for name in names] for names in seeds]
+    known = [[table for table in tables if table is not None and len(table["model"])] for tables in found]
+    if [len(tables) for tables in known] != [len(names) for names in seeds]:
         return False
-    known = [[run.scores[name] for name in names] for names in seeds]
     n = 1 + max(int(table["sentence"].max()) for tables in known for table in tables)
     gaps, counts = (
         [np.stack([np.bincount(t["sentence"], of(t), n).astype(np.float64) for t in tables]) for tables in known]
@@ -205,26 +210,62 @@ def surely_nearer(run: FinishedRun, best: Record, other: Record, among: int) -> 
     if not common.any():
         return False
     nearest, next_one = (SeedSums(gap[:, common], count[:, common]) for gap, count in zip(gaps, counts, strict=True))
-    found = difference(next_one, nearest)
-    return found.value > 0.0 and not may_be_chance(found, math.comb(among, 2))
+    contrast = difference(next_one, nearest)
+    return contrast.value > 0.0 and not may_be_chance(contrast, math.comb(among, 2))
 
 
-def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
-    """True if a model has another bound than the oracle's own row: it has fewer words, or other sentences."""
-    return any(
-        abs(row["bound"] / rows[0]["bound"] - 1.0) > words.PERFECT
-        for _, rows in table
-        for row in rows
-        if rows[0]["model"] == "oracle"
+def is_oracle(row: Record) -> bool:
+    """True of the truth's own row."""
+    return bool(row["model"] == "oracle")
+
+
+def vocabulary_of(row: Record) -> str:
+    """The vocabulary of a row, as its signature has it."""
+    return parts_of(row["signature"]).get("vocab", "")
+
+
+def own_table(run: FinishedRun) -> ReportTable | None:
+    """Models in their own vocabularies, if they are compared in another; in the order of the configuration."""
+    rows = [
+        TableRow(
+            [
+                row["model"],
+                row["objective"],
+                number_cell(int(vocabulary_of(row).partition("/")[0]), ","),
+                *(number_cell(row[name], spec) for name, spec in (("ppl", ".2f"), ("bound", ".2f"))),
+                score_cell({"value": row["relative_ppl"], **_ends(row, "relative_ppl")}, ".4f"),
+            ],
+            row["signature"],
+        )
+        for row in run.results
+        if row["objective"] in run.compared_objectives and not is_oracle(row)
+    ]
+    if not rows:
+        return None
+    return ReportTable(
+        columns=("model", "objective", "words", "PPL", "bound", "relative PPL"),
+        keys=("model", "objective", "words", "ppl", "bound", "relative_ppl"),
+        text=(0, 1),
+        rows=rows,
+        title="Each model in its own vocabulary",
+        note="Not a ranking: each row predicts other words, and the fewer words a model knows, the easier its text is."
+        " All words that it does not know are <unk>, to its bound too",
     )
 
 
+def _ends(row: Record, name: str) -> dict[str, Any]:
+    return {"low": row.get(f"{name}_low"), "high": row.get(f"{name}_high")}
+
+
 def result_table(run: FinishedRun) -> list[tuple[str, list[Record]]]:
-    """Rows by objective, the oracle first, then by relative perplexity."""
+    """Rows by objective and vocabulary, the oracle first, then by relative perplexity."""
     tables: list[tuple[str, list[Record]]] = []
     for objective in OBJECTIVES:
         rows = [row for row in run.summaries if row["objective"] == objective]
-        rows.sort(key=lambda row: (row["model"] != "oracle", words.partial(row), row["relative_ppl"]))
-        if rows:
-            tables.append((objective, rows))
+        truth, models = [row for row in rows if is_oracle(row)], [row for row in rows if not is_oracle(row)]
+        for group in words.by_vocabulary(models) or [[]]:
+            rows = [*truth, *words.ranked(group)]
+            if rows:
+                tables.append((objective, rows))
+            truth = []
     return tables

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.chain.models import ModelEntry, Replicate
 from truesource.chain.scores.section import LIKELY_SENTENCES, LINES
-from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.comparison import compare_in
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import signature_parts
@@ -17,7 +17,6 @@ from truesource.evaluation.core.windows import window_lines
 from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
-from truesource.generator.language_model import preset_frame
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.records import read_record
@@ -108,12 +107,33 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
     Beside it ``next_words/<name>.parquet``, see `write_likely_words`.
     """
-    trained, extra = run.model(model), _origin(run, model)
+    trained = run.model(model)
     write_likely_words(run, trained, model.name)
+    return scored(run, trained, MADE.format(model.name), _origin(run, model), model)
+
+
+def scored(
+    run: RunFolder, model: LanguageModel, file: str, origin: dict[str, Any], entry: ModelEntry | None = None
+) -> str:
+    """Compare a model with the truth, and write a table of its tokens.
+
+    Args:
+        run: whose text is scored.
+        model: to compare.
+        file: to write, relative to the run folder.
+        origin: further entries of the record.
+        entry: of the model in the configuration, which names it; None: it is the truth.
+
+    Returns:
+        A digest of the record.
+    """
+    name = {} if entry is None else {"model": entry.name}
     try:
-        return _compare(run, trained, model.name, extra)
+        result = compare_in(model, run.setting())
     except NothingToCompareError as error:  # counts without smoothing, of much too little text: the run goes on
-        log.info("%s: %s", model.name, error)
+        if entry is None:
+            raise
+        log.info("%s: %s", entry.name, error)
         counts = {
             "tokens": 0,
             "sentences": 0,
@@ -122,8 +142,9 @@ def make(run: RunFolder, model: ModelEntry) -> str:
             "impossible_oracle": error.impossible_oracle,
             "signature": "",
         }
-        head = {"model": model.name, "objective": trained.objective}
-        return _write(run, model.name, {**head, **dict.fromkeys(MEASURES), **counts, **extra})
+        head = {**name, "objective": model.objective}
+        return _write(run, file, {**head, **dict.fromkeys(MEASURES), **counts, **origin})
+    return _write(run, file, {**result.as_record(), **origin, **name}, result)
 
 
 def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
@@ -145,7 +166,12 @@ def make_oracle(run: RunFolder) -> str:
     truth, transform = run.text_truth
     lengths = run.corpus.lengths
     digests = [
-        _compare(run, Oracle(truth, objective, lengths=lengths, transform=transform), f"oracle-{objective}", {})
+        scored(
+            run,
+            Oracle(truth, objective, lengths=lengths, transform=transform),
+            MADE.format(f"oracle-{objective}"),
+            {},
+        )
         for objective in run.config.objectives
         if offers(truth, objective)
     ]
@@ -158,24 +184,11 @@ def make_oracle(run: RunFolder) -> str:
     return digest_json(digests)
 
 
-def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, Any]) -> str:
-    config = run.config.evaluation
-    sentences = run.corpus.sentences(config.split)[: config.sentences]
-    frame = preset_frame(config.frame, model.objective)
-    truth, transform = run.text_truth
-    lengths = run.corpus.lengths
-    result = compare(model, truth, sentences, lengths=lengths, frame=frame, seed=run.config.seed, transform=transform)
-    record = {**result.as_record(), **extra}
-    if not name.startswith("oracle-"):
-        record["model"] = name  # what the configuration calls it
-    return _write(run, name, record, result)
-
-
-def _write(run: RunFolder, name: str, record: dict[str, Any], result: Comparison | None = None) -> str:
+def _write(run: RunFolder, file: str, record: dict[str, Any], result: Comparison | None = None) -> str:
     """Write a record, the parts of its signature, and the tokens where they have a truth."""
     paired = None if result is None or result.of_sentences else result.paired
     sentences = [] if result is None else result.sentences
     parts = {} if result is None else signature_parts(result.parts)
     about = {"record": record, "parts": parts, "seed": run.config.seed}
-    write_token_table(run.folder / MADE.format(name), paired, sentences, about)
+    write_token_table(run.folder / file, paired, sentences, about)
     return digest_json(record)

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.cli.console import console
+from truesource.evaluation.core.signature import parts_of
+from truesource.grammar.support.printable import listed
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.report.words import vocabulary_note
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.comparison import ScoredAlone
@@ -26,19 +29,33 @@ _WITH_INTERVAL = "relative_ppl"  #: the others have theirs in files only
 def results_table(records: Sequence[Mapping[str, Any]]) -> ReportTable:
     """A row for each model: perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
     over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
-    signed = [(r["objective"], r.get("signature") or "") for r in records]
-    words = {(objective, text.partition("|vocab:")[2].partition("|")[0]) for objective, text in signed if text}
-    different = {(r["objective"], r["bound"]) for r in records if r.get("bound") is not None}
-    several = all(len(each) > len({objective for objective, _ in each}) for each in (words, different))
-    bounds = "; the bounds differ since all words that a model does not know are one, <unk>" if several else ""
+    words = "".join(f". {note}" for note in vocabulary_notes(records))
     return ReportTable(
         columns=("model", "objective", *(heading for _, heading, _ in _MEASURES), "tokens"),
         keys=("model", "objective", *(name for name, _, _ in _MEASURES), "tokens"),
         text=(0, 1),
         rows=[TableRow(_cells(record), record.get("signature") or "") for record in records],
         note=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the truth on the tokens that"
-        f" the model is scored on{bounds}",
+        f" the model is scored on{words}",
     )
+
+
+def vocabulary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences on the vocabularies that the models of each objective are scored in."""
+    groups: dict[str, list[str]] = {}
+    for record in records:
+        if record["model"] != "oracle" and record.get("signature"):
+            groups.setdefault(record["objective"], []).append(record["signature"])
+    notes: dict[str, list[str]] = {}
+    for objective, signed in groups.items():
+        if len({parts_of(each)["vocab"] for each in signed}) > 1:
+            note = "Each model is scored on its own words, all others <unk>, so these rows do not compare"
+        else:
+            note = vocabulary_note(signed)
+        if note:
+            notes.setdefault(note, []).append(objective)
+    several = len(groups) > 1
+    return [f"{listed(names).capitalize()}: {note}" if several else note for note, names in notes.items()]
 
 
 def _cells(record: Mapping[str, Any]) -> list[Cell | str | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from truesource.evaluation.divergence import USUAL, By
+from truesource.evaluation.divergence import By
 from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator, Measure
 
@@ -21,9 +21,10 @@ class DivergenceSettings(Settings):
     advanced: ClassVar = frozenset({"top_k", "classes"})
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
-    by: tuple[By, ...] = Field(
-        USUAL,
-        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
+    by: tuple[By, ...] | None = Field(
+        None,
+        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability (default:"
+        " the first five; without class and phrase if the truth has no rules).",
     )
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(
@@ -91,6 +92,7 @@ DIVERGENCE = Evaluator(
     measures=MEASURES,
     needs=("distributions",),
     corrected=False,
+    compares=True,
     draws=True,
     applies=lambda model: model.of_words,
     then="evaluate pplu {model} {corpus} --oracle {oracle}",

@@ -13,12 +13,14 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.divergence import USUAL, By
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes
 from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
 from truesource.evaluators.divergence import DIVERGENCE, DivergenceSettings
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import STRICT, Count
 from truesource.report.figures import MODEL, QUIET, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
@@ -33,9 +35,6 @@ from truesource.run.evaluator import Measure, Result
 def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
     """Compare distributions, and those in the contexts of the model's own sentences where these are given.
 
-    Words of a process have no classes, so that there is no table by these. What else needs rules is made only where it
-    is named, and refused.
-
     Raises:
         InputError: samples cannot be used; or as `truesource.evaluation.divergence.compare.compare_distributions`.
     """
@@ -44,7 +43,7 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         model,
         setting,
         top=settings.top_k,
-        by=settings.by if offers(setting.known, "parses") else [each for each in settings.by if each != "class"],
+        by=usual(setting) if settings.by is None else settings.by,
         classes=PENN if settings.classes is None else read_classes(settings.classes),
     )
     reverse = {}
@@ -65,6 +64,13 @@ def measure(model: DistributionModel, setting: Setting, settings: DivergenceSett
         title=f"{compared.model} ({compared.objective}), {compared.contexts:,} contexts",
         line=f"{main.name}|{main.signature}",
     )
+
+
+def usual(setting: Setting) -> list[By]:
+    """The tables that are made if none is named: those that the truth and the text have groups for."""
+    rules = offers(setting.known, "parses")
+    missing = {"class": not rules, "phrase": not rules or setting.transform is not None}
+    return [by for by in USUAL if not missing.get(by)]
 
 
 def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
@@ -111,7 +117,7 @@ OF_SAMPLES = (
     ),
     Measure("samples_impossible_mass", "Q of the impossible", meaning="probability, in the model's own contexts"),
 )
-BY = {
+TITLES = {
     "position": "position",
     "length": "words in the sentence",
     "class": "class of the next word",
@@ -182,9 +188,9 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     columns = [(model, name) for model in models for name in names if any(k[:2] == (model, name) for k in scores)]
     groups = list(dict.fromkeys(group for _, _, group in scores))
     return ReportTable(
-        title=f"By {BY[by]}",
+        title=f"By {TITLES[by]}",
         columns=(
-            BY[by],
+            TITLES[by],
             "tokens",
             *(names[name] if len(models) == 1 else f"{model}\n{names[name]}" for model, name in columns),
         ),
@@ -208,7 +214,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
 def tables(record: Record, title: str) -> list[ReportTable]:
     """All tables of one model."""
     model = {record["model"]: record}
-    asked = [by for by in BY if any(each.get("by") == by for each in record["records"])]
+    asked = [by for by in TITLES if any(each.get("by") == by for each in record["records"])]
     made = [measures_table(model, title), *(group_table(by, model) for by in asked)]
     if "samples" in record:
         of_samples = replace(DIVERGENCE, measures=OF_SAMPLES)
@@ -238,9 +244,10 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     models = run.of_models("divergence", DivergenceRecord)
     if not models:
         return None
-    drawn = [group_table(by, models) for by in BY if by not in _IN_FILES]
+    drawn = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
     signed = {name: plain(record) for name, record in models.items()}
     return {
+        "opening": [said for record in models.values() if (said := constructions(record))],
         "models": [
             {**record, "signature": (signed[name].get("kl") or signed[name]["kl_infinite"])["signature"]}
             for name, record in models.items()
@@ -249,6 +256,24 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
         "groups": [table for table in drawn if table.rows],
         "figures": [(name, figure(record, f"divergence-{name}")) for name, record in models.items()],
     }
+
+
+def constructions(record: Record) -> str:
+    """A sentence on the phrases and the classes of words that most of a model's divergence lies in; empty without them.
+
+    The part of a group is its KL times its expected number of tokens.
+    """
+    named = []
+    for by, what in (("phrase", "words directly below {}"), ("class", "the class {}")):
+        rows = [r for r in record["records"] if r.get("by") == by and r["name"] == "kl" and r["group"] != END]
+        whole = sum(r["value"] * r["tokens"] for r in rows)
+        if not rows or whole <= 0.0:
+            continue
+        most = max(rows, key=lambda r: r["value"] * r["tokens"])
+        share = most["value"] * most["tokens"] / whole
+        ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
+        named.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats a token)")
+    return f"Most of the divergence of {record['model']} lies in {listed(named)}." if named else ""
 
 
 LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn

@@ -81,12 +81,39 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
         return None
     of_reference = {r["name"]: r for r in found["records"] if r["source"] == found["reference"]}
     return {
+        "opening": headline(found),
         "reference": found["reference"],
         "raw": "raw grammar" in found["sentences"],
         "measures": measures_table(found["records"], found["sentences"]),
         "figure": naturalness_figure(found["figure"]),
         "signature": (of_reference.get("ngram_spearman_1") or of_reference["zipf_alpha"])["signature"],
     }
+
+
+HEADLINE = "ngram_shared_tokens_2"  #: the measure that the head of the report shows
+
+
+def headline(found: Mapping[str, Any]) -> list[str]:
+    """A sentence on how natural the corpus is, next to what a perfect source would reach; none if it is not known."""
+    shares = {r["source"]: r for r in found["records"] if r["name"] == HEADLINE}
+    corpus, ceiling = shares.get("corpus"), shares.get(found["reference"])
+    if corpus is None or ceiling is None:
+        return []
+    raw = (
+        ""
+        if "raw grammar" not in shares
+        else f"; of the grammar before symbols are split {_range(shares['raw grammar'])}"
+    )
+    return [
+        f"{_range(corpus)} of the bigrams of the corpus occur in one half of the {found['reference']}, and"
+        f" {_range(ceiling)} of those of the other half, which is the ceiling{raw}."
+    ]
+
+
+def _range(record: Mapping[str, Any]) -> str:
+    """A share with the range over random halves."""
+    low, high = record.get("low"), record.get("high")
+    return f"{record['value']:.1%}" + ("" if low is None or high is None else f" [{low:.1%}, {high:.1%}]")
 
 
 COLOURS = (

@@ -106,6 +106,7 @@ PPLU = Evaluator(
     ),
     oracle=False,
     frame=True,
+    compares=True,
     draws=True,
     then="evaluate divergence {model} {corpus} --oracle {oracle}",
     width=140,

@@ -1,0 +1,113 @@
+"""Stage: how well the induced grammar parses held-out trees, compared with the plain grammar of the same trees.
+
+The plain grammar has the relative frequencies of the rules of the training trees, without split symbols.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.parsing import score_parses
+from truesource.grammar.parsing import ParseMethod
+from truesource.grammar.parsing.parser import Parse, Parser
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.printable import meter
+from truesource.grammar.support.records import STRICT
+from truesource.grammar.treebank import Treebank
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+QUALITY = "grammar/parsing.json"  #: in a run folder
+TREES = 200  #: held-out trees that are parsed, from the first
+LONGEST = 40  #: words of a tree that is parsed
+INDUCED, PLAIN = "induced grammar", "plain grammar"
+BLOCK = 20  #: sentences between two steps of the progress bar
+
+log = logging.getLogger("truesource")
+
+
+@with_config(STRICT)
+class ParserRecord(ScoreRecord):
+    """Record of a measure of one parser in ``grammar/parsing.json``; others have ``by`` and ``group``."""
+
+    parser: str
+
+
+@with_config(STRICT)
+class QualityRecord(TypedDict):
+    """``grammar/parsing.json``."""
+
+    records: list[ParserRecord]
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """One, if a grammar is induced from real trees of which some are held out."""
+    bank, grammar = config.treebank, config.grammar
+    if bank is None or bank.embedded is not None or grammar.variant is not None or grammar.tilt is not None:
+        return []
+    if bank.held_out_files is None and not bank.held_out:
+        return []
+    return [Stage("parsing", (QUALITY,), inputs, make, optional=True)]
+
+
+def inputs(run: RunFolder) -> Any:
+    """Treebank, grammar, how trees are binarised, sizes, and the seed of intervals."""
+    return {
+        "treebank": run.outputs["treebank"],
+        "grammar": run.outputs["grammar"],
+        "binarise": run.config.grammar.model_dump(mode="json")["binarise"],
+        "sizes": [TREES, LONGEST],
+        "seed": run.config.seed,
+    }
+
+
+def make(run: RunFolder) -> str:
+    """Write ``grammar/parsing.json``.
+
+    Raises:
+        NothingToMeasureError: no held-out tree is short enough (code ``too-few-sentences``).
+    """
+    from truesource.grammar.estimate.relative_frequency import relative_frequency
+
+    folder = run.folder / "treebank"
+    held_out = Treebank.read(folder / "held_out.mrg.gz", None)
+    gold = [tree for tree, words in zip(held_out.trees, held_out.sentences(), strict=True) if len(words) <= LONGEST]
+    if not gold:
+        raise NothingToMeasureError(f"no held-out tree has at most {LONGEST} words", "too-few-sentences")
+    grammars = {INDUCED: run.pcfg}
+    if run.config.grammar.method == "split_merge":
+        bank = Treebank.read(folder / "treebank.mrg.gz", None)
+        grammars[PLAIN] = relative_frequency(bank.binarise(run.config.grammar.binarise))
+    records = []
+    for name, pcfg in grammars.items():
+        some = gold[:TREES]
+        scores = score_parses(some, parsed(pcfg, some, name), parser=name, grammar=pcfg.identity, seed=run.config.seed)
+        records += [record for record in scores.records()["summary"] if "by" not in record]
+    write_json(run.folder / QUALITY, {"records": records})
+    return digest_json(records)
+
+
+def parsed(pcfg: PCFG, gold: Sequence[Tree], name: str) -> list[Tree | None]:
+    """Max-rule parses of the words of some trees; None for a sentence that the grammar cannot make."""
+    parser = Parser(pcfg, ParseMethod.MAX_RULE)
+    sentences = [[str(word) for word in tree.leaves()] for tree in gold]
+    trees: list[Tree | None] = []
+    with meter(f"parses of held-out trees, {name}", len(sentences)) as progress:
+        for at in range(0, len(sentences), BLOCK):
+            some = parser.parse_all(sentences[at : at + BLOCK])
+            trees += [parse.tree if isinstance(parse, Parse) else None for parse in some]
+            progress.advance(len(some))
+    return trees

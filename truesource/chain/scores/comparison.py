@@ -1,0 +1,79 @@
+"""Stages: the vocabulary that the models of a run are compared in, and the scores of each model in it.
+
+Where models of one objective tell different words apart, their scores in their own vocabularies do not compare, see
+`truesource.evaluation.core.vocabulary`. A model whose own vocabulary is that of the comparison has no further scores.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from truesource.chain.scores.stage import oracle_inputs, scored
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.vocabulary import ModelWords
+from truesource.generator.abilities import offers
+from truesource.grammar.support.files import digest_json, write_json
+from truesource.report.finished_run import COMPARED, VOCABULARY
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.chain.models import ModelEntry
+    from truesource.generator.objectives import Objective
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+DONE = "comparison/{}.json"  #: says whether a model has scores in another vocabulary than its own
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The vocabularies, and every model."""
+    first = Stage("vocabulary", (VOCABULARY, COMPARED.format("oracle-*")), vocabulary_inputs, make_vocabulary)
+    files = (DONE, COMPARED)
+    return [first, *(Stage.of_model("compare", model, files, inputs, make) for model in config.entries)]
+
+
+def vocabulary_inputs(run: RunFolder) -> Any:
+    """What the scores of the truth depend on, all models, and the vocabulary that is asked for."""
+    models = {entry.name: run.model_digest(entry) for entry in run.config.entries}
+    return {**oracle_inputs(run), "vocabulary": run.config.evaluation.vocabulary, "models": models}
+
+
+def make_vocabulary(run: RunFolder) -> str:
+    """Write ``comparison/vocabulary.json``, by objective, and the scores of the truth in each vocabulary."""
+    groups: dict[Objective, list[ModelEntry]] = {}
+    for entry in run.config.entries:
+        groups.setdefault(run.objective(entry), []).append(entry)
+    several = [entry for group in groups.values() if len(group) > 1 for entry in group]
+    words = [ModelWords.of(run.model(entry)) for entry in several]
+    found = run.setting().vocabularies(words, run.config.evaluation.vocabulary)
+    record = {objective: None if each is None else each.as_record() for objective, each in found.items()}
+    (run.folder / VOCABULARY).parent.mkdir(exist_ok=True)
+    for leftover in run.folder.glob(COMPARED.format("oracle-*")):  # of an earlier configuration
+        leftover.unlink()
+    write_json(run.folder / VOCABULARY, record)
+    truth, transform = run.text_truth
+    digests = [digest_json(record)]
+    for objective, vocabulary in found.items():
+        if vocabulary is not None and offers(truth, objective):
+            oracle = Oracle(truth, objective, lengths=run.corpus.lengths, transform=transform)
+            file = COMPARED.format(f"oracle-{objective}")
+            digests.append(scored(run, vocabulary.adapt(oracle), file, {}))
+    return digest_json(digests)
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """What the scores of the truth depend on, the vocabularies, and the trained model."""
+    return {**oracle_inputs(run), "model": run.model_digest(model), "vocabulary": run.outputs["vocabulary"]}
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``comparison/<name>.json``, and ``comparison/<name>.parquet`` if the model is compared in other words."""
+    vocabulary = run.vocabulary(run.objective(model))
+    target = COMPARED.format(model.name)
+    (run.folder / target).unlink(missing_ok=True)  # of an earlier configuration
+    record: dict[str, Any] = {"compared": None, "digest": None}
+    if vocabulary is not None:
+        adapted = vocabulary.adapt(run.model(model))
+        record = {"compared": adapted.compared, "digest": scored(run, adapted, target, {}, model)}
+    write_json(run.folder / DONE.format(model.name), record)
+    return digest_json(record)
