@@ -213,7 +213,7 @@ def _inputs(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> Any:
     whole = of_model(run, model, evaluator.settings)
     if evaluator.frame:
         whole |= run.config.evaluation.model_dump(mode="json", include={"sentences", "frame"})
-    if evaluator.compares:
+    if evaluator.compares and "vocabulary" in run.outputs:
         whole["vocabulary"] = run.outputs["vocabulary"]
     return whole
 

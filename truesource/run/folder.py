@@ -115,6 +115,8 @@ class RunFolder:
 
     def vocabulary(self, objective: Objective) -> Vocabulary | None:
         """The vocabulary that models of an objective are compared in; None: their own. Only after its stage."""
+        if "vocabulary" not in self.outputs:  # no two models are compared
+            return None
         from truesource.evaluation.core.vocabulary import Vocabulary
         from truesource.report.finished_run import VOCABULARY, read_vocabularies
 

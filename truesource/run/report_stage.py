@@ -11,7 +11,7 @@ from truesource.generator.abilities import offers
 from truesource.generator.corpus_record import corpus_card
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
-from truesource.report.finished_run import COMPARISON, ScoresRecord
+from truesource.report.finished_run import COMPARED, COMPARISON, ScoresRecord
 from truesource.report.page import write_page
 from truesource.report.records import ResultRow
 from truesource.run.stage import Stage
@@ -96,6 +96,10 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     records = [_result(run, name) for name in names]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
     (run.folder / COMPARISON).unlink(missing_ok=True)  # of an earlier configuration
+    for path in run.folder.glob(COMPARED.format("*")):
+        stage = "vocabulary" if path.stem.startswith("oracle-") else f"compare:{path.stem}"
+        if stage not in run.outputs:  # likewise
+            path.unlink()
     if run.config.seeds is not None:
         write_json(run.folder / COMPARISON, compared(run))
     write_cards(run)

@@ -413,8 +413,8 @@ def parsing_table(records: Sequence[Record]) -> ReportTable:
         keys=("parser", *(name for name, _ in (*PARSING, *COUNTED))),
         rows=rows,
         title="Parses of held-out trees",
-        note="max-rule parses by the conventions of evalb; intervals: 95%, trees resampled; a tree without a parse has no"
-        " bracket right. The plain grammar has the relative frequencies of the same trees, without split symbols",
+        note="max-rule parses by the conventions of evalb; intervals: 95%, trees resampled; a tree without a parse has"
+        " no bracket right. The plain grammar has the relative frequencies of the same trees, without split symbols",
     )
 
 

@@ -26,22 +26,35 @@ DONE = "comparison/{}.json"  #: says whether a model has scores in another vocab
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """The vocabularies, and every model."""
+    """The vocabularies, and every model that is compared with another."""
+    models = compared(config)
+    if not models:
+        return []
     first = Stage("vocabulary", (VOCABULARY, COMPARED.format("oracle-*")), vocabulary_inputs, make_vocabulary)
-    files = (DONE, COMPARED)
-    return [first, *(Stage.of_model("compare", model, files, inputs, make) for model in config.entries)]
+    return [first, *(Stage.of_model("compare", model, (DONE, COMPARED), inputs, make) for model in models)]
+
+
+def compared(config: RunConfig) -> list[ModelEntry]:
+    """The models of which another may have the same objective; that of a loaded one is not known yet."""
+    objectives = [None if entry.loaded else entry.resolve()[0].objective for entry in config.entries]
+
+    def has_other(number: int) -> bool:
+        others = [*objectives[:number], *objectives[number + 1 :]]
+        return bool(others) and (objectives[number] is None or bool({objectives[number], None} & {*others}))
+
+    return [entry for number, entry in enumerate(config.entries) if has_other(number)]
 
 
 def vocabulary_inputs(run: RunFolder) -> Any:
-    """What the scores of the truth depend on, all models, and the vocabulary that is asked for."""
-    models = {entry.name: run.model_digest(entry) for entry in run.config.entries}
+    """What the scores of the truth depend on, the models, and the vocabulary that is asked for."""
+    models = {entry.name: run.model_digest(entry) for entry in compared(run.config)}
     return {**oracle_inputs(run), "vocabulary": run.config.evaluation.vocabulary, "models": models}
 
 
 def make_vocabulary(run: RunFolder) -> str:
     """Write ``comparison/vocabulary.json``, by objective, and the scores of the truth in each vocabulary."""
     groups: dict[Objective, list[ModelEntry]] = {}
-    for entry in run.config.entries:
+    for entry in compared(run.config):
         groups.setdefault(run.objective(entry), []).append(entry)
     several = [entry for group in groups.values() if len(group) > 1 for entry in group]
     words = [ModelWords.of(run.model(entry)) for entry in several]
