@@ -92,12 +92,12 @@ ON = ("toy/corpus", "--oracle", "toy/grammar/grammar.npz")
 
 
 def numbers(file: str = "out.json") -> dict[tuple[str, str], dict[str, Any]]:
-    """The records of models, without those of single seeds."""
-    return {
-        (record["model"], record["name"]): record
-        for record in json.loads(Path(file).read_text("utf-8"))
-        if "seed_of" not in record
-    }
+    """The records of models, without those of single seeds; of differences those to the baseline, which come first."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in json.loads(Path(file).read_text("utf-8")):
+        if "seed_of" not in record:
+            found.setdefault((record["model"], record["name"]), record)
+    return found
 
 
 def test_models_of_all_kinds_stand_in_one_table(here: Path, command: Command) -> None:
@@ -113,7 +113,7 @@ def test_models_of_all_kinds_stand_in_one_table(here: Path, command: Command) ->
         record = of[model, "kl_difference"]
         assert record["baseline"] == "net"
         assert record["value"] == pytest.approx(of[model, "kl"]["value"] - of["net", "kl"]["value"], abs=1e-12)
-        assert record["p"] <= record["p_adjusted"] <= 2 * record["p"]
+        assert record["p"] <= record["p_adjusted"] <= 3 * record["p"]  # three pairs of models
 
 
 def test_a_model_has_the_numbers_that_score_gives_it(here: Path, command: Command) -> None:

@@ -92,7 +92,7 @@ def command(
     A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
     one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
     intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
-    adjusted for the number of tests (Holm). For folders of finished runs, the stored scores are compared; no model is
+    adjusted for all pairs of models (Holm). For folders of finished runs, the stored scores are compared; no model is
     loaded. For a folder of truesource sample --variant, each model is called as the corpus that it learned,
     original=MODEL, and is scored on that corpus with its own truth; differences are of corresponding sentences.
 

@@ -14,7 +14,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.report.figures import MODEL, SECOND, TRUTH, figure, ratio_axis, to_svg
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
-from truesource.report.words import bound_warning, count
+from truesource.report.words import bound_warning, count, holm_family
 
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelComparison, ModelRow, PairedDifference
@@ -233,8 +233,8 @@ def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
         which = f"{common} sentences" if common == "all" else f"{common} sentences that all models can make"
         notes.append(f"Difference: KL minus the KL of {comparison.baseline}, nats a token, on {which}")
     if {"p", "p_adjusted"} & set(columns) and comparison.differences:
-        tests = sum(found.contrast.p is not None for found in comparison.differences)
-        notes.append(f"p: two-sided, of no difference{f'; Holm: for {tests} tests' if 'p_adjusted' in columns else ''}")
+        family = holm_family(comparison.differences[0].tests)
+        notes.append(f"p: two-sided, of no difference{f'; {family}' if 'p_adjusted' in columns else ''}")
     exact = [seed.exact for row in comparison.rows for seed in row.model.seeds if seed.exact is not None]
     sizes = {parts_of(score.signature).get("sentences", "?") for score in exact}
     if "exact_kl" in columns and sizes:

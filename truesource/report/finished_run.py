@@ -87,7 +87,7 @@ def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) ->
 
 
 def differences(comparison: Sequence[Record], objective: str) -> list[Record]:
-    """The paired differences of the models of one objective to their baseline."""
+    """The paired differences of all pairs of models of one objective, those to their baseline first."""
     return [r for r in comparison if r["name"] == "kl_difference" and r["objective"] == objective]
 
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from truesource.chain.corpus.section import section as corpus
 from truesource.chain.grammar.section import section as grammar
 from truesource.chain.models.section import section as training
-from truesource.chain.scores.section import result_table, surely_nearer, tokens
+from truesource.chain.scores.section import nearer_test, result_table, tokens
 from truesource.chain.scores.section import section as scores
 from truesource.cli.works import bibtex, topics_of
 from truesource.generator.objectives import OBJECTIVES
@@ -137,7 +137,7 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
-        answer=[*words.answer(found.models, partial(surely_nearer, found)), *opening],
+        answer=[*words.answer(found.models, partial(nearer_test, found)), *opening],
         verdict=words.verdict(found.models),
         alarms=words.below_bound(found.models),
         parts=parts,
