@@ -33,7 +33,7 @@ from truesource.grammar.support.files import write_json
 from truesource.grammar.tree import Tree
 from truesource.lmtrain.training_record import write_times
 from truesource.report import figures, words
-from truesource.report.finished_run import read_run, some_sentences
+from truesource.report.finished_run import read_run, some_sentences, with_models
 
 GRAMMAR = r"""
 ROOT -> S '.' 1.0
@@ -500,6 +500,37 @@ def test_the_best_model_is_tested_against_the_next_by_the_scores_of_both():
     assert apart is not None and apart.tests == 1
     replicated = nearer_test(SimpleNamespace(**{**vars(run), "models": [near, seeds]}), near, seeds)
     assert replicated is not None and (replicated.p_adjusted or 1.0) < 0.001
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("share", [0.822, 0.0, 1.0])
+def test_the_page_says_how_much_of_the_evaluation_text_is_in_the_training_text(run, share):
+    record = json.loads((run / "corpus" / "record.json").read_text(encoding="utf-8"))
+    record["splits"]["eval"]["overlap"] = {"types": share / 2.0, "tokens": share}
+    write_json(run / "corpus" / "record.json", record)
+    text = inner_text(page(run))
+    n = json.loads((run / "results.json").read_text())[0]["sentences"]
+    assert f"{n} sentences of the split eval ({share:.1%} of its sentences also occur in train)" in text
+    assert "none of the training split" not in text
+
+
+def test_oracles_are_shown_of_objectives_that_a_model_has():
+    causal, masked = ({"model": "oracle", "objective": objective} for objective in ("causal", "masked"))
+    model = {"model": "m", "objective": "causal"}
+    silent = {"model": "n", "objective": "masked", "relative_ppl": None}
+    assert with_models([causal, masked, model]) == [causal, model]
+    assert with_models([causal, masked, model], [silent]) == [causal, masked, model]
+    assert with_models([causal, masked]) == [causal, masked]
+
+
+@pytest.mark.long
+def test_a_report_of_causal_models_has_no_masked_table(run):
+    rows = json.loads((run / "results.json").read_text())
+    assert {row["objective"] for row in rows} == {"causal", "masked"}
+    assert "Masked models" in inner_text(page(run)) or "masked: " in inner_text(page(run))
+    write_json(run / "results.json", [row for row in rows if row["objective"] == "causal" or row["model"] == "oracle"])
+    text = inner_text(page(run))
+    assert "causal-small" in text and "masked: " not in text
 
 
 @pytest.mark.long

@@ -86,6 +86,17 @@ def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) ->
     return {**summary, "sd": {**dict.fromkeys(("bound", "bound_unconditioned")), **sd}, "replicates": list(rows)}
 
 
+def with_models(rows: Sequence[Record], unscored: Sequence[Record] = ()) -> list[Record]:
+    """The rows without oracles of objectives that no model has; all of them if there are no models.
+
+    Args:
+        rows: of ``results.json`` or `summarised`.
+        unscored: rows of models that can make no sentence.
+    """
+    objectives = {row["objective"] for row in (*rows, *unscored) if row["model"] != "oracle"}
+    return [row for row in rows if row["objective"] in objectives or not objectives]
+
+
 def differences(comparison: Sequence[Record], objective: str) -> list[Record]:
     """The paired differences of all pairs of models of one objective, those to their baseline first."""
     return [r for r in comparison if r["name"] == "kl_difference" and r["objective"] == objective]
@@ -178,8 +189,8 @@ class FinishedRun:
 
     @cached_property
     def summaries(self) -> list[Record]:
-        """The results, with one row for all seeds of a model."""
-        return summarised(self.results, self.comparison)
+        """The results, with one row for all seeds of a model; oracles only of objectives that a model has."""
+        return with_models(summarised(self.results, self.comparison), self.unscored)
 
 
 def read_run(path: Path) -> FinishedRun:
@@ -236,6 +247,15 @@ def shown_split(run: FinishedRun) -> str:
     """The split whose sentences and trees are shown: the one that is evaluated, where it is named."""
     wanted = run.config.get("evaluation", {}).get("split")
     return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
+
+
+def evaluated(run: FinishedRun) -> str:
+    """The split that the models were compared on, and how much of it also occurs in the training split."""
+    split, reference = shown_split(run), run.corpus.record["overlap_with"]
+    shares = run.corpus.record["splits"][split]["overlap"]
+    if split == reference or shares is None:
+        return f"of the split {split}"
+    return f"of the split {split} ({shares['tokens']:.1%} of its sentences also occur in {reference})"
 
 
 def whole_sentences(run: FinishedRun) -> bool:

@@ -23,7 +23,15 @@ from truesource.grammar.support.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, data_of_script, render, script_hash
 from truesource.report.figures import FigureFile, drawing_for, standalone, without_marks
-from truesource.report.finished_run import COMPARISON, FinishedRun, Part, nothing_to_measure, read_run, whole_sentences
+from truesource.report.finished_run import (
+    COMPARISON,
+    FinishedRun,
+    Part,
+    evaluated,
+    nothing_to_measure,
+    read_run,
+    whole_sentences,
+)
 from truesource.report.shown_figures import ShownFigures
 
 if TYPE_CHECKING:
@@ -180,7 +188,12 @@ def figure_of(
 
 def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
     """All sections in order; their figures are drawn here."""
-    overview = {"sizes": run.truth.sizes(), "table": result_table(run), "ends": whole_sentences(run)}
+    overview = {
+        "sizes": run.truth.sizes(),
+        "table": result_table(run),
+        "ends": whole_sentences(run),
+        "evaluated": evaluated(run),
+    }
     chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
     notes = unmeasured(run, evaluators)
     measured = [
