@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.signature import signature, unit_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexities
 from truesource.evaluation.measures.contrast import Contrast, PairFamily, SeedSums, difference, mean_over_seeds, negated
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired
@@ -190,7 +190,7 @@ def _row_records(row: ModelRow) -> list[dict[str, Any]]:
     head = {"model": row.name, "objective": objective, "seeds": k}
     records = []
     for name, value in row.measures.items():
-        own = {**row.parts, **({"estimator": "paired"} if name == "kl" else {})}
+        own = {**row.parts, **unit_part(name), **({"estimator": "paired"} if name == "kl" else {})}
         score = Score(name, value.value, signature(own), value.low, value.high)
         records.append({**head, **score.as_record(), "sd": row.deviations.get(name)})
     for scores in row.model.seeds:
@@ -202,7 +202,8 @@ def _row_records(row: ModelRow) -> list[dict[str, Any]]:
             one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
             own = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
             records += [
-                {**one, "name": name, "value": value, "signature": signature(own)} for name, value in values.items()
+                {**one, "name": name, "value": value, "signature": signature({**own, **unit_part(name)})}
+                for name, value in values.items()
             ]
     return records
 

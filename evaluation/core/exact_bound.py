@@ -351,7 +351,7 @@ def bound_of_rows(
         **disjoint_part(excluded, corrected=corrected),
         "eos": "in" if with_end else "out",
         **published,
-        "unit": "nats/token",
+        "unit": "perplexity",
         "ci": ci_part(len(count), seed),
         "sentences": len(sentences),
         "impossible": impossible,

@@ -209,6 +209,21 @@ def parts_of(text: str) -> dict[str, str]:
     return dict(part.split(":", 1) for part in _BETWEEN.split(text))
 
 
+#: units of measures whose signatures otherwise say nats/token
+_UNITS = {
+    **dict.fromkeys(("ppl", "bound", "bound_unconditioned", "ppl_unigram", "pplu", "pplu_bound"), "perplexity"),
+    **dict.fromkeys(("relative_ppl", "ratio", "ratio_to_reference"), "ratio"),
+    "rho": "correlation",
+    **dict.fromkeys(("r2_pearson", "r2_identity", "r2_released"), "share"),
+    **dict.fromkeys(("tokens", "sentences", "excluded", "impossible_model", "impossible_oracle"), "count"),
+}
+
+
+def unit_part(measure: str) -> dict[str, object]:
+    """The part of a signature that gives the unit of a measure of scores; nats a token unless it has another."""
+    return {"unit": _UNITS.get(measure, "nats/token")}
+
+
 def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:
     """Parts that say which positions count."""
     return {

@@ -62,6 +62,7 @@ def by_context(
                     "group": value,
                     "contexts": int(n),
                     "estimator": "rao-blackwell",
+                    "unit": "share" if name in SHARES else "nats/token",
                     **few(count[:, g, m]),
                 }
                 mean = total[:, g, m].sum() / n
@@ -86,6 +87,7 @@ def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int
         finite = float(divided.share[:, g].sum())
         if finite > 0.0:
             parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
+            parts |= {"unit": "nats/token"}
             parts |= few(divided.share[:, g])
             mean = float(divided.part[:, g].sum() / finite)
             scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))

@@ -18,6 +18,7 @@ from command_line import Command
 from toy_english import BANK, TOY
 
 from truesource.cli.works import TOPICS, works
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluators import EVALUATORS
 from truesource.generator.corpus import Corpus
 from truesource.grammar.inference.windows import Windows
@@ -495,6 +496,7 @@ def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> No
         assert line["name"] == f"bound_{seen}_words"
         assert line["value"] == pytest.approx(math.exp(-rows.mean()), rel=1e-12)
         assert line["low"] < line["value"] < line["high"] and f"|seen:{seen}|" in line["signature"]
+        assert parts_of(line["signature"])["unit"] == "perplexity"  # of which the value is not the logarithm
     values = [line["value"] for line in lines] + [bound["value"]]
     assert values == sorted(values, reverse=True)
 

@@ -135,7 +135,7 @@ models:
 evaluation:
   naturalness: {sentences: 100, definitions: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
-  context: {sentences: 30, words: 2, placed: true}
+  context: {sentences: 30, lines: 3, placed: true}
   diffusion: {sentences: 12, steps: [1, 2], orders: [confidence, random], samples: 12, short: 3}
   control: {events: [the=1], best_of: [2], filters: [1, 2], filtered: 12, samples: 20, prices: [1], tuning_steps: 2}
   memory: {sentences: 30, unseen: true}
@@ -166,7 +166,7 @@ SAME = {
         " --oracle runs/toy/grammar/grammar.npz",
     ),
     "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
-    "context": ("context/net.json", f"{MODEL} --sentences 30 --words 2 --placed"),
+    "context": ("context/net.json", f"{MODEL} --sentences 30 --lines 3 --placed"),
     "diffusion": (
         "diffusion/gaps.json",
         f"{MODEL.replace('/net ', '/gaps ')} --sentences 12 --steps 1,2 --orders confidence,random --samples 12"

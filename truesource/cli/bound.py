@@ -55,9 +55,7 @@ class BoundSettings(Settings):
     definitions: Literal["default", "paper"] = Field(
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
-    lines: int = Field(
-        0, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
-    )
+    lines: int = Field(0, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )

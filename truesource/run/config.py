@@ -47,7 +47,7 @@ class EvaluationConfig(Settings):
         "default", description="Positions that count: all (default), or as in Jumelet and Zuidema (paper)."
     )
     lines: int | None = Field(
-        None, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
+        None, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words."
     )
 
     def find(self, kind: type[S]) -> S | None:
