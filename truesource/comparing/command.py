@@ -143,11 +143,13 @@ def command(
 def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
     """The records of evaluators that measured each model too; a table of each is printed."""
     from truesource.cli.output import show
-    from truesource.run.declared import measures_table
+    from truesource.run.declared import measures_table, with_extent
 
     records = []
     for evaluator in evaluators:
         seeds = {seed.label: seed.also[evaluator.name] for model in models for seed in model.seeds}
-        show(measures_table(evaluator, seeds, evaluator.title), evaluator.width)
+        number = models[0].seeds[0].paired.n_sentences
+        table = measures_table(evaluator, seeds, evaluator.title)
+        show(with_extent(table, evaluator.extent(evaluator.settings(), number)), evaluator.width)
         records += [record for seed in seeds.values() for record in seed["records"]]
     return records

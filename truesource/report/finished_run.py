@@ -317,6 +317,7 @@ class Part:
     template: Path  #: the body, which finds ``content`` as ``section``
     content: Any
     notes: Sequence[str] = ()  #: sentences below the body
+    extent: str = ""  #: which sentences it is of, if not all
 
 
 def nothing_to_measure(reason: str, models: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from truesource.report.finished_run import (
     evaluated,
     nothing_to_measure,
     read_run,
+    shown_split,
     whole_sentences,
 )
 from truesource.report.shown_figures import ShownFigures
@@ -197,7 +198,7 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
     chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
     notes = unmeasured(run, evaluators)
     measured = [
-        Part(each.name, each.title, each.template, each.section(run), notes.get(each.name, ()))
+        Part(each.name, each.title, each.template, each.section(run), notes.get(each.name, ()), extent(run, each))
         for each in evaluators
         if run.asks(each.name)
     ]
@@ -207,6 +208,16 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
         *(part for part in measured if part.content or part.notes),
         Part("provenance", "Provenance", FOLDER / "provenance.html.j2", files_and_works(run)),
     ]
+
+
+def extent(run: FinishedRun, evaluator: Evaluator) -> str:
+    """The sentences of the evaluated split that an evaluator uses, if not all."""
+    asked = run.config["evaluation"][evaluator.name]
+    if evaluator.package not in ("", "truesource.evaluators.explain") or not isinstance(asked, Mapping):
+        return ""  # they use texts of other sources
+    split = shown_split(run)
+    used = evaluator.extent(evaluator.settings.model_validate(asked), run.corpus.n_sentences(split))
+    return f"{used} of the split {split}" if used else ""
 
 
 def unmeasured(run: FinishedRun, evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:
