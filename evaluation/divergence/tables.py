@@ -77,6 +77,8 @@ def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int
     Groups that neither side ever expects are left out. Their means times their tokens sum to KL(P || Q).
     """
     intervals = resampled_ratios(divided.part, divided.share, seed=seed)
+    if divided.of_contexts:
+        intervals = np.maximum(intervals, 0.0)
     masses = [] if divided.masses is None else _masses(divided, divided.masses, shared, seed)
     rows = []
     for g, name in enumerate(divided.names):

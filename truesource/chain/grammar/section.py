@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truesource.chain.grammar.induce import useless_cycles
 from truesource.generator.abilities import require
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
@@ -368,6 +369,7 @@ def section(run: FinishedRun) -> Part:
         "entropy_per_token": entropy / length if entropy is not None and length else None,
         "kinds": kinds,
         "binarised": any(label.startswith("@") for label in pcfg.labels),
+        "opening": [said] if (said := useless_cycles(run.trace, trees)) else [],
         "trace": trace_figure(run.trace, trees),
         "held_out_trees": None if not possible or trees is None else (min(possible), max(possible), trees),
         "substates": substates_figure(pcfg),
