@@ -40,7 +40,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
     "Scoring frame and vocabulary": {
         "eos": "whether the end of a sentence or text counts: in or out",
         "first": "whether the first word counts: in or out",
-        "unk": "what becomes of unknown words: token or skip",
+        "unk": "what becomes of unknown words: token, skip, or form-class where a grammar has classes of their forms",
         "vocab": "number of words, and all (of the grammar) or a digest",
         "before": "token before a text, where the user chose it",
         "window": "maximum number of tokens that the model reads, where that excludes segmentations",
