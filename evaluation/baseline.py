@@ -20,7 +20,7 @@ from truesource.evaluation.core.comparison import alone_parts, nothing_scored, s
 from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.signature import signature, unit_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexity_interval, resampled_ratio
 from truesource.evaluation.measures.paired import at_positions_of
 from truesource.generator.language_model import LanguageModel, TokenScores
@@ -209,6 +209,7 @@ class _SidesOnText:
         parts = {
             "model": name,
             **self.parts,
+            **unit_part(measure),
             **(more or {}),
             **({"unk": "skip"} if count.words == "known" else {}),
             "ci": ci_part(sentences, self.seed),

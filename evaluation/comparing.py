@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.signature import signature, unit_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, perplexities
-from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference, may_be_chance, mean_over_seeds
-from truesource.evaluation.measures.monte_carlo import holm
+from truesource.evaluation.measures.contrast import Contrast, PairFamily, SeedSums, difference, mean_over_seeds, negated
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
@@ -132,7 +131,7 @@ class ModelRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDifference:
-    """The KL of a model less that of the baseline, nats a token, on the sentences that all models can make.
+    """The KL of a model less that of another, nats a token, on the sentences that all models can make.
 
     It is the logarithm of the ratio of their (relative) perplexities.
     """
@@ -140,7 +139,8 @@ class PairedDifference:
     model: str
     baseline: str
     contrast: Contrast
-    p_adjusted: float | None  #: by Holm's method, for all differences to the baseline
+    p_adjusted: float | None  #: by Holm's method, for all pairs of models
+    tests: int  #: number of pairs that ``p_adjusted`` is for
     parts: Mapping[str, object]  #: of the signature
 
 
@@ -153,15 +153,33 @@ class ModelComparison(ResultRecords):
     oracle: ModelRow  #: the truth in the vocabulary of the comparison
     baseline: str
     differences: Sequence[PairedDifference]  #: of all models but the baseline, in their order
+    other_pairs: Sequence[PairedDifference]  #: of the pairs without the baseline, the later model less the earlier
     sentences: int  #: that all models and the oracle can make
     n_sentences: int  #: given
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a number: of the oracle, of each model and each of several seeds, and of each difference."""
+        """One record a number: of the oracle, of each model and each of several seeds, and of each pair of models.
+
+        The pairs with the baseline come first.
+        """
         return [
             *(record for row in (self.oracle, *self.rows) for record in _row_records(row)),
-            *(_difference_record(self, pair) for pair in self.differences),
+            *(_difference_record(self, pair) for pair in (*self.differences, *self.other_pairs)),
         ]
+
+    def pair(self, first: str, second: str) -> PairedDifference:
+        """The KL of one model less that of another.
+
+        Raises:
+            KeyError: there are no such models.
+        """
+        for pair in (*self.differences, *self.other_pairs):
+            if (pair.model, pair.baseline) == (first, second):
+                return pair
+            if (pair.model, pair.baseline) == (second, first):
+                parts = {**pair.parts, "baseline": second}
+                return replace(pair, model=first, baseline=second, contrast=negated(pair.contrast), parts=parts)
+        raise KeyError((first, second))
 
     def __repr__(self) -> str:
         rows = "; ".join(f"{row.name}: KL {row.measures['kl'].value:.4f} nats a token" for row in self.rows[:SHOWN])
@@ -176,7 +194,7 @@ def _row_records(row: ModelRow) -> list[dict[str, Any]]:
     head = {"model": row.name, "objective": objective, "seeds": k}
     records = []
     for name, value in row.measures.items():
-        own = {**row.parts, **({"estimator": "paired"} if name == "kl" else {})}
+        own = {**row.parts, **unit_part(name), **({"estimator": "paired"} if name == "kl" else {})}
         score = Score(name, value.value, signature(own), value.low, value.high)
         records.append({**head, **score.as_record(), "sd": row.deviations.get(name)})
     for scores in row.model.seeds:
@@ -188,7 +206,8 @@ def _row_records(row: ModelRow) -> list[dict[str, Any]]:
             one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
             own = {**row.parts, "seeds": 1, "ci": "none/one-seed"}
             records += [
-                {**one, "name": name, "value": value, "signature": signature(own)} for name, value in values.items()
+                {**one, "name": name, "value": value, "signature": signature({**own, **unit_part(name)})}
+                for name, value in values.items()
             ]
     return records
 
@@ -234,47 +253,30 @@ def compare_models(
     common = np.asarray(np.all([model.made for model in models], axis=0))
     if not common.any():
         raise _nothing_common(models)
-    others = [model for model in models if model is not against]
-    contrasts = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
-    tested = [contrast.p for contrast in contrasts if contrast.p is not None]
-    adjusted = iter(holm(tested))
-    differences = [
+    ordered = {model.name: model for model in (against, *(model for model in models if model is not against))}
+    sums = {name: model.sums("kl", common) for name, model in ordered.items()}
+    family = PairFamily.test(list(ordered), lambda first, second: difference(sums[first], sums[second], seed=seed))
+    pairs = [
         PairedDifference(
-            model=model.name,
-            baseline=against.name,
-            contrast=contrast,
-            p_adjusted=None if contrast.p is None else next(adjusted),
-            parts=_difference_parts(model, against, common, len(tested), seed),
+            model=first,
+            baseline=second,
+            contrast=found.contrast,
+            p_adjusted=found.p_adjusted,
+            tests=found.tests,
+            parts=_difference_parts(ordered[first], ordered[second], common, found.tests, seed),
         )
-        for model, contrast in zip(others, contrasts, strict=True)
+        for (first, second), found in family.pairs.items()
     ]
     return ModelComparison(
         objective=against.objective,
         rows=[model_row(model, seed=seed) for model in models],
         oracle=_oracle_row(against, f"oracle of {against.name}" if parallel else "oracle"),
         baseline=against.name,
-        differences=differences,
+        differences=pairs[: len(models) - 1],
+        other_pairs=pairs[len(models) - 1 :],
         sentences=int(common.sum()),
         n_sentences=len(common),
     )
-
-
-def surely_nearer(
-    best: ModelScores, other: ModelScores, models: Sequence[ModelScores], *, seed: int = DEFAULT_SEED
-) -> bool:
-    """Tell whether the model nearest to the truth is nearer than another; False where that may be chance.
-
-    Args:
-        best: of all ``models`` that with the lowest divergence.
-        other: the next one.
-        models: all that the two were picked from, both included.
-        seed: of the resampling.
-    """
-    common = best.made & other.made
-    if not common.any():
-        return False
-    contrast = difference(other.sums("kl", common), best.sums("kl", common), seed=seed)
-    return contrast.value > 0.0 and not may_be_chance(contrast, math.comb(len(models), 2))
 
 
 def model_row(model: ModelScores, *, seed: int = DEFAULT_SEED) -> ModelRow:

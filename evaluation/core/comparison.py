@@ -16,7 +16,7 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, no_interval_entry
 from truesource.evaluation.core.setting import Setting, oracle_for
-from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature, unit_part
 from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
 from truesource.evaluation.core.vocabulary import CoarsenedModel, compared_part
@@ -66,9 +66,12 @@ class ScoredAlone(ResultRecords):
             "impossible_model": len(self.scores.impossible),
         }
         return [
-            Score("ppl", self.ppl.value, self.signature, self.ppl.low, self.ppl.high),
-            *(Score(name, value, self.signature) for name, value in counts.items()),
+            Score("ppl", self.ppl.value, self._signature_of("ppl"), self.ppl.low, self.ppl.high),
+            *(Score(name, value, self._signature_of(name)) for name, value in counts.items()),
         ]
+
+    def _signature_of(self, measure: str) -> str:
+        return signature({**self.parts, **unit_part(measure)})
 
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON."""
@@ -200,10 +203,17 @@ class Comparison(ResultRecords):
         if self.bound_unconditioned is not None:
             values["bound_unconditioned"] = self.bound_unconditioned
         scores = [
-            Score(name, interval.value, signature({**self.parts, **own.get(name, {})}), interval.low, interval.high)
+            Score(
+                name,
+                interval.value,
+                signature({**self.parts, **unit_part(name), **own.get(name, {})}),
+                interval.low,
+                interval.high,
+            )
             for name, interval in values.items()
         ]
-        return scores + [Score(name, value, self.signature) for name, value in counted.items()]
+        counts = [Score(name, value, signature({**self.parts, **unit_part(name)})) for name, value in counted.items()]
+        return scores + counts
 
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON: model, objective, name, value, low, high, signature."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -234,12 +234,14 @@ def bound_records(
     frame: str = "default",
     vocabulary: Collection[str] | None = None,
     variant: Variant = "default",
-    left_out: Mapping[str, int] | None = None,
+    left_out: Mapping[str, object] | None = None,
     transform: Transform | None = None,
+    sampled: bool = True,
 ) -> list[Score]:
     """``causal_bound`` (perplexity), ``masked_bound`` (pseudo-perplexity) and ``any_order_bound`` (perplexity).
 
-    Over the possible sentences; the others are counted in the signature.
+    Over the possible sentences; the others are counted in the signature. Of text that was not sampled from the grammar,
+    they bound nothing and are called ``causal_perplexity`` and so on.
 
     Args:
         truth: the grammar or process.
@@ -251,8 +253,10 @@ def bound_records(
             words, and the end.
         vocabulary: words outside it are unknown; None: none is.
         variant: as `sentence_records` had it.
-        left_out: entries of the signature that say which sentences were not scored, and how many.
+        left_out: entries of the signature that say which sentences were not scored, and how many, and how words were
+            read.
         transform: as `sentence_records` had it.
+        sampled: the text was sampled from the grammar.
 
     Raises:
         InputError: the grammar can make none of the sentences, no position counts, or the frame leaves out positions
@@ -271,7 +275,7 @@ def bound_records(
     for given_length, name in GIVEN_LENGTH.items():
         if name in kept[0]:
             rows[given_length] = [np.array(r[name]) for r in kept]
-    return [
+    bounds = [
         bound_of_rows(
             of_kind,
             [record["tokens"] for record in kept],
@@ -291,6 +295,12 @@ def bound_records(
         )
         for objective, of_kind in rows.items()
     ]
+    return bounds if sampled else [unbounded(bound) for bound in bounds]
+
+
+def unbounded(bound: Score) -> Score:
+    """The same perplexity, of text that was not sampled from the grammar, under a name that claims no bound."""
+    return replace(bound, name=bound.name.replace("bound", "perplexity"))
 
 
 def _causal_row(record: Mapping[str, Any], transform: Transform | None) -> FloatArray:
@@ -351,7 +361,7 @@ def bound_of_rows(
         **disjoint_part(excluded, corrected=corrected),
         "eos": "in" if with_end else "out",
         **published,
-        "unit": "nats/token",
+        "unit": "perplexity",
         "ci": ci_part(len(count), seed),
         "sentences": len(sentences),
         "impossible": impossible,

@@ -40,7 +40,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
     "Scoring frame and vocabulary": {
         "eos": "whether the end of a sentence or text counts: in or out",
         "first": "whether the first word counts: in or out",
-        "unk": "what becomes of unknown words: token or skip",
+        "unk": "what becomes of unknown words: token, skip, or form-class where a grammar has classes of their forms",
         "vocab": "number of words, and all (of the grammar) or a digest",
         "compared": "vocabulary of a comparison: common, or full and how <unk> is shared out (training+1 or uniform)",
         "before": "token before a text, where the user chose it",
@@ -208,6 +208,21 @@ def signature_parts(parts: Mapping[str, object]) -> dict[str, object]:
 def parts_of(text: str) -> dict[str, str]:
     """Keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
     return dict(part.split(":", 1) for part in _BETWEEN.split(text))
+
+
+#: units of measures whose signatures otherwise say nats/token
+_UNITS = {
+    **dict.fromkeys(("ppl", "bound", "bound_unconditioned", "ppl_unigram", "pplu", "pplu_bound"), "perplexity"),
+    **dict.fromkeys(("relative_ppl", "ratio", "ratio_to_reference"), "ratio"),
+    "rho": "correlation",
+    **dict.fromkeys(("r2_pearson", "r2_identity", "r2_released"), "share"),
+    **dict.fromkeys(("tokens", "sentences", "excluded", "impossible_model", "impossible_oracle"), "count"),
+}
+
+
+def unit_part(measure: str) -> dict[str, object]:
+    """The part of a signature that gives the unit of a measure of scores; nats a token unless it has another."""
+    return {"unit": _UNITS.get(measure, "nats/token")}
 
 
 def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:

@@ -96,7 +96,7 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
     every: dict[str, object] = {"unit": "nats/token", "seen": f"0..{words}{'/placed' if placed else ''}"}
     columns = {
         "loss": Column(-whole.model, _NATS | {"may": "infinite"}),
-        "excess_entropy": Column(gained, {**every, "estimator": "paired"}),
+        "excess_entropy": Column(gained, {**every, "unit": "nats", "estimator": "paired"}),
     }
     scores = mean_scores(columns, whole.sentence, shared, setting.seed)
     scores["loss_truth"] = replace(lines[ALL].pop("loss"), name="loss_truth")

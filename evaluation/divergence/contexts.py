@@ -199,6 +199,7 @@ class DividedDivergence:
     infinite: IntArray  #: (G,) contexts in which it is infinite; they count in neither of the two
     tokens: FloatArray  #: (G,) expected number of tokens of the group in all contexts
     masses: GroupMasses | None = None  #: where both sides' probability of the groups was asked for
+    of_contexts: bool = False  #: parts are shares of divergences of whole contexts, which are never negative
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,4 +169,5 @@ def divided_by_phrase(measured: Contexts, oracle: Oracle, sentences: Sequence[Se
         measured.per_sentence(part),
         ((share > 0.0) & ~finite[:, None]).sum(axis=0),
         share.sum(axis=0),
+        of_contexts=True,
     )

@@ -62,6 +62,7 @@ def by_context(
                     "group": value,
                     "contexts": int(n),
                     "estimator": "rao-blackwell",
+                    "unit": "share" if name in SHARES else "nats/token",
                     **few(count[:, g, m]),
                 }
                 mean = total[:, g, m].sum() / n
@@ -76,6 +77,8 @@ def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int
     Groups that neither side ever expects are left out. Their means times their tokens sum to KL(P || Q).
     """
     intervals = resampled_ratios(divided.part, divided.share, seed=seed)
+    if divided.of_contexts:
+        intervals = np.maximum(intervals, 0.0)
     masses = [] if divided.masses is None else _masses(divided, divided.masses, shared, seed)
     rows = []
     for g, name in enumerate(divided.names):
@@ -86,6 +89,7 @@ def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int
         finite = float(divided.share[:, g].sum())
         if finite > 0.0:
             parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
+            parts |= {"unit": "nats/token"}
             parts |= few(divided.share[:, g])
             mean = float(divided.part[:, g].sum() / finite)
             scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))

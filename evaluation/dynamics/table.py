@@ -16,7 +16,14 @@ from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.divergence.blocks import END
 from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.measures.bootstrap import TAILS, ci_part
-from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance, mean_over_seeds
+from truesource.evaluation.measures.contrast import (
+    Contrast,
+    SeedSums,
+    bonferroni,
+    difference,
+    may_be_chance,
+    mean_over_seeds,
+)
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.support.printable import ResultRecords, few_code, listed
 
@@ -352,10 +359,10 @@ def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) 
     order = sorted(kept, key=lambda g: -abs(gap[g]))
     worst, best = order[0], order[-1]
     distances = [_sums(classes, g, np.sign(gap[g])) for g in (worst, best)]
-    chance = may_be_chance(difference(*distances, seed=dynamics.seed), comb(len(kept), 2))
+    chance = _chance(difference(*distances, seed=dynamics.seed), comb(len(kept), 2))
     text = (
         f"Furthest from the truth at the end is the class of {_name(classes, worst)} ({_gap(classes, worst)}), nearest"
-        f" that of {_name(classes, best)} ({_gap(classes, best)}){', which may be chance' if chance else ''}"
+        f" that of {_name(classes, best)} ({_gap(classes, best)}){chance}"
     )
     part = classes.tokens * gap
     lacks = np.maximum(part, 0.0)
@@ -406,7 +413,7 @@ def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
 def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     more = [g for g in kept if classes.mean[-1, g] > 0.0]
     tests = {g: mean_over_seeds(_sums(classes, g), seed=dynamics.seed) for g in more}
-    above = [g for g, contrast in tests.items() if not may_be_chance(contrast, len(kept))]
+    above = [g for g, contrast in tests.items() if not may_be_chance(bonferroni(contrast, len(kept)))]
     if not above:
         return []
     names = listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
@@ -426,8 +433,17 @@ def _ends(curves: LearningCurves, what: str, seed: int) -> list[str]:
         return []
     first, last = kept[0], kept[-1]
     told = [f"{_with_ends(curves, g)} ({_group(curves, g)})" for g in (first, last)]
-    chance = may_be_chance(difference(_sums(curves, first), _sums(curves, last), seed=seed))
-    return [f"By {what} the divergence is {told[0]} and {told[1]}{', which may be chance' if chance else ''}."]
+    chance = _chance(difference(_sums(curves, first), _sums(curves, last), seed=seed))
+    return [f"By {what} the divergence is {told[0]} and {told[1]}{chance}."]
+
+
+def _chance(contrast: Contrast, tests: int = 1) -> str:
+    """The end of a sentence on a difference that may be chance, with its p-value; else empty."""
+    p = bonferroni(contrast, tests)
+    if not may_be_chance(p):
+        return ""
+    family = f" of {tests} tests (Bonferroni)" if tests > 1 else ""
+    return ", which may be chance" if p is None else f", which may be chance (p {p:.3f}{family})"
 
 
 def _with_ends(curves: LearningCurves, g: int, sign: float = -1.0, unit: str = "") -> str:
@@ -464,7 +480,7 @@ def _sums(curves: LearningCurves, g: int, sign: float = 1.0) -> SeedSums:
 def _in_order(curves: LearningCurves, first: int, last: int, tests: int) -> bool:
     """Tell whether one half is surely gone by a checkpoint at which the other one is not yet.
 
-    In 97.5% of the resamples, or more where the two were picked among so many pairs, see `may_be_chance`.
+    In 97.5% of the resamples, or more where the two were selected among so many pairs, see `bonferroni`.
     """
     half = curves.resampled_half
     known = np.isfinite(half.at[:, first])

@@ -17,18 +17,20 @@ and the parameter is that of these very models. ``benchmarks/coverage_models.py`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_ratio
+from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.settings import DEFAULT_SEED
 
-CHANCE = 0.05  #: a difference may be chance where its p-value, times the number of tests, is this or more
+CHANCE = 0.05  #: a difference may be chance if its adjusted p-value is this or more
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,74 @@ class Contrast:
         return Interval(self.value, self.low, self.high)
 
 
-def may_be_chance(contrast: Contrast, tests: int = 1) -> bool:
-    """Tell whether a mean or difference may be chance; of all tested, one is wrongly called sure in 5% of cases.
-
-    Two extremes are picked after looking at all, so the test is of all pairs that they might have been (Bonferroni).
+def bonferroni(contrast: Contrast, tests: int = 1) -> float | None:
+    """Adjust the p-value of a contrast that was selected among several; None if it has none.
 
     Args:
         contrast: the one of interest.
-        tests: how many others it might have been, itself included; of two of K that were picked, ``comb(K, 2)``.
+        tests: number of contrasts that it was selected from, itself included; for two of K groups, ``comb(K, 2)``.
     """
-    return contrast.p is None or contrast.p * tests >= CHANCE
+    return None if contrast.p is None else min(1.0, contrast.p * tests)
+
+
+def may_be_chance(p_adjusted: float | None) -> bool:
+    """Tell whether a difference with this adjusted p-value may be chance; so may one without a p-value."""
+    return p_adjusted is None or p_adjusted >= CHANCE
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """The difference of two of K models, with the p-value that their family of tests gives it."""
+
+    contrast: Contrast  #: the first less the second
+    p_adjusted: float | None  #: by Holm's method over all pairs; None: there are too few sentences
+    tests: int  #: number of tested pairs in the family
+
+    @property
+    def reversed(self) -> PairTest:
+        """The second less the first."""
+        return PairTest(negated(self.contrast), self.p_adjusted, self.tests)
+
+
+@dataclass(frozen=True)
+class PairFamily:
+    """Two-sided tests of all pairwise differences of K models, adjusted together by Holm's method.
+
+    A table of differences from any baseline and a sentence about any two models, such as the two that came out best,
+    take their p-values from here: they never contradict each other, and all of them together are wrong in at most 5%
+    of cases, whichever pairs were selected after looking.
+    """
+
+    pairs: Mapping[tuple[str, str], PairTest]  #: by names, the later model first
+
+    @classmethod
+    def test(cls, names: Sequence[str], contrast: Callable[[str, str], Contrast]) -> PairFamily:
+        """Test all pairs.
+
+        Args:
+            names: of the K models.
+            contrast: the difference of two of them, the first less the second.
+        """
+        contrasts = {(later, earlier): contrast(later, earlier) for earlier, later in combinations(names, 2)}
+        tested = {pair: found.p for pair, found in contrasts.items() if found.p is not None}
+        adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+        return cls({pair: PairTest(of, adjusted.get(pair), len(tested)) for pair, of in contrasts.items()})
+
+    def of(self, first: str, second: str) -> PairTest:
+        """The difference of two models, the first less the second.
+
+        Raises:
+            KeyError: there is no such pair.
+        """
+        found = self.pairs.get((first, second))
+        return self.pairs[second, first].reversed if found is None else found
+
+
+def negated(contrast: Contrast) -> Contrast:
+    """A difference the other way round."""
+    if contrast.low is None or contrast.high is None:
+        return Contrast(-contrast.value)
+    return Contrast(-contrast.value, -contrast.high, -contrast.low, contrast.p)
 
 
 class SeedPart(NamedTuple):

@@ -23,7 +23,7 @@ from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.signature import digest_sentences, signature
+from truesource.evaluation.core.signature import digest_sentences, signature, unit_part
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.generator.language_model import END, LanguageModel, ScoringFrame
@@ -355,5 +355,5 @@ def _scores(
         value, interval = float(total.sum() / count.sum()), resampled_ratio(total, count, seed=seed)
         if name not in units:  # a perplexity
             value, interval = math.exp(value), np.exp(interval)
-        scores[name] = Score(name, value, signature({**parts, **units.get(name, {})}), *ends(*interval))
+        scores[name] = Score(name, value, signature({**parts, **units.get(name, unit_part(name))}), *ends(*interval))
     return scores

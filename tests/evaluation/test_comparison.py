@@ -21,7 +21,7 @@ from truesource import FunctionModel
 from truesource.evaluation.core.comparison import Comparison, compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import oracle_for
-from truesource.evaluation.core.signature import signature, signature_parts
+from truesource.evaluation.core.signature import parts_of, signature, signature_parts
 from truesource.evaluation.core.token_table import read_token_record, read_token_table, write_token_table
 from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores, preset_frame
 from truesource.generator.objectives import Objective
@@ -314,7 +314,16 @@ def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None
         assert (record["low"], record["high"]) == (row.get(f"{name}_low"), row.get(f"{name}_high"))
         assert (record["model"], record["objective"]) == ("unigram", "causal")
     parts = {name: record["signature"].split("|") for name, record in records.items()}
-    assert records["ppl"]["signature"] == found.signature
+    assert records["kl"]["signature"] == found.signature.replace("|v:", "|estimator:paired|v:")
+    units = {name: parts_of(record["signature"])["unit"] for name, record in records.items()}
+    assert units == {
+        **dict.fromkeys(("ppl", "bound", "bound_unconditioned"), "perplexity"),
+        "relative_ppl": "ratio",
+        "kl": "nats/token",
+        "rho": "correlation",
+        **dict.fromkeys(("r2_pearson", "r2_identity", "r2_released"), "share"),
+        **dict.fromkeys(("tokens", "sentences", "excluded", "impossible_model", "impossible_oracle"), "count"),
+    }
     assert "estimator:paired" in parts["kl"]
     assert "given:none" in parts["bound_unconditioned"]
     assert "given:1..3" in parts["bound"]

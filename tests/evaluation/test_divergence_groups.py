@@ -22,8 +22,9 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence import By
 from truesource.evaluation.divergence.blocks import FLOORS, PROBABILITIES, divide_by_probability
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
-from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.divergence.contexts import DividedDivergence, measure_contexts
 from truesource.evaluation.divergence.groups import AMBIGUITIES, NEAR, WORDS, ambiguity_bands, by_ambiguity, by_distance
+from truesource.evaluation.divergence.tables import by_group
 from truesource.generator.plan import OddEven
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language
@@ -328,3 +329,16 @@ def test_text_in_another_order_has_no_trees_and_no_distances() -> None:
     for by in tables:
         with pytest.raises(NothingToMeasureError, match=f"the divergence by {by} needs text in the order"):
             compare_distributions(Oracle(grammar, "masked", transform=setting.transform), setting, by=[by])
+
+
+def test_an_interval_of_a_divergence_by_phrase_never_ends_below_zero() -> None:
+    """Groups that few sentences have a little of; those of words by class may be negative, as their parts are."""
+    names = ("rare", "usual")
+    share = np.array([[1.0, 1.0], [0.7, 1.0]] + [[0.01, 1.0]] * 14)
+    part = np.array([[5.0, 0.2], [6.0, 0.2]] + [[0.0, 0.1]] * 14)
+    measured = DividedDivergence(names, share, part, np.zeros(2, dtype=np.int64), share.sum(axis=0))
+    free, bounded = (
+        by_group(replace(measured, of_contexts=of), {"ci": "c"}, 1)[0].scores["kl"] for of in (False, True)
+    )
+    assert free.low is not None and free.low < 0.0
+    assert bounded.low == 0.0 and (bounded.value, bounded.high) == (free.value, free.high)

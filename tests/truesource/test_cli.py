@@ -18,6 +18,7 @@ from command_line import Command
 from toy_english import BANK, TOY
 
 from truesource.cli.works import TOPICS, works
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluators import EVALUATORS
 from truesource.generator.corpus import Corpus
 from truesource.grammar.inference.windows import Windows
@@ -439,6 +440,8 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     code, out, err = command("bound", "toy.npz", "mixed.txt", "--json", "bound.json")
     assert code == 0
     assert err == (
+        "mixed.txt is no corpus that truesource sampled from this grammar, so this is the perplexity of the grammar on"
+        " this text. Other models may be better, unless the text was sampled from the grammar.\n"
         "1 of 3 sentences cannot be made by the grammar and are left out: line 3 (the grammar lacks the word 'zebra')\n"
         "Without interval: fewer than 10 sentences.\n"
     )
@@ -455,7 +458,7 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     assert short["masked_logprob"] == pytest.approx([math.log(0.2), math.log(0.4)])
     assert zebra["logprob"] is None and zebra["surprisal"] == [None, None]
     causal, masked = found["summary"]
-    assert (causal["name"], masked["name"]) == ("causal_bound", "masked_bound")
+    assert (causal["name"], masked["name"]) == ("causal_perplexity", "masked_perplexity")
     assert causal["value"] == pytest.approx(math.exp(-(long["logprob"] + short["logprob"]) / 9))
     assert masked["value"] == pytest.approx(math.exp(-math.fsum(long["masked_logprob"] + short["masked_logprob"]) / 7))
     assert "impossible:1" in causal["signature"] and "given:none" in causal["signature"]
@@ -495,6 +498,7 @@ def test_bounds_of_models_that_see_few_words(here: Path, command: Command) -> No
         assert line["name"] == f"bound_{seen}_words"
         assert line["value"] == pytest.approx(math.exp(-rows.mean()), rel=1e-12)
         assert line["low"] < line["value"] < line["high"] and f"|seen:{seen}|" in line["signature"]
+        assert parts_of(line["signature"])["unit"] == "perplexity"  # of which the value is not the logarithm
     values = [line["value"] for line in lines] + [bound["value"]]
     assert values == sorted(values, reverse=True)
 

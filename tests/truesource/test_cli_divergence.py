@@ -11,7 +11,7 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluators.divergence.results import measures_table
+from truesource.evaluators.divergence.results import group_table, measures_table
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -274,3 +274,15 @@ def test_a_share_below_one_is_never_shown_as_all() -> None:
     assert "infinite in 3.00% of contexts" in str(
         measures_table({"net": {"records": [{**rows[0], "value": 0.03}]}}).rows[0].cells[1]
     )
+
+
+def test_groups_of_no_tokens_have_no_row() -> None:
+    """Expected tokens that print as 0 say nothing, unless a model has probability there."""
+    record = {"signature": "s", "low": 0.0, "high": 0.2, "by": "phrase", "name": "kl", "value": 0.1}
+    rows = [{**record, "group": name, "tokens": tokens} for name, tokens in (("NP", 20.4), ("X", 0.3), ("VP", 0.6))]
+    table = group_table("phrase", {"net": {"records": rows}})
+    assert [row.cells[0] for row in table.rows] == ["NP", "VP"]
+    assert "fewer than 0.5 expected tokens are left out" in (table.note or "")
+    mass = {**record, "by": "probability", "group": "impossible", "name": "model_mass", "tokens": 0.0}
+    assert [row.cells[0] for row in group_table("probability", {"net": {"records": [mass]}}).rows] == ["impossible"]
+    assert "left out" not in (group_table("phrase", {"net": {"records": rows[:1]}}).note or "")

@@ -5,11 +5,13 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from command_line import Command
 
+from truesource.chain.grammar.induce import useless_cycles
 from truesource.chain.grammar.section import spectrum_figure, substates_figure
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import round_floats
@@ -53,7 +55,9 @@ def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) 
     assert found["training"] == f"training   {pcfg.meta['log_likelihood_per_token']:.4f} nats per token"
     held_out = pcfg.meta["held_out"]
     value = f"{held_out['log_likelihood_per_token']:.4f}"
-    assert found["held"] == f"held out   {value} nats per token of 3 trees; 2 trees are impossible and left out"
+    assert (
+        found["held"] == f"held out   {value} nats per token of 1 of 3 trees; the other 2 are impossible and left out"
+    )
     assert found["grammar"].startswith(f"grammar    {len(pcfg.symbols)} symbols of 8 labels; rules: ")
     assert found["filter"].startswith("filter     ")
     assert " of the derivations used one of them" in found["filter"]
@@ -207,7 +211,7 @@ def test_reestimation_scores_what_is_held_out_and_forgets_idle_words(here: Path,
     assert pcfg.meta["license"] == "CC0"
     assert "filter" not in pcfg.meta
     value = math.log(3 / 4 * 1 / 3)
-    assert f"held out: {value:.6f} nats per token; 1 of 2 sentences are impossible and left out" in out
+    assert f"held out: {value:.6f} nats per token of 1 of 2 sentences; the other 1 are impossible and left out" in out
     assert pcfg.meta["held_out"]["log_likelihood_per_token"] == pytest.approx(value)
     rows = command("inspect", "new.npz", "more.txt").out.splitlines()
     assert "unknown words: 1 tokens (50.00%), 1 types (50.00%): z (1)" in rows
@@ -341,3 +345,32 @@ def test_conventions_of_treebanks(here: Path, command: Command) -> None:
     assert "convention switchboard: dropped 12 words" in command(*brackets, "--iterations", 1, "-o", "again.npz").out
     text = ("induce", "--start-from", "new.npz", "--unbracketed", "text.txt", "--convention", "negra", "-o", "u.npz")
     assert "--convention applies to treebanks" in command(*text).err
+
+
+def trace(*held_out: float, lost: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    """Two steps a cycle, of which the second has these held-out values; cycle 0 is the start."""
+    rows = []
+    for cycle, value in enumerate(held_out):
+        for step in (value - 0.5, value):
+            missing = lost[cycle] if lost else 0
+            rows.append({"cycle": cycle, "phase": "split", "held_out": step, "held_out_impossible": missing})
+    return rows
+
+
+def test_cycles_that_do_not_help_held_out_trees_are_named() -> None:
+    said = useless_cycles(trace(-6.0, -5.5, -5.495, -5.6), 100)
+    assert said.startswith("Further cycles did not help") and "so cycles 2 to 3 did not" in said
+    assert "-5.5000 nats per token after cycle 1 and -5.6000 after the last one" in said
+    assert "the 100 of 100 trees" in said
+    assert "so cycle 3 did not" in useless_cycles(trace(-6.0, -5.5, -5.4, -5.4), 100)
+    assert useless_cycles(trace(-6.0, -5.5, -5.4, -5.38), 100) == ""
+    assert useless_cycles(trace(-6.0, -5.5), 100) == ""
+    assert useless_cycles(trace(-6.0, -5.5, -5.5), None) == ""
+    assert useless_cycles([{"cycle": n, "phase": "split", "held_out": None} for n in (1, 2, 3)], 100) == ""
+
+
+def test_means_over_other_trees_are_not_compared() -> None:
+    """A curve may look flat because later grammars make other trees."""
+    assert useless_cycles(trace(-6.0, -5.5, -5.5, lost=(50, 50, 40)), 100) == ""
+    said = useless_cycles(trace(-6.0, -5.5, -5.5, lost=(50, 50, 49)), 100)
+    assert "(means over the 50 and 51 of 100 trees that it can make)" in said

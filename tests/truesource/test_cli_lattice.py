@@ -85,13 +85,22 @@ def test_it_prints_and_writes_what_enumeration_finds(here: Path, command: Comman
 @pytest.mark.parametrize(("asked", "used"), [(None, "fitted"), ("fitted", "fitted"), ("uniform", "uniform")])
 def test_pieces_without_scores_get_some(asked: str | None, used: str, here: Path, command: Command) -> None:
     options = () if asked is None else ("--scores", asked)
-    assert command(*CALL, "bpe.json", "text.txt", *options, "--json", "l.json").code == 0
+    found = command(*CALL, "bpe.json", "text.txt", *options, "--json", "l.json")
+    assert found.code == 0
+    assert ("fitted to this very text (3 documents)" in found.err) == (used == "fitted")
     records = records_of(here / "l.json")
     assert f"scores:{used}" in records["entropy"]["signature"]
     assert "own_below_best" not in records
     if used == "uniform":
         bits = records["log2_paths"]["value"]
         assert records["entropy"]["value"] == pytest.approx(bits * 0.6931471805599453, abs=1e-10)
+
+
+def test_a_text_of_one_sentence_is_warned_of(here: Path, command: Command) -> None:
+    (here / "one.txt").write_text("the cat sat on the mat\n", encoding="utf-8")
+    found = command(*CALL, "bpe.json", "one.txt", "--json", "l.json")
+    assert found.code == 0 and "fitted to this very text (1 document)" in found.err
+    assert command(*CALL, "unigram.json", "one.txt").err == ""
 
 
 def test_pieces_that_reach_over_white_space_are_found_out(here: Path, command: Command) -> None:
@@ -109,7 +118,8 @@ def test_what_the_tokeniser_changes_or_cannot_read_is_said(here: Path, command: 
     (here / "odd.txt").write_text("\n".join(lines), encoding="utf-8")
     found = command(*CALL, "lower.json", "odd.txt", "--json", "l.json")
     assert found.code == 0
-    set_aside, spaced, changed = found.err.splitlines()
+    set_aside, spaced, changed, fitted = found.err.splitlines()
+    assert "fitted to this very text (3 documents)" in fitted
     assert set_aside.startswith("Warning: 2 of 5 documents of odd.txt (lines 4, 5) are left out: no piece spells ")
     assert "'Ω'" in set_aside
     assert "alters characters of 1 of 5 documents of odd.txt (line 2)" in changed

@@ -11,8 +11,10 @@ from toy_models import Table
 
 import truesource
 from truesource.comparing.named import common_name, named_models, training_of
-from truesource.comparing.tables import comparison_table
+from truesource.comparing.tables import comparison_table, mean_exact_kl
+from truesource.evaluation.core.score import Score
 from truesource.grammar.support.errors import InputError
+from truesource.report.table import Cell
 
 TOY = truesource.PCFG.from_text("S -> a S 0.3 | b S 0.2 | a 0.3 | b 0.2")
 TEXT = [list(sentence) for sentence in ["a", "ba", "aab", "b", "ab", "aba", "bb", "abba", "aa", "bab", "a", "aaaa"]]
@@ -37,6 +39,40 @@ def test_models_and_seeds_in_python() -> None:
     assert "one with one seed: of this trained model only" in table.note
     exact = [seed.exact for seed in causal.rows[1].model.seeds]
     assert all(score is not None and score.name == "kl" and score.value > 0.0 for score in exact)
+    assert table.columns[3] == f"exact KL\n({len(TEXT)} sentences)"
+
+
+def test_the_exact_kl_has_its_interval_in_the_usual_table() -> None:
+    both = {"one": model(0.4, 0.3), "two": [model(0.35, 0.25), model(0.3, 0.2)]}
+    (found,) = truesource.compare_models(both, TOY, TEXT, lengths=None, exact=len(TEXT) - 1)
+    table = comparison_table(found)
+    column = table.keys.index("exact_kl")
+    assert table.columns[column] == f"exact KL\n({len(TEXT) - 1} sentences)"
+    _, one, two = (row.cells[column] for row in table.rows)
+    (score,) = [seed.exact for seed in found.rows[0].model.seeds]
+    assert isinstance(one, Cell) and score is not None and score.low is not None and score.high is not None
+    assert one.score == (score.value, score.low, score.high) and one.ends == (f"{score.low:.4f}", f"{score.high:.4f}")
+    assert isinstance(two, Cell) and two.ends is not None and two.score is not None
+    seeds = [seed.exact for seed in found.rows[1].model.seeds if seed.exact is not None]
+    value, low, high = two.score
+    assert value == pytest.approx(np.mean([each.value for each in seeds]))
+    assert low is not None and high is not None and low < min(each.value for each in seeds) < value < high
+
+
+def test_the_interval_of_a_mean_exact_kl_holds() -> None:
+    """Sentences and seeds with known errors: the interval covers the mean in 95% of cases or more."""
+    rng, k, n, hits, trials = np.random.default_rng(3), 3, 40, 0, 400
+    for _ in range(trials):
+        seed_effect, sentence_effect = rng.normal(0.0, 0.03, k), rng.normal(0.0, 0.2, n)
+        rows = 1.0 + seed_effect[:, None] + sentence_effect + rng.normal(0.0, 0.1, (k, n))
+        half = 2.0227 * rows.std(axis=1, ddof=1) / np.sqrt(n)
+        ends = zip(rows.mean(axis=1).tolist(), half.tolist(), strict=True)
+        found = mean_exact_kl([Score("kl", v, "", v - h, v + h) for v, h in ends])
+        assert found.low is not None and found.high is not None
+        hits += found.low <= 1.0 <= found.high
+    assert hits >= 0.94 * trials
+    missing = [Score("kl", 0.1, ""), Score("kl", 0.2, "", 0.1, 0.3)]
+    assert mean_exact_kl(missing) == (pytest.approx(0.15), None, None)
 
 
 def test_one_model_is_none_to_compare() -> None:

@@ -135,7 +135,7 @@ models:
 evaluation:
   naturalness: {sentences: 100, definitions: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
-  context: {sentences: 30, words: 2, placed: true}
+  context: {sentences: 30, lines: 3, placed: true}
   diffusion: {sentences: 12, steps: [1, 2], orders: [confidence, random], samples: 12, short: 3}
   control: {events: [the=1], best_of: [2], filters: [1, 2], filtered: 12, samples: 20, prices: [1], tuning_steps: 2}
   memory: {sentences: 30, unseen: true}
@@ -166,7 +166,7 @@ SAME = {
         " --oracle runs/toy/grammar/grammar.npz",
     ),
     "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
-    "context": ("context/net.json", f"{MODEL} --sentences 30 --words 2 --placed"),
+    "context": ("context/net.json", f"{MODEL} --sentences 30 --lines 3 --placed"),
     "diffusion": (
         "diffusion/gaps.json",
         f"{MODEL.replace('/net ', '/gaps ')} --sentences 12 --steps 1,2 --orders confidence,random --samples 12"
@@ -227,6 +227,35 @@ def test_verb_and_stage_write_the_same_records(
     assert called.code == 0, called.err
     record = json.loads((finished / "runs" / "toy" / left).read_text("utf-8"))
     assert record["records"] and json.loads((tmp_path / "verb.json").read_text("utf-8")) == record["records"]
+
+
+USED = {"divergence": 30, "context": 30, "diffusion": 12, "memory": 30, "dynamics": 30}  #: of 40 sentences
+
+
+@pytest.mark.parametrize("name", USED)
+def test_the_title_names_the_sentences_that_are_used(
+    name: str, finished: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    said = f"the first {USED[name]} of 40 sentences"
+    called = command("evaluate", name, *shlex.split(SAME[name][1]))
+    assert said in " ".join(called.out.split()), called.out
+    whole = shlex.split(SAME[name][1].replace(f"--sentences {USED[name]}", "--sentences 40"))
+    assert "the first" not in command("evaluate", name, *whole).out
+    page = Path("runs/toy/report.html").read_text("utf-8")
+    section = page[page.index(f'<section id="{name}">') :]
+    assert f"Measured on {said} of the split eval." in section[: section.index("</section>")]
+
+
+def test_an_extent_counts_documents_where_the_settings_do() -> None:
+    evaluators = {each.name: each for each in EVALUATORS}
+    for name, said in (
+        ("divergence", "the first 300 of 1,000 sentences"),
+        ("documents", "the first 200 of 1,000 documents"),
+        ("dynamics", ""),
+        ("beliefs", ""),
+    ):
+        assert evaluators[name].extent(evaluators[name].settings(), 1000) == said
 
 
 SAMPLED = """\

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truesource.chain.grammar.section import draw_tree, frequent_rules, placed_nodes, typical_tree
-from truesource.chain.scores.section import surely_nearer
+from truesource.chain.scores.section import nearer_test
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
+from truesource.evaluation.measures.contrast import Contrast, PairTest
 from truesource.experiment import build_report
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
@@ -32,7 +33,7 @@ from truesource.grammar.support.files import write_json
 from truesource.grammar.tree import Tree
 from truesource.lmtrain.training_record import write_times
 from truesource.report import figures, words
-from truesource.report.finished_run import read_run, some_sentences
+from truesource.report.finished_run import read_run, some_sentences, with_models
 
 GRAMMAR = r"""
 ROOT -> S '.' 1.0
@@ -465,28 +466,71 @@ def test_verdict_warns_exactly_when_the_whole_interval_is_below_one(value, half)
     }
     assert words.verdict([row]).startswith("Warning") == (value + half < 1.0 - words.PERFECT)
     other = {**row, "model": "n", "relative_ppl": 2.5}
-    assert f"{value:.3f}" in words.answer([row], lambda *_: False)[0]
-    assert "may be chance" not in words.answer([row], lambda *_: False)[0]
-    for sure in (True, False):
-        (said,) = words.answer([other, row], lambda *_: sure)  # noqa: B023
-        assert ("That it is better than n may be chance." in said) != sure
+    assert f"{value:.3f}" in words.answer([row], lambda *_: None)[0]
+    assert "may be chance" not in words.answer([row], lambda *_: None)[0]
+    for p in (0.012, 0.12):
+        pair = PairTest(Contrast(0.1, p=p / 3), p, 3)
+        (said,) = words.answer([other, row], lambda *_: pair)  # noqa: B023
+        says = "may be chance" if p > 0.05 else "is significant"
+        assert f" That it is better than n {says} (p {p:.3f}; Holm: for 3 pairs of models)." in said
+    assert "no scores of tokens" in words.answer([other, row], lambda *_: None)[0]
 
 
-def test_the_best_model_is_surely_better_by_the_scores_of_both():
+def test_the_best_model_is_tested_against_the_next_by_the_scores_of_both():
     rng, sentence = np.random.default_rng(1), np.repeat(np.arange(100), 5)
     oracle = rng.normal(-3.0, 1.0, 500)
     tables = {
         name: {"sentence": sentence, "oracle": oracle, "model": oracle - gap + rng.normal(0.0, 0.3, 500)}
         for name, gap in (("near", 0.1), ("same", 0.1), ("far", 0.5), ("far-2", 0.501))
     }
-    near, same, far, gone = ({"model": name} for name in ("near", "same", "far", "gone"))
-    seeds = {"model": "far", "replicates": [far, {"model": "far-2"}]}
-    run = SimpleNamespace(scores=tables)
-    assert surely_nearer(run, near, far, 3)
-    assert surely_nearer(run, near, seeds, 3)
-    assert not surely_nearer(run, far, near, 3)
-    assert not surely_nearer(run, near, same, 3)
-    assert not surely_nearer(run, near, gone, 3)
+    near, same, far, gone = (
+        {"model": name, "objective": "causal", "sentences": 100, "excluded": 0}
+        for name in ("near", "same", "far", "gone")
+    )
+    seeds = {**far, "replicates": [far, {"model": "far-2"}]}
+    run = SimpleNamespace(scores=tables, comparison=[], models=[near, same, far, gone], config={"seed": 3})
+    found = nearer_test(run, near, far)
+    assert found is not None and found.tests == 3 and found.contrast.value == pytest.approx(0.4, abs=0.05)
+    assert (found.p_adjusted or 1.0) < 1e-9 and nearer_test(run, far, near) == found.reversed
+    alike = nearer_test(run, near, same)
+    assert alike is not None and (alike.p_adjusted or 0.0) > 0.05
+    assert nearer_test(run, near, gone) is None
+    few = {**far, "sentences": 12, "excluded": 88}  # leaves out most sentences, so it is in no family with the others
+    apart = nearer_test(SimpleNamespace(**{**vars(run), "models": [near, same, few]}), near, same)
+    assert apart is not None and apart.tests == 1
+    replicated = nearer_test(SimpleNamespace(**{**vars(run), "models": [near, seeds]}), near, seeds)
+    assert replicated is not None and (replicated.p_adjusted or 1.0) < 0.001
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("share", [0.822, 0.0, 1.0])
+def test_the_page_says_how_much_of_the_evaluation_text_is_in_the_training_text(run, share):
+    record = json.loads((run / "corpus" / "record.json").read_text(encoding="utf-8"))
+    record["splits"]["eval"]["overlap"] = {"types": share / 2.0, "tokens": share}
+    write_json(run / "corpus" / "record.json", record)
+    text = inner_text(page(run))
+    n = json.loads((run / "results.json").read_text())[0]["sentences"]
+    assert f"{n} sentences of the split eval ({share:.1%} of its sentences also occur in train)" in text
+    assert "none of the training split" not in text
+
+
+def test_oracles_are_shown_of_objectives_that_a_model_has():
+    causal, masked = ({"model": "oracle", "objective": objective} for objective in ("causal", "masked"))
+    model = {"model": "m", "objective": "causal"}
+    silent = {"model": "n", "objective": "masked", "relative_ppl": None}
+    assert with_models([causal, masked, model]) == [causal, model]
+    assert with_models([causal, masked, model], [silent]) == [causal, masked, model]
+    assert with_models([causal, masked]) == [causal, masked]
+
+
+@pytest.mark.long
+def test_a_report_of_causal_models_has_no_masked_table(run):
+    rows = json.loads((run / "results.json").read_text())
+    assert {row["objective"] for row in rows} == {"causal", "masked"}
+    assert "Masked models" in inner_text(page(run)) or "masked: " in inner_text(page(run))
+    write_json(run / "results.json", [row for row in rows if row["objective"] == "causal" or row["model"] == "oracle"])
+    text = inner_text(page(run))
+    assert "causal-small" in text and "masked: " not in text
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ import pytest
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluators.context import ContextSettings
 from truesource.evaluators.context.results import context_table, figure, lines_table, measure, training_figure
@@ -28,7 +29,19 @@ def records() -> dict[str, Record]:
     """Of the truth, and of the best predictor that sees two words."""
     setting = Setting(PALINDROMES, Oracle(PALINDROMES, lengths=LENGTHS).sample(200, 3), lengths=LENGTHS)
     models = {"truth": Oracle(PALINDROMES, lengths=LENGTHS), "two": BestWithin(PALINDROMES, 2, lengths=LENGTHS)}
-    return {name: record_of(measure(model, setting, ContextSettings(words=3)), name) for name, model in models.items()}
+    return {name: record_of(measure(model, setting, ContextSettings(lines=4)), name) for name, model in models.items()}
+
+
+def test_the_line_of_the_truth_says_more_than_the_last_line() -> None:
+    """Four lines are those of 0 to 3 words, as in `truesource bound --lines 4`."""
+    setting = Setting(PALINDROMES, Oracle(PALINDROMES, lengths=LENGTHS).sample(200, 3), lengths=LENGTHS)
+    for model, value in (
+        (Oracle(PALINDROMES, lengths=LENGTHS), "more than 3 [more than 3, more than 3]"),
+        (BestWithin(PALINDROMES, 2, lengths=LENGTHS), "2 [2, 2]"),
+    ):
+        signed, _, said = measure(model, setting, ContextSettings(lines=4)).line.rpartition(" = ")
+        assert said == value
+        assert parts_of(signed.partition("|")[2])["unit"] == "words"
 
 
 def text(cell: Cell | str | None) -> str:

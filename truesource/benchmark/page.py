@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle, product
-from math import comb
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,6 @@ from truesource.benchmark.results import REFERENCES, BenchmarkResults
 from truesource.benchmark.standings import SPEC, THRESHOLDS, Standing, Standings, is_reference, share_differences
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.tables import headline_table, language_table, models_table, remarks, suite_signature
-from truesource.evaluation.measures.contrast import may_be_chance
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
@@ -23,7 +21,7 @@ from truesource.grammar.support.printable import one_line
 from truesource.report.environment import render, script_hash
 from truesource.report.figures import QUIET, SERIES, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.table import ABSENT, ReportTable, score_cell, shown
-from truesource.report.words import brief, number
+from truesource.report.words import brief, chance, number
 
 #: of shares: where a colour begins, its name and the colour; what the model has learned is blue, the rest is not
 SHADES = (
@@ -297,8 +295,8 @@ def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[
         text = f"The {which} {row.name}{comma} learned {learned} of the information"
         if len(complete) > 1:
             next_one, *_ = share_differences(results, each, row.name)
-            chance = may_be_chance(next_one.contrast, comb(len(complete), 2))
-            text += f"; that it learned more than {next_one.model} may be chance" if chance else ""
+            text += f"; that it learned more than {next_one.model} "
+            text += chance(next_one.p_adjusted, next_one.tests, -next_one.contrast.value)
         sentences.append(f"{text}.")
         sentences += [
             f"Yours, {mine.name}, learned {score_cell(held.interval._asdict(), SPEC)}: rank {rank} of {len(complete)}."

@@ -18,14 +18,21 @@ from truesource.benchmark.results import (
     has_truth,
 )
 from truesource.comparing.tables import p_cell
-from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
-from truesource.evaluation.measures.monte_carlo import holm
+from truesource.evaluation.measures.contrast import (
+    Contrast,
+    PairFamily,
+    SeedSums,
+    mean_over_seeds,
+    mean_over_texts,
+    negated,
+)
 from truesource.generator.objectives import OBJECTIVES, Objective
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report.table import ReportTable, TableRow, score_cell
+from truesource.report.words import holm_family
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
 
@@ -262,7 +269,8 @@ class ShareDifference:
     model: str
     baseline: str
     contrast: Contrast
-    p_adjusted: float | None  #: by Holm's method, for all that are compared with the baseline
+    p_adjusted: float | None  #: by Holm's method, for all pairs of ranked models
+    tests: int  #: number of pairs that ``p_adjusted`` is for
 
 
 def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
@@ -317,22 +325,20 @@ def share_differences(results: BenchmarkResults, found: Standings, baseline: str
         KeyError: there is no such model.
     """
     models = {row.name: row.model for row in found.rows if row.share is not None and not is_reference(row)}
-    against = models.pop(baseline)
-    contrasts = {
-        name: _negated(
-            mean_over_texts([_pair(results, model, against, each) for each in found.languages], seed=found.seed)
-        )
-        for name, model in models.items()
-    }
-    adjusted = iter(holm([contrast.p for contrast in contrasts.values() if contrast.p is not None]))
+    if baseline not in models:
+        raise KeyError(baseline)
+
+    def contrast(first: str, second: str) -> Contrast:
+        texts = [_pair(results, models[first], models[second], each) for each in found.languages]
+        return negated(mean_over_texts(texts, seed=found.seed))  # a share is one less KL over information
+
+    family = PairFamily.test(list(models), contrast)
+    pairs = {name: family.of(name, baseline) for name in models if name != baseline}
     return [
         ShareDifference(
-            model=name,
-            baseline=baseline,
-            contrast=contrast,
-            p_adjusted=None if contrast.p is None else next(adjusted),
+            model=name, baseline=baseline, contrast=pair.contrast, p_adjusted=pair.p_adjusted, tests=pair.tests
         )
-        for name, contrast in contrasts.items()
+        for name, pair in pairs.items()
     ]
 
 
@@ -354,7 +360,7 @@ def difference_table(differences: Sequence[ShareDifference]) -> ReportTable:
             for each in differences
         ],
         note="Mean over languages, paired on the same test strings, with 95% intervals over other strings and other"
-        f" training seeds; p-values are adjusted for {len(differences)} comparisons.",
+        f" training seeds; p: two-sided, of no difference; {holm_family(differences[0].tests)}.",
     )
 
 
@@ -365,13 +371,6 @@ def _pair(
     if own is None or other is None:
         raise KeyError(language)
     return own, other
-
-
-def _negated(found: Contrast) -> Contrast:
-    """One's own KL is subtracted from that of the other: a share is one less KL over information."""
-    if found.low is None or found.high is None:
-        return Contrast(-found.value)
-    return Contrast(-found.value, -found.high, -found.low, found.p)
 
 
 def standing_records(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -32,6 +33,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
     from truesource.evaluation.core.score import Score
+    from truesource.evaluation.core.setting import Setting
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
 
@@ -55,9 +57,7 @@ class BoundSettings(Settings):
     definitions: Literal["default", "paper"] = Field(
         "default", description="Definition of masked scores; paper: as in Jumelet and Zuidema (2023)."
     )
-    lines: int = Field(
-        0, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
-    )
+    lines: int = Field(0, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
     token_scores: Path | None = Field(
         None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
     )
@@ -102,6 +102,9 @@ def command(
     force: Force = False,
 ) -> None:
     """Score sentences exactly: the perplexity that no model can beat in the long run.
+
+    That is a bound for a corpus folder that was sampled from the grammar. Of any other text it is the perplexity of the
+    grammar on this text, and named so; a grammar of induce --lexicon parse reads unknown words as parse does.
 
     The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. That in any order, for diffusion
     models, is of the words given their number. With -o, large corpora are scored
@@ -154,8 +157,8 @@ def _bounds(
     seed: int,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.cli.inputs import announce_long, read_setting
-    from truesource.evaluation.core.exact_bound import bound_records
+    from truesource.cli.inputs import announce_long, is_sampled_from, read_setting
+    from truesource.evaluation.core.exact_bound import bound_records, unbounded
     from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluation.core.windows import window_bounds
     from truesource.generator.abilities import offers, require
@@ -165,6 +168,9 @@ def _bounds(
         corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
     )
     truth, condition, transform = setting.known, setting.lengths, setting.transform
+    sampled, forms, said_of_text = is_sampled_from(corpus, truth), dict[str, object](), list[str]()
+    if not sampled:
+        setting, forms, said_of_text = _read_real_text(setting, corpus)
     if settings.masked and not offers(truth, "masked"):
         if not settings.causal:
             require(truth, "masked", "a masked bound")
@@ -189,17 +195,50 @@ def _bounds(
         frame=settings.frame,
         vocabulary=vocabulary,
         variant=settings.definitions,
-        left_out=setting.left_out,
+        left_out={**setting.left_out, **forms},
+        sampled=sampled,
     )
     if settings.lines:
         require_tokens(transform, "causal", "--lines")
         possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
-        summary += window_bounds(setting, possible, settings.lines)
+        lines = window_bounds(setting, possible, settings.lines)
+        summary += lines if sampled else [unbounded(line) for line in lines]
+    for said in said_of_text:
+        echo(said, err=True)
     _say_impossible(truth, records, condition)
     show_bounds(summary)
     if said := no_interval_text([bound.no_interval for bound in summary if bound.no_interval]):
         echo(said, err=True)
     return {"sentences": records, "summary": [bound.as_record() for bound in summary]}
+
+
+def _read_real_text(setting: Setting, corpus: Path) -> tuple[Setting, dict[str, object], list[str]]:
+    """Read a text that is no corpus of this grammar, with unknown words as `truesource parse` reads them.
+
+    Returns:
+        The setting with these words, the entry of signatures that says how they were read, and sentences about both.
+    """
+    from truesource.generator.abilities import offers
+    from truesource.grammar.unknown import read_words
+
+    truth = setting.known
+    said = [
+        f"{corpus} is no corpus that truesource sampled from this grammar, so this is the perplexity of the grammar on"
+        " this text. Other models may be better, unless the text was sampled from the grammar."
+    ]
+    if not offers(truth, "parses") or "unknown_words" not in truth.meta:
+        return setting, {}, said
+    grammar = setting.grammar
+    read = [read_words(grammar, sentence) for sentence in setting.sentences]
+    unknown = sum(a != b for pair in zip(read, setting.sentences, strict=True) for a, b in zip(*pair, strict=True))
+    if not unknown:
+        return setting, {}, said
+    tokens = sum(map(len, read))
+    said.append(
+        f"{unknown:,} of {tokens:,} words ({unknown / tokens:.1%}) are read as parse reads them: by the class of their"
+        " form, or in lower case at the beginning. A class is more probable than a word of it."
+    )
+    return replace(setting, sentences=read), {"unk": "form-class"}, said
 
 
 def show_bounds(bounds: Sequence[Score]) -> None:

@@ -142,6 +142,15 @@ def truth_about(corpus: Path, oracle: Path) -> tuple[Truth, Transform | None]:
     return text_grammar(truth, opened(corpus).transform)
 
 
+def is_sampled_from(corpus: Path, truth: Truth) -> bool:
+    """Tell whether a text is a corpus folder that was sampled from this grammar; of a file of text, nobody knows."""
+    if not corpus.is_dir() or _is_sample_folder(corpus):
+        return False
+    from truesource.evaluation.core.transformed import original_digest
+
+    return opened(corpus).grammar_digest == original_digest(truth)
+
+
 def warn_of_other_grammar(corpus: Path, truth: Truth) -> None:
     """Say on stderr when a corpus folder was not drawn from this very grammar."""
     if not corpus.is_dir() or _is_sample_folder(corpus):

@@ -87,9 +87,10 @@ def show_run(report: Path, files: OutputFiles) -> None:
     """Print the table of a run and where its report is."""
     from truesource.chain.scores.tables import show_results
     from truesource.cli.output import json_of
+    from truesource.report.finished_run import with_models
 
     records = results_of(report)
-    show_results(records)
+    show_results(with_models(records))
     echo(f"Wrote {report}{files.also(json=json_of(records))}. Next: open the report in a browser.")
 
 

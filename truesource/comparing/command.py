@@ -102,7 +102,7 @@ def command(
     A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
     one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
     intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
-    adjusted for the number of tests (Holm).
+    adjusted for all pairs of models (Holm).
 
     Models that tell different words apart are compared in one vocabulary: all predict the words that all of them know,
     and <unk> for every other word; each model reads what it always reads, and the truth reads every word.
@@ -159,11 +159,13 @@ def command(
 def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
     """The records of evaluators that measured each model too; a table of each is printed."""
     from truesource.cli.output import show
-    from truesource.run.declared import measures_table
+    from truesource.run.declared import measures_table, with_extent
 
     records = []
     for evaluator in evaluators:
         seeds = {seed.label: seed.also[evaluator.name] for model in models for seed in model.seeds}
-        show(measures_table(evaluator, seeds, evaluator.title), evaluator.width)
+        number = models[0].seeds[0].paired.n_sentences
+        table = measures_table(evaluator, seeds, evaluator.title)
+        show(with_extent(table, evaluator.extent(evaluator.settings(), number)), evaluator.width)
         records += [record for seed in seeds.values() for record in seed["records"]]
     return records

@@ -12,13 +12,14 @@ from urllib.parse import quote
 from truesource.comparing.given import scores_of_runs
 from truesource.comparing.scoring import comparisons
 from truesource.comparing.tables import comparison_figure, comparison_table
-from truesource.evaluation.comparing import ModelComparison, surely_nearer
+from truesource.evaluation.comparing import ModelComparison
 from truesource.grammar.support.errors import require_extras
 from truesource.grammar.support.printable import listed
 from truesource.report.finished_run import read_results
 from truesource.report.page import render_explorable
 from truesource.report.records import Record
 from truesource.report.table import ReportTable, TableRow, number_cell
+from truesource.report.words import chance
 
 PAGE = Path(__file__).with_name("page.html.j2")
 MEASURES = ("ppl", "bound", "relative_ppl")  #: of each model beside its own bound
@@ -65,9 +66,9 @@ def _answer(comparison: ModelComparison) -> str:
     value = f"relative perplexity {best.value:.3f}{ends}"
     if len(rows) == 1:
         return f"The only {comparison.objective} model is {rows[0].name}: {value}."
+    pair = comparison.pair(rows[1].name, rows[0].name)
     after = f"the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
-    if not surely_nearer(rows[0].model, rows[1].model, [row.model for row in rows]):
-        after += ", which may be chance"
+    after += f", which {chance(pair.p_adjusted, pair.tests, pair.contrast.value)}"
     return f"Of the {comparison.objective} models, {rows[0].name} is nearest to the truth: {value}; {after}."
 
 

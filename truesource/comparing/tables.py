@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from truesource.evaluation.comparing import ModelComparison
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import parts_of, signature
-from truesource.evaluation.measures.bootstrap import Interval
+from truesource.evaluation.measures.bootstrap import TAILS, Interval
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.report.figures import MODEL, SECOND, TRUTH, figure, ratio_axis, to_svg
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
-from truesource.report.words import bound_warning, count, vocabulary_note
+from truesource.report.words import bound_warning, count, holm_family, vocabulary_note
 
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelComparison, ModelRow, PairedDifference
@@ -77,11 +80,23 @@ def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None 
     text = f"{count(comparison.n_sentences, 'sentence')} (data:{comparison.oracle.parts['data']})"
     return ReportTable(
         title=f"{comparison.objective.capitalize()} models, {text}",
-        columns=("model", *(HEADINGS[name] for name in chosen)),
+        columns=("model", *(_heading(name, comparison) for name in chosen)),
         keys=("model", *chosen),
         rows=rows,
         note=_note(comparison, chosen),
     )
+
+
+def _heading(column: str, comparison: ModelComparison) -> str:
+    """The heading of a column; that of the exact KL names its sentences, which are fewer than those of the table."""
+    sizes = _exact_sizes(comparison)
+    return f"{HEADINGS[column]}\n({listed(sizes)} sentences)" if column == "exact_kl" and sizes else HEADINGS[column]
+
+
+def _exact_sizes(comparison: ModelComparison) -> list[str]:
+    """Numbers of sentences whose full distributions were compared, each once."""
+    exact = [seed.exact for row in comparison.rows for seed in row.model.seeds if seed.exact is not None]
+    return sorted({parts_of(score.signature).get("sentences", "?") for score in exact}, key=lambda n: (len(n), n))
 
 
 def check_columns(columns: Sequence[str]) -> None:
@@ -124,7 +139,7 @@ def _row(
     cells = [_CELLS[name](row, found) for name in columns]
     if brief:  # that of the relative perplexity says as much
         cells = [
-            Cell(cell.text, score=cell.score) if name in ("kl", "exact_kl") and cell is not None else cell
+            Cell(cell.text, score=cell.score) if name == "kl" and cell is not None else cell
             for name, cell in zip(columns, cells, strict=True)
         ]
     if not oracle and found is None and comparison.differences:
@@ -155,7 +170,7 @@ def _deviation(row: ModelRow, _: PairedDifference | None) -> Cell | None:
 
 
 def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
-    """The exact KL of one seed, the mean of several; the share of contexts in which it is infinite."""
+    """The exact KL of one seed, the mean of several, with intervals; the share of contexts in which it is infinite."""
     scores = [seed.exact for seed in row.model.seeds if seed.exact is not None]
     if len(scores) < len(row.model.seeds):
         return None
@@ -164,8 +179,27 @@ def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
         return Cell(f"infinite in {max(infinite):.2%} of contexts")
     if len(scores) == 1:
         return score_cell(scores[0].as_record(), ".4f")
-    mean = float(np.mean([score.value for score in scores]))
-    return _number(mean, shown(mean, ".4f"))
+    return score_cell(mean_exact_kl(scores)._asdict(), ".4f")
+
+
+def mean_exact_kl(scores: Sequence[Score]) -> Interval:
+    """The mean over K seeds of one divergence, measured on the same sentences, with an interval over both.
+
+    The errors of sentences and seeds add up as independent variances. The first is taken as large as if all seeds had
+    it in the same sentences, and the second includes the interaction of both, so the interval is rather too wide.
+
+    Args:
+        scores: of two seeds or more, nats a token.
+    """
+    values = np.array([score.value for score in scores])
+    mean, seeds = float(values.mean()), float(stdtrit(len(values) - 1, TAILS[1]) * values.std(ddof=1))
+    seeds /= math.sqrt(len(values))
+    below = [score.value - score.low for score in scores if score.low is not None]
+    above = [score.high - score.value for score in scores if score.high is not None]
+    if min(len(below), len(above)) < len(scores):
+        return Interval(mean)
+    sentences = float(np.mean(below)), float(np.mean(above))
+    return Interval(mean, max(0.0, mean - math.hypot(sentences[0], seeds)), mean + math.hypot(sentences[1], seeds))
 
 
 def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
@@ -234,12 +268,11 @@ def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
         which = f"{common} sentences" if common == "all" else f"{common} sentences that all models can make"
         notes.append(f"Difference: KL minus the KL of {comparison.baseline}, nats a token, on {which}")
     if {"p", "p_adjusted"} & set(columns) and comparison.differences:
-        tests = sum(found.contrast.p is not None for found in comparison.differences)
-        notes.append(f"p: two-sided, of no difference{f'; Holm: for {tests} tests' if 'p_adjusted' in columns else ''}")
-    exact = [seed.exact for row in comparison.rows for seed in row.model.seeds if seed.exact is not None]
-    sizes = {parts_of(score.signature).get("sentences", "?") for score in exact}
+        family = holm_family(comparison.differences[0].tests)
+        notes.append(f"p: two-sided, of no difference{f'; {family}' if 'p_adjusted' in columns else ''}")
+    sizes = _exact_sizes(comparison)
     if "exact_kl" in columns and sizes:
-        notes.append(f"Exact KL: from full distributions, in all contexts of {listed(sorted(sizes))} sentences")
+        notes.append(f"Exact KL: from full distributions, in all contexts of the first {listed(sizes)} sentences")
     return ". ".join(notes)
 
 

@@ -87,8 +87,19 @@ def _summary(rows: Sequence[Record], found: Mapping[tuple[str, str], Record]) ->
     return {**summary, "sd": {**dict.fromkeys(("bound", "bound_unconditioned")), **sd}, "replicates": list(rows)}
 
 
+def with_models(rows: Sequence[Record], unscored: Sequence[Record] = ()) -> list[Record]:
+    """The rows without oracles of objectives that no model has; all of them if there are no models.
+
+    Args:
+        rows: of ``results.json`` or `summarised`.
+        unscored: rows of models that can make no sentence.
+    """
+    objectives = {row["objective"] for row in (*rows, *unscored) if row["model"] != "oracle"}
+    return [row for row in rows if row["objective"] in objectives or not objectives]
+
+
 def differences(comparison: Sequence[Record], objective: str) -> list[Record]:
-    """The paired differences of the models of one objective to their baseline."""
+    """The paired differences of all pairs of models of one objective, those to their baseline first."""
     return [r for r in comparison if r["name"] == "kl_difference" and r["objective"] == objective]
 
 
@@ -190,9 +201,12 @@ class FinishedRun:
 
     @cached_property
     def summaries(self) -> list[Record]:
-        """The results that compare, with one row for all seeds of a model: in one vocabulary for each objective."""
+        """The results that compare, one row for all seeds of a model, in one vocabulary for each objective.
+
+        Oracles are there only for objectives that a model has.
+        """
         own = [row for row in self.results if row["objective"] not in self.compared_objectives]
-        return summarised([*own, *self.compared], self.comparison)
+        return with_models(summarised([*own, *self.compared], self.comparison), self.unscored)
 
     def own_bound(self, row: Record) -> float:
         """The bound of a model in its own vocabulary; of several seeds, that of the first."""
@@ -282,6 +296,15 @@ def shown_split(run: FinishedRun) -> str:
     return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
 
 
+def evaluated(run: FinishedRun) -> str:
+    """The split that the models were compared on, and how much of it also occurs in the training split."""
+    split, reference = shown_split(run), run.corpus.record["overlap_with"]
+    shares = run.corpus.record["splits"][split]["overlap"]
+    if split == reference or shares is None:
+        return f"of the split {split}"
+    return f"of the split {split} ({shares['tokens']:.1%} of its sentences also occur in {reference})"
+
+
 def whole_sentences(run: FinishedRun) -> bool:
     """True if the evaluation counts the positions that training counts: all words and the end of each sentence."""
     return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
@@ -354,6 +377,7 @@ class Part:
     template: Path  #: the body, which finds ``content`` as ``section``
     content: Any
     notes: Sequence[str] = ()  #: sentences below the body
+    extent: str = ""  #: which sentences it is of, if not all
 
 
 def nothing_to_measure(reason: str, models: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from truesource.chain.corpus.section import section as corpus
 from truesource.chain.grammar.section import section as grammar
 from truesource.chain.models.section import section as training
-from truesource.chain.scores.section import result_table, surely_nearer, tokens
+from truesource.chain.scores.section import nearer_test, result_table, tokens
 from truesource.chain.scores.section import section as scores
 from truesource.cli.works import bibtex, topics_of
 from truesource.generator.objectives import OBJECTIVES
@@ -23,7 +23,16 @@ from truesource.grammar.support.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, data_of_script, render, script_hash
 from truesource.report.figures import FigureFile, drawing_for, standalone, without_marks
-from truesource.report.finished_run import COMPARISON, FinishedRun, Part, nothing_to_measure, read_run, whole_sentences
+from truesource.report.finished_run import (
+    COMPARISON,
+    FinishedRun,
+    Part,
+    evaluated,
+    nothing_to_measure,
+    read_run,
+    shown_split,
+    whole_sentences,
+)
 from truesource.report.shown_figures import ShownFigures
 
 if TYPE_CHECKING:
@@ -137,7 +146,7 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
-        answer=[*words.answer(found.models, partial(surely_nearer, found)), *opening],
+        answer=[*words.answer(found.models, partial(nearer_test, found)), *opening],
         verdict=words.verdict(found.models),
         alarms=words.below_bound(found.models),
         parts=parts,
@@ -180,11 +189,16 @@ def figure_of(
 
 def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
     """All sections in order; their figures are drawn here."""
-    overview = {"sizes": run.truth.sizes(), "table": result_table(run), "ends": whole_sentences(run)}
+    overview = {
+        "sizes": run.truth.sizes(),
+        "table": result_table(run),
+        "ends": whole_sentences(run),
+        "evaluated": evaluated(run),
+    }
     chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
     notes = unmeasured(run, evaluators)
     measured = [
-        Part(each.name, each.title, each.template, each.section(run), notes.get(each.name, ()))
+        Part(each.name, each.title, each.template, each.section(run), notes.get(each.name, ()), extent(run, each))
         for each in evaluators
         if run.asks(each.name)
     ]
@@ -194,6 +208,16 @@ def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
         *(part for part in measured if part.content or part.notes),
         Part("provenance", "Provenance", FOLDER / "provenance.html.j2", files_and_works(run)),
     ]
+
+
+def extent(run: FinishedRun, evaluator: Evaluator) -> str:
+    """The sentences of the evaluated split that an evaluator uses, if not all."""
+    asked = run.config["evaluation"][evaluator.name]
+    if evaluator.package not in ("", "truesource.evaluators.explain") or not isinstance(asked, Mapping):
+        return ""  # they use texts of other sources
+    split = shown_split(run)
+    used = evaluator.extent(evaluator.settings.model_validate(asked), run.corpus.n_sentences(split))
+    return f"{used} of the split {split}" if used else ""
 
 
 def unmeasured(run: FinishedRun, evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from truesource.evaluation.core.signature import parts_of
+from truesource.evaluation.measures.contrast import CHANCE, PairTest, may_be_chance
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.printable import FEWEST, listed
 from truesource.grammar.support.printable import too_few as too_few_units
@@ -41,8 +42,32 @@ def brief(value: float) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with three places; a dash for None."""
-    return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+    """A p-value with three places, or as many as tell it from the level of the tests; a dash for None."""
+    if p is None:
+        return NONE
+    places = next(n for n in range(3, 18) if n == 17 or p == CHANCE or round(p, n) != CHANCE)
+    return "<0.001" if p < 0.001 else f"{p:.{places}f}"
+
+
+def holm_family(tests: int) -> str:
+    """The family of tests that p-values are adjusted for."""
+    return f"Holm: for {count(tests, 'pair')} of models"
+
+
+def chance(p_adjusted: float | None, tests: int, difference: float) -> str:
+    """The end of a sentence on the difference of two models that came out in this order, with the p-value behind it.
+
+    Args:
+        p_adjusted: of the difference, for the family of the table that it is in.
+        tests: number of tests in the family.
+        difference: above 0 if it has the sign that the sentence claims.
+    """
+    if p_adjusted is None:
+        return "may be chance (too few sentences for a p-value)"
+    behind = f"(p {p_value(p_adjusted)}; {holm_family(tests)})"
+    if difference < 0.0:
+        return f"is not so on the sentences that all models can make {behind}"
+    return f"{'may be chance' if may_be_chance(p_adjusted) else 'is significant'} {behind}"
 
 
 def duration(seconds: float | None) -> str:
@@ -188,13 +213,13 @@ def ranked(rows: Sequence[Record]) -> list[Record]:
     return sorted(rows, key=lambda row: (partial(row), float(row["relative_ppl"])))
 
 
-def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]) -> list[str]:
+def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest | None]) -> list[str]:
     """The results in words, a sentence each; without models, the first says what needs none.
 
     Args:
         models: rows of ``results.json``.
-        sure: whether the first of two models, which were picked among so many, is nearer to the truth and that is no
-            chance.
+        tested: the KL of the second of two models less that of the first, with its p-value; None: there are no scores
+            of tokens.
     """
     if not models:
         return ["This run trained no language model, so there is nothing to compare with the truth yet."]
@@ -211,8 +236,13 @@ def answer(models: Sequence[Record], sure: Callable[[Record, Record, int], bool]
             f"{_price(float(row['relative_ppl']), objective)}."
         )
         alike = [other for other in others if partial(other) == partial(row)]
-        if alike and not sure(row, alike[0], 1 + len(alike)):
-            sentences[-1] += f" That it is better than {alike[0]['model']} may be chance."
+        if alike:
+            pair, next_one = tested(row, alike[0]), alike[0]["model"]
+            sentences[-1] += (
+                f" The run has no scores of tokens that test whether it is better than {next_one}."
+                if pair is None
+                else f" That it is better than {next_one} {chance(pair.p_adjusted, pair.tests, pair.contrast.value)}."
+            )
     sentences += [
         f"The {objective} models know different words and are scored in their own, so they are not ranked."
         for objective, of in groups

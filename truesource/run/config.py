@@ -52,7 +52,7 @@ class EvaluationConfig(Settings):
         " never ranked (default: common where they differ and have full distributions, else full).",
     )
     lines: int | None = Field(
-        None, ge=0, le=20, description="Number of lines to add: the best predictors that see 0, 1, 2, ... words."
+        None, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words."
     )
 
     def find(self, kind: type[S]) -> S | None:

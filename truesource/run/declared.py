@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -86,8 +87,9 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         tables = evaluator.function("tables") or (
             lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]
         )
-        for table in tables(record, title):
-            show(table, evaluator.width)
+        extent = evaluator.extent(settings, len(setting.sentences))
+        for number, table in enumerate(tables(record, title)):
+            show(with_extent(table, extent) if number == 0 else table, evaluator.width)
         if result.line:
             echo(result.line)
         draw = evaluator.function("figure")
@@ -107,6 +109,11 @@ def command_of(evaluator: Evaluator) -> Callable[..., None]:
         kept.insert(2, required)
     command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return with_options(evaluator.settings)(command)
+
+
+def with_extent(table: ReportTable, extent: str) -> ReportTable:
+    """A table whose title says of which sentences it is; the same table without an extent."""
+    return replace(table, title=f"{table.title}; {extent}" if table.title else extent) if extent else table
 
 
 def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:

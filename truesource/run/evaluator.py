@@ -159,6 +159,19 @@ class Evaluator:
         some = setting.first(getattr(settings, "sentences", None))
         return self._code.measure(model, some, settings)  # type: ignore[no-any-return]
 
+    def extent(self, settings: Settings, number: int) -> str:
+        """``the first 300 of 1,000 sentences``: what it uses of a text; empty if it uses all.
+
+        Args:
+            settings: of the evaluator.
+            number: of sentences (or documents) in the text.
+        """
+        used = getattr(settings, "sentences", None)
+        if used is None or used >= number:
+            return ""
+        described = self.settings.model_fields["sentences"].description or ""
+        return f"the first {used:,} of {number:,} {'documents' if 'documents' in described else 'sentences'}"
+
     def beside_settings(self, name: str) -> Callable[..., Any] | None:
         """A function that stands beside the settings; None where there is no such."""
         return getattr(import_module(self.settings.__module__), name, None)

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 from toy_models import Table
 
-from truesource.evaluation.comparing import (
-    ModelComparison,
-    ModelScores,
-    SeedScores,
-    compare_models,
-    grouped,
-    surely_nearer,
-)
+from truesource.evaluation.comparing import ModelComparison, ModelScores, SeedScores, compare_models, grouped
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
@@ -109,21 +102,6 @@ def test_the_oracle_stands_beside_with_no_divergence(found: ModelComparison) -> 
     assert found.oracle.measures["ppl"] == found.oracle.measures["bound"] == found.rows[0].measures["bound"]
 
 
-def test_the_nearest_is_surely_nearer_only_where_no_pair_of_alike_models_would_be() -> None:
-    text = TEXT * 3
-    near, far = (
-        ModelScores(name=name, seeds=[scored(*at, name, text)])
-        for name, at in (("near", (0.38, 0.29)), ("far", (0.36, 0.28)))
-    )
-    p = difference(*(m.sums("kl", m.made) for m in (far, near))).p
-    assert p is not None and 0.05 / 10 < p < 0.05
-    copy = replace(near, name="copy")
-    assert surely_nearer(near, far, [near, far])
-    assert not surely_nearer(far, near, [near, far])
-    assert not surely_nearer(near, copy, [near, copy])
-    assert not surely_nearer(near, far, [near, far, copy, copy, copy])  # ten pairs
-
-
 def test_differences_are_adjusted_together(found: ModelComparison) -> None:
     assert [(d.model, d.baseline) for d in found.differences] == [("three", "one"), ("two", "one")]
     everywhere = np.ones(len(TEXT), dtype=bool)
@@ -131,12 +109,17 @@ def test_differences_are_adjusted_together(found: ModelComparison) -> None:
     for d, model in zip(found.differences, sums[1:], strict=True):
         assert d.contrast == difference(model, sums[0], seed=3)
         assert d.contrast.value == pytest.approx(model.values.mean() - sums[0].values.mean(), abs=1e-12)
-    p = [d.contrast.p for d in found.differences]
+    pairs = [*found.differences, *found.other_pairs]
+    assert [(d.model, d.baseline) for d in found.other_pairs] == [("two", "three")]
+    p = [d.contrast.p for d in pairs]
     assert None not in p
-    assert [d.p_adjusted for d in found.differences] == holm([value for value in p if value is not None])
+    assert [d.p_adjusted for d in pairs] == holm([value for value in p if value is not None])
+    turned = found.pair("three", "two")
+    assert (turned.contrast.value, turned.p_adjusted) == (-pairs[2].contrast.value, pairs[2].p_adjusted)
+    assert (turned.model, turned.baseline, turned.parts["baseline"]) == ("three", "two", "two")
     assert [(d.parts["seeds"], d.parts["baseline"], d.parts["adjusted"]) for d in found.differences] == [
-        ("3/1", "one", "holm/2"),
-        ("2/1", "one", "holm/2"),
+        ("3/1", "one", "holm/3"),
+        ("2/1", "one", "holm/3"),
     ]
 
 
@@ -205,4 +188,6 @@ def test_records_have_a_signature_each_and_all_seeds(found: ModelComparison) -> 
     assert means["three"]["sd"] == pytest.approx(np.std([r["value"] for r in seeds[:3]], ddof=1), abs=1e-12)
     assert (means["one"]["sd"], means["one"]["seeds"]) == (None, 1)
     differences = [r for r in records if r["name"] == "kl_difference"]
-    assert [(r["model"], r["p"] <= r["p_adjusted"]) for r in differences] == [("three", True), ("two", True)]
+    pairs = [("three", "one"), ("two", "one"), ("two", "three")]
+    assert [(r["model"], r["baseline"]) for r in differences] == pairs
+    assert all(r["p"] <= r["p_adjusted"] for r in differences)

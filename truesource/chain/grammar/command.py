@@ -154,7 +154,7 @@ def _from_trees(
     from collections import Counter
     from functools import partial
 
-    from truesource.chain.grammar.induce import induce
+    from truesource.chain.grammar.induce import induce, useless_cycles
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.formats import save_grammar
     from truesource.grammar.support.files import digest_json, write_json_lines
@@ -183,6 +183,8 @@ def _from_trees(
     shutil.rmtree(checkpoint, ignore_errors=True)
     for line in _found(pcfg):
         echo(line)
+    if others is not None and (said := useless_cycles(rows, len(others))):
+        echo(f"! {said}")
     echo(f"Wrote {' and '.join(wrote)}: {pcfg!r}. Next: truesource {_next(config.split_merge.lexicon, output)}")
 
 
@@ -211,7 +213,7 @@ def _found(pcfg: PCFG) -> list[str]:
     meta = pcfg.meta
     lines = [f"training   {_nats(meta)} nats per token{_impossible(meta)}"]
     if (other := meta.get("held_out")) is not None:
-        lines.append(f"held out   {_nats(other)} nats per token of {other['trees']:,} trees{_impossible(other)}")
+        lines.append(f"held out   {_nats(other)} nats per token of {_possible(other)}")
     sizes = pcfg.sizes()
     lines.append(
         f"grammar    {sizes['symbols']:,} symbols of {sizes['labels']:,} labels; rules: {sizes['binary']:,} binary,"
@@ -240,6 +242,14 @@ def _nats(record: Mapping[str, Any]) -> str:
 def _impossible(record: Mapping[str, Any]) -> str:
     count = record.get("impossible_trees", 0)
     return f"; {count:,} trees are impossible and left out" if count else ""
+
+
+def _possible(held_out: Mapping[str, Any]) -> str:
+    """The trees that a mean is over, and those that it leaves out."""
+    trees, impossible = held_out["trees"], held_out.get("impossible_trees", 0)
+    if not impossible:
+        return f"{trees:,} trees"
+    return f"{trees - impossible:,} of {trees:,} trees; the other {impossible:,} are impossible and left out"
 
 
 Text = list[list[str]]
@@ -324,6 +334,6 @@ def _report(trace: tuple[dict[str, Any], ...], sentences: int, held_out: int | N
     if held_out is not None:
         value = "no" if last["held_out"] is None else f"{last['held_out']:.6f}"
         echo(
-            f"held out: {value} nats per token; {last['held_out_impossible']:,} of {held_out:,} sentences are"
-            " impossible and left out"
+            f"held out: {value} nats per token of {held_out - last['held_out_impossible']:,} of {held_out:,} sentences;"
+            f" the other {last['held_out_impossible']:,} are impossible and left out"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from truesource.grammar.treebank import Treebank
 
 Trace = Sequence[dict[str, Any]]
+GAIN = 0.01  #: nats per token of held-out trees; what later cycles gain less of is no help
+ALIKE = 0.01  #: share of the held-out trees that may be possible at one step only, so that two means compare
 
 
 def induce(
@@ -56,3 +58,29 @@ def induce(
     labels = tuple(config.binarise.coarse(label) for label in pcfg.labels)
     about = {"method": config.method.replace("_", "-"), "binarisation": asdict(config.binarise), "source": bank.source}
     return replace(pcfg, labels=labels).with_meta(**about), trace
+
+
+def useless_cycles(trace: Sequence[Mapping[str, Any]], trees: int | None) -> str:
+    """A sentence on the cycles that did not help held-out trees; empty if the last cycle did, or nothing says so.
+
+    Args:
+        trace: a record a step, with ``cycle``, ``held_out`` (nats per token) and ``held_out_impossible``.
+        trees: number of held-out trees.
+    """
+    ends = {row["cycle"]: row for row in trace if row["cycle"] and row.get("held_out") is not None}
+    if len(ends) < 2 or not trees:
+        return ""
+    last = max(ends)
+    for cycle in sorted(ends)[:-1]:
+        here, later = ends[cycle], [row for number, row in ends.items() if number > cycle]
+        lost = [row.get("held_out_impossible") or 0 for row in (here, *later)]
+        alike = max(lost) - min(lost) <= ALIKE * trees
+        if alike and max(row["held_out"] for row in later) < here["held_out"] + GAIN:
+            which = f"cycle {last} did" if last == cycle + 1 else f"cycles {cycle + 1} to {last} did"
+            possible = " and ".join(f"{trees - lost[n]:,}" for n in ((0,) if lost[0] == lost[-1] else (0, -1)))
+            return (
+                f"Further cycles did not help: on held-out trees the grammar has {here['held_out']:.4f} nats per token"
+                f" after cycle {cycle} and {ends[last]['held_out']:.4f} after the last one, so {which} not improve it"
+                f" (means over the {possible} of {trees:,} trees that it can make)."
+            )
+    return ""

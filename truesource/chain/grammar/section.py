@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truesource.chain.grammar.induce import useless_cycles
 from truesource.chain.grammar.quality import INDUCED, PLAIN, QUALITY, QualityRecord
 from truesource.generator.abilities import require
 from truesource.grammar.pcfg import PCFG
@@ -365,7 +366,10 @@ def section(run: FinishedRun) -> Part:
     ]
     quality = run.record(QUALITY, QualityRecord)
     content = {
-        "opening": [] if quality is None else [parsing_sentence(quality["records"])],
+        "opening": [
+            *([] if quality is None else [parsing_sentence(quality["records"])]),
+            *([said] if (said := useless_cycles(run.trace, trees)) else []),
+        ],
         "parsing": None if quality is None else parsing_table(quality["records"]),
         "language": pcfg.meta.get("language"),
         "variant": pcfg.meta.get("variant"),

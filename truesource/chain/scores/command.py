@@ -51,7 +51,7 @@ def command(
     longest: Longest = None,
     lines: Annotated[
         int,
-        typer.Option(min=0, max=20, help="Number of lines to add: the best predictors that see 0, 1, 2, ... words."),
+        typer.Option(min=0, max=20, help="Lines of the best predictors that see 0, 1, ..., N - 1 words."),
     ] = 0,
     seed: IntervalSeed = DEFAULT_SEED,
     json: Json = None,

@@ -17,9 +17,10 @@ from truesource.chain.scores.tables import lines_table
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.divergence.blocks import read_next_words
-from truesource.evaluation.measures.contrast import SeedSums, difference, may_be_chance
+from truesource.evaluation.measures.contrast import Contrast, PairFamily, PairTest, SeedSums, difference
 from truesource.generator.language_model import END
 from truesource.generator.objectives import OBJECTIVES
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.report import words
 from truesource.report.environment import data_of_script
 from truesource.report.finished_run import FinishedRun, Part, differences, shown_split, some_sentences
@@ -175,6 +176,7 @@ def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
 def _differences(run: FinishedRun, objective: str, models: Collection[str]) -> ReportTable | None:
     """The models less the first of the configuration, paired sentence by sentence; None where nothing was compared."""
     found = [record for record in differences(run.comparison, objective) if record["model"] in models]
+    found = [record for record in found if record["baseline"] == found[0]["baseline"]]
     if not found:
         return None
     rows = [
@@ -187,31 +189,58 @@ def _differences(run: FinishedRun, objective: str, models: Collection[str]) -> R
     return ReportTable(columns=columns, rows=rows, title=f"Differences from {found[0]['baseline']}")
 
 
-def surely_nearer(run: FinishedRun, best: Record, other: Record, among: int) -> bool:
-    """True if a model is nearer to the truth than another, and that is no chance; False without scores of tokens.
+def nearer_test(run: FinishedRun, best: Record, other: Record) -> PairTest | None:
+    """The KL of a model less that of the best, tested among all pairs of their objective; None without scores.
 
     Args:
         run: that both are of.
         best: row of the model that came out nearest.
         other: row of the next one.
-        among: number of models that the two were picked from.
     """
-    seeds = [[seed["model"] for seed in row.get("replicates", [row])] for row in (best, other)]
-    found = [[run.tokens_of(name) for name in names] for names in seeds]
-    known = [[table for table in tables if table is not None and len(table["model"])] for tables in found]
-    if [len(tables) for tables in known] != [len(names) for names in seeds]:
-        return False
-    n = 1 + max(int(table["sentence"].max()) for tables in known for table in tables)
-    gaps, counts = (
-        [np.stack([np.bincount(t["sentence"], of(t), n).astype(np.float64) for t in tables]) for tables in known]
-        for of in (lambda t: t["oracle"] - t["model"], lambda t: np.ones(len(t["model"])))
-    )
-    common = np.all(np.concatenate(counts), axis=0)
-    if not common.any():
-        return False
-    nearest, next_one = (SeedSums(gap[:, common], count[:, common]) for gap, count in zip(gaps, counts, strict=True))
-    contrast = difference(next_one, nearest)
-    return contrast.value > 0.0 and not may_be_chance(contrast, math.comb(among, 2))
+    nearest, next_one = best["model"], other["model"]
+    for row in differences(run.comparison, best["objective"]):
+        if {row["model"], row["baseline"]} == {nearest, next_one}:
+            return _tested(row) if row["model"] == next_one else _tested(row).reversed
+    rows = [
+        row for row in run.models if (row["objective"], vocabulary_of(row)) == (best["objective"], vocabulary_of(best))
+    ]
+    sums = _gaps(run, rows, words.partial(best))
+    if nearest not in sums or next_one not in sums:
+        return None
+    seed = run.config.get("seed", DEFAULT_SEED)
+    return PairFamily.test(list(sums), lambda a, b: difference(sums[a], sums[b], seed=seed)).of(next_one, nearest)
+
+
+def _tested(row: Record) -> PairTest:
+    """A record of ``comparison.json`` as a test."""
+    tests = int(parts_of(row["signature"])["adjusted"].partition("/")[2])
+    return PairTest(Contrast(row["value"], row["low"], row["high"], row["p"]), row["p_adjusted"], tests)
+
+
+def _gaps(run: FinishedRun, rows: Sequence[Record], partial: bool) -> dict[str, SeedSums]:
+    """Sums of ln P - ln Q of the models with scores of tokens, on the sentences that all of these can make.
+
+    Args:
+        run: that they are of.
+        rows: of one objective and vocabulary.
+        partial: take those that leave out many sentences, or those that do not.
+    """
+    tables = {}
+    for row in rows:
+        seeds = [seed["model"] for seed in row.get("replicates", [row])]
+        found = [table for name in seeds if (table := run.tokens_of(name)) is not None and len(table["model"])]
+        if words.partial(row) == partial and len(found) == len(seeds):
+            tables[row["model"]] = found
+    n = 1 + max((int(table["sentence"].max()) for of in tables.values() for table in of), default=-1)
+    counts = {name: np.stack([np.bincount(t["sentence"], minlength=n) for t in of]) for name, of in tables.items()}
+    common = np.all([count.all(axis=0) for count in counts.values()], axis=0)
+    if not np.any(common):
+        return {}
+    gaps = {
+        name: np.stack([np.bincount(t["sentence"], t["oracle"] - t["model"], n) for t in of]).astype(np.float64)
+        for name, of in tables.items()
+    }
+    return {name: SeedSums(gaps[name][:, common], counts[name][:, common].astype(np.float64)) for name in tables}
 
 
 def is_oracle(row: Record) -> bool:

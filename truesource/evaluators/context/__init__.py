@@ -12,7 +12,7 @@ class ContextSettings(Settings):
     """The words that a model uses, by the best predictors that see 0, 1, 2, ... words; see docs/howto/context.md."""
 
     sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
-    words: int = Field(4, ge=0, le=20, description="Most words that a predictor sees.")
+    lines: int = Field(5, ge=1, le=21, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
     placed: bool = Field(False, description="The predictors know the position of the token, too (slower).")
 
 
@@ -38,7 +38,7 @@ CONTEXT = Evaluator(
 
     A model below the line of k words must use more than k; one above it makes no full use of k.
 
-    Example: truesource evaluate context model/ corpus/ --oracle grammar.npz --words 4 --figure context.svg
+    Example: truesource evaluate context model/ corpus/ --oracle grammar.npz --lines 5 --figure context.svg
     """,
     prose=(
         "No predictor that sees k words before a token has a smaller loss than the line of k words. A model below that"

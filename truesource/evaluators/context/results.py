@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.context import ALL, context_use
 from truesource.evaluators.context import CONTEXT, ContextSettings
@@ -22,14 +24,27 @@ from truesource.run.evaluator import Measure, Result
 
 def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> Result:
     """Compare with predictors; see `truesource.evaluation.divergence.context.context_use`."""
-    found = context_use(model, setting, words=settings.words, placed=settings.placed)
+    found = context_use(model, setting, words=settings.lines - 1, placed=settings.placed)
     return Result(
         records=found.records(),
         entries={"contexts": found.contexts, "excluded": len(found.impossible)},
         impossible=((), found.impossible.tolist()),
         title=f"{found.model}, {found.contexts:,} contexts",
-        line=str(found.scores["effective_context"]),
+        line=_line(found.scores["effective_context"], settings.lines - 1),
     )
+
+
+def _line(score: Score, most: int) -> str:
+    """The effective context with its signature; more than ``most`` words if the truth is nearer than all lines."""
+    words = _words(score.value, most)
+    ends = (
+        "" if score.low is None or score.high is None else f" [{_words(score.low, most)}, {_words(score.high, most)}]"
+    )
+    return f"{score.name}|{score.signature} = {words}{ends}"
+
+
+def _words(value: float, most: int) -> str:
+    return f"more than {most}" if value > most else f"{value:.0f}"
 
 
 def seen_label(seen: str) -> str:
@@ -59,9 +74,15 @@ def context_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
 
 def _cell(measure: Measure, record: Record) -> Cell | None:
     most = len(grouped(record, "words")) - 2  # words; the truth has a line, too
-    if measure.name == "effective_context" and plain(record)[measure.name]["value"] > most:
+    if measure.name != "effective_context":
+        return measure_cell(measure, record)
+    score = plain(record)[measure.name]
+    if score["value"] > most:
         return Cell(f"more than {most}", small="nearest to the truth")
-    return measure_cell(measure, record)
+    cell = measure_cell(measure, record)
+    if cell is None or cell.ends is None:
+        return cell
+    return replace(cell, ends=(_words(score["low"], most), _words(score["high"], most)))
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:

@@ -147,6 +147,7 @@ OF_GROUPS = {
 }
 OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: shown of several models, if it is not KL
 MASSES = ("true_mass", "model_mass")  #: those of rare words are small
+LEAST_TOKENS = 0.5  #: expected tokens of a group; tables would print fewer as 0
 
 
 def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
@@ -186,7 +187,10 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
     }
     tokens = {group: record["tokens"] for (_, _, group), record in reversed(scores.items())}
     columns = [(model, name) for model in models for name in names if any(k[:2] == (model, name) for k in scores)]
-    groups = list(dict.fromkeys(group for _, _, group in scores))
+    massive = {group for (_, name, group), record in scores.items() if name in MASSES and record["value"] > 0.0}
+    every = list(dict.fromkeys(group for _, _, group in scores))
+    groups = [group for group in every if tokens[group] >= LEAST_TOKENS or group in massive]
+    few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are left out" if len(groups) < len(every) else ""
     return ReportTable(
         title=f"By {TITLES[by]}",
         columns=(
@@ -207,7 +211,7 @@ def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
             )
             for group in groups
         ],
-        note=f"nats a token, and shares of contexts{MEANINGS.get(by, '')}",
+        note=f"nats a token, and shares of contexts{MEANINGS.get(by, '')}{few}",
     )
 
 

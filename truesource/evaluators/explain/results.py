@@ -261,7 +261,8 @@ def lever_table(record: Record) -> ReportTable:
         f"{TITLES[name]}: {REASONS[record['left_out'][name]]}" for name in LEVERS if name in record["left_out"]
     )
     return ReportTable(
-        title=f"What would help {record['model']} most (KL {record['kl']['value']:.4f} nats a token)",
+        title=f"What would help {record['model']} most (KL {record['kl']['value']:.4f} nats a token,"
+        f" {record['sentences']:,} sentences)",
         columns=("lever", "what differs", "KL", "change", "p", "FLOPs", ""),
         rows=rows,
         text=(0, 1, 6),
@@ -297,7 +298,7 @@ def ladder_table(record: Record) -> ReportTable:
     }
     table = [TableRow([title, score_cell(row, ".4f"), kinds[kind]]) for title, row, kind in rows]
     return ReportTable(
-        title=f"The ladder: references and {record['model']}",
+        title=f"The ladder: references and {record['model']}, {record['sentences']:,} sentences",
         columns=("reference", "KL", "what it is"),
         rows=[*table, TableRow(["the truth", number_cell(0.0, ".4f"), "exact"])],
         text=(0, 2),

@@ -81,6 +81,7 @@ def command(
     from truesource.cli.output import OutputFiles, json_of, show
     from truesource.evaluation.tokenisation.ambiguity import measure_ambiguity
     from truesource.evaluation.tokenisation.measure import builder_for
+    from truesource.report.words import count
 
     files = OutputFiles(json=json, force=force)
     documents, _ = read_documents(text, split)
@@ -89,6 +90,13 @@ def command(
     pieces = read_pieces(tokeniser)
     kept = _read(pieces, documents, text)
     builder, by = builder_for(pieces, [found.original for found in kept], scores)
+    if by == "fitted":
+        echo(
+            f"Warning: scores of pieces were fitted to this very text ({count(len(kept), 'document')}),"
+            " so Q is too high and entropies are too low, the more the shorter the text is; --scores uniform needs no"
+            " fit, and a Unigram tokeniser has scores already",
+            err=True,
+        )
     found = measure_ambiguity(builder, kept, inverse_temperature)
     show(_measures(found, f"{tokeniser}, {by} scores", by))
     if words := _words(found, number):
