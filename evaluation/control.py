@@ -17,6 +17,7 @@ from truesource.evaluation.divergence.compare import Column, mean_scores, rows_k
 from truesource.evaluation.measures.bootstrap import ci_part, resampled_ratio
 from truesource.evaluation.steering import Steering, best_of
 from truesource.generator.language_model import DistributionModel
+from truesource.generator.model_checks import checked_distributions
 from truesource.generator.sampler import Sampler
 from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.support.printable import ResultRecords
@@ -173,7 +174,7 @@ class Apart:
             for at in range(0, len(members), AT_ONCE):
                 some = members[at : at + AT_ONCE]
                 texts = [sentences[i] for i in some]
-                for one, two in zip(model.distributions(texts), other.distributions(texts), strict=True):
+                for one, two in zip(*(checked_distributions(q, texts) for q in (model, other)), strict=True):
                     log_p, log_q = (_renormalised(each.log_prob) for each in (one, two))
                     here = [place.get(text[one.position], unknown) if one.position < n else end for text in texts]
                     rows = np.arange(len(some)), here

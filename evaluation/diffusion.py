@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from truesource.evaluation.core.comparison import score_by_model
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
@@ -310,7 +311,9 @@ def left_to_right(model: LanguageModel, setting: Setting, *, samples: int = 200)
     """
     require_order(setting.transform, "evaluate diffusion")
     frame = ScoringFrame()
-    paired = pair(model.score(setting.sentences, frame), setting.oracle(model).score(setting.sentences, frame))
+    paired = pair(
+        score_by_model(model, setting.sentences, frame), setting.oracle(model).score(setting.sentences, frame)
+    )
     possible, sentence = np.unique(paired.sentence, return_inverse=True)
     parts = {**setting.parts(model), "sentences": len(possible), "excluded": len(paired.excluded)}
     parts |= {"unit": "nats/sentence", "ci": ci_part(len(possible), setting.seed)}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from truesource.generator.abilities import offers
+from truesource.generator.dependence import FEW, Answers, Ask, DependenceCheck, is_due, same_length
 from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.language_model import (
     DistributionModel,
@@ -22,12 +25,91 @@ ROUNDING = 1e-6  #: by which a log probability, or the sum of a row of probabili
 
 
 def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """Scores of a model, checked.
+    """Scores of a model, checked; those of a custom one also for what they depend on, once per object.
 
     Raises:
         InputError: it is not `TokenScores` of these sentences in this frame (code ``not-scores``), a value is greater
-            than 0 (``not-log-probabilities``) or complex (``complex``), or the model raises (``code-failed``).
+            than 0 (``not-log-probabilities``) or complex (``complex``), the model raises (``code-failed``), its scores
+            depend on later words (``looks-ahead``) or on the other sentences (``mixes-rows``), or they are not those of
+            its distributions (``scores-disagree``).
     """
+    _require_order(model)
+    if not is_due(model, "score"):
+        return _scores(model, sentences, frame)
+
+    def ask(texts: list[list[str]]) -> Answers:
+        return score_rows(model, texts, frame)
+
+    check = DependenceCheck(model, "score", sentences, ask)
+    _check_tables(model, check.texts, ask)
+    check.before()
+    scores = _scores(model, sentences, frame)
+    check.after(_rows_of(scores, sentences, model))
+    return scores
+
+
+def score_rows(model: LanguageModel, sentences: list[list[str]], frame: ScoringFrame) -> Answers:
+    """Log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; NaN where they are not known.
+
+    Raises:
+        InputError: as `checked_scores`.
+    """
+    rows = getattr(model, "log_prob_rows", None)
+    if rows is not None and not is_foreign(model):
+        return list(rows(sentences))
+    return _rows_of(_scores(model, sentences, frame), sentences, model)
+
+
+def _rows_of(scores: TokenScores, sentences: Sequence[Sequence[str]], model: LanguageModel) -> Answers:
+    sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64) + (model.objective == "causal")
+    starts = np.cumsum(sizes) - sizes
+    values = np.full(int(sizes.sum()), np.nan)
+    values[starts[scores.sentence] + scores.position] = scores.log_prob
+    return np.split(values, starts[1:])
+
+
+def table_rows(model: Any, sentences: list[list[str]], columns: int | None = None) -> Answers:
+    """Log distributions of each sentence, (n+1, E) causal, (n, E) masked, nats; one call for each length.
+
+    Raises:
+        InputError: as `checked_distributions`.
+    """
+    by_length: dict[int, list[int]] = {}
+    for i, sentence in enumerate(sentences):
+        by_length.setdefault(len(sentence), []).append(i)
+    result: dict[int, FloatArray] = {}
+    for members in by_length.values():
+        blocks = [block.log_prob for block in _tables(model, [sentences[i] for i in members], columns)]
+        result.update(zip(members, np.stack(blocks, axis=1), strict=True))
+    return [result[i] for i in range(len(sentences))]
+
+
+def _check_tables(model: LanguageModel, sentences: list[list[str]], scores: Ask) -> None:
+    """Check the distributions of a model that is to be scored, if it has them, on a few sentences.
+
+    Raises:
+        InputError: they depend on what they must not, or its scores are not theirs; see `checked_scores`.
+    """
+    if model.vocabulary is None or not offers(model, "distributions") or not is_due(model, "distributions"):
+        return
+    some = same_length(sentences, FEW)
+    check = DependenceCheck(model, "distributions", some, lambda texts: table_rows(model, texts))
+    check.before(needed=False)
+    check.compare_scores(scores)
+
+
+def _require_order(model: LanguageModel) -> None:
+    """Stop before a vocabulary that is a set, whose order is chance."""
+    if isinstance(model.vocabulary, set | frozenset):
+        raise InputError(
+            f"the vocabulary of {model.name} is a set, whose order is chance; give a list, such as sorted(words)",
+            file_of(model),
+            code="vocabulary",
+        )
+
+
+def _scores(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+    """Scores of a model, which have to be log probabilities."""
     if not is_foreign(model):
         return model.score(sentences, frame)
     source = file_of(model)
@@ -69,9 +151,29 @@ def checked_distributions(
 
     Raises:
         InputError: a block is of another position or shape (code ``not-distributions``), a value is NaN or greater
-            than 0, a row sums to more than 1 (``not-log-probabilities``), a value is complex (``complex``), or the
-            model raises (``code-failed``).
+            than 0, a row sums to more than 1 (``not-log-probabilities``), a value is complex (``complex``), the model
+            raises (``code-failed``), or it is custom and its distributions depend on later words (``looks-ahead``) or
+            on the other sentences (``mixes-rows``), or are not those of its scores (``scores-disagree``).
     """
+    _require_order(model)
+    if not is_due(model, "distributions"):
+        yield from _tables(model, sentences, columns)
+        return
+    check = DependenceCheck(model, "distributions", sentences, lambda texts: table_rows(model, texts, columns))
+    check.before()
+    check.compare_scores(lambda texts: score_rows(model, texts, ScoringFrame()))
+    rows = []
+    for block in _tables(model, sentences, columns):
+        rows.append(block.log_prob[check.sample])
+        yield block
+    if rows:
+        check.after(list(np.stack(rows, axis=1)))
+
+
+def _tables(
+    model: DistributionModel, sentences: Sequence[Sequence[str]], columns: int | None
+) -> Iterator[LogDistributions]:
+    """Distributions of a model, checked one by one."""
     if not is_foreign(model):
         yield from model.distributions(sentences)
         return

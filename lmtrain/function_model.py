@@ -52,6 +52,7 @@ class FunctionModel:
         name: str = "function",
         objective: Objective = "causal",
         distributions: Function | None = None,
+        unchecked: bool = False,
     ) -> None:
         """Join functions and the words that they tell apart.
 
@@ -68,10 +69,13 @@ class FunctionModel:
                 row for each position and the end, a column for each word of ``vocabulary``, then ``<unk>``, then the
                 end of the sentence; (n, V+1) of a masked one, without the end. Rows may sum to less than 1. With it
                 the model can be put to ``evaluate divergence``, and a causal one to ``generate``.
+            unchecked: declare that the numbers are not those of a causal model, or cannot be checked, such as scores of
+                one text from a file. truesource then notes this in place of checking that no number depends on later
+                words or other sentences, see `truesource.generator.dependence`.
 
         Raises:
-            InputError: there is no function, the objective is another, or the vocabulary has an entry that is no word,
-                or twice (code ``vocabulary``).
+            InputError: there is no function, the objective is another, or the vocabulary is a set, or has an entry that
+                is no word, or twice (code ``vocabulary``).
         """
         if log_probs is None and distributions is None:
             raise InputError("FunctionModel needs a function: give log_probs, or distributions", code="not-a-model")
@@ -87,12 +91,25 @@ class FunctionModel:
             )
         if isinstance(vocabulary, str):
             raise InputError(f"the vocabulary of {name} is one string; give a list of words", code="vocabulary")
+        if isinstance(vocabulary, set | frozenset):
+            raise InputError(
+                f"the vocabulary of {name} is a set, whose order is chance; give a list, such as sorted(words)",
+                code="vocabulary",
+            )
         self.vocabulary = None if vocabulary is None else tuple(vocabulary)
         require_words(self.vocabulary or (), name)
         self._columns = {word: number for number, word in enumerate(self.vocabulary or ())}
         self._log_probs, self._distributions = log_probs, distributions
         self.name, self.objective = name, objective
+        self.unchecked = bool(unchecked)
         self._end = int(objective == "causal")  # positions beyond the words
+
+    @property
+    def function(self) -> Function:
+        """The function that gives the scores, for messages."""
+        function = self._log_probs or self._distributions
+        assert function is not None
+        return function
 
     @property
     def has_distributions(self) -> bool:
@@ -114,8 +131,16 @@ class FunctionModel:
         """
         check_sentences(sentences)
         given = [list(sentence) for sentence in sentences]
-        rows = self._scored(given) if self._log_probs is not None else self._read_off(given)
+        rows = self.log_prob_rows(given)
         return assemble_scores(rows, [self._columns_of(sentence) == len(self._columns) for sentence in given], frame)
+
+    def log_prob_rows(self, sentences: list[list[str]]) -> list[FloatArray]:
+        """Log probabilities of each sentence, (n+1,) causal, (n,) masked, nats; -inf: impossible.
+
+        Raises:
+            InputError: as `score`.
+        """
+        return self._scored(sentences) if self._log_probs is not None else self._read_off(sentences)
 
     def distributions(self, sentences: Sentences) -> Iterator[LogDistributions]:
         """Its expectation at every position; see `DistributionModel.distributions`.

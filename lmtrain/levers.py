@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from truesource.lmtrain.architectures.settings import GatedCNNSettings, NetworkSettings, NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.own.settings import OwnSettings
 
 LeverName = Literal["data", "targets", "steps", "width", "layers", "context", "tokenizer"]
 LEVERS: tuple[LeverName, ...] = get_args(LeverName)
 FACTOR = 4  #: times the steps, the words of context, and the sentences of a model that counts
+#: names of parameters of custom modules, as code calls them
+LAYERS = ("layers", "n_layers", "num_layers", "n_layer", "num_hidden_layers", "depth")
+WIDTHS = (
+    *("dim", "width", "hidden", "hidden_size", "hidden_dim", "dim_model", "d_model", "n_embd", "embed_dim"),
+    *("embedding_dim", "emb_dim", "d_ff", "ffn_dim", "intermediate_size", "channels"),
+)
+CONTEXTS = ("context", "context_size", "window", "window_size")
 FEWEST_WORDS = 200  #: that are worth being cut into pieces
 
 #: why a lever is not pulled; the codes are those of records
@@ -21,6 +29,7 @@ LeftOut = Literal[
     "fresh-already",  # the model saw no sentence twice, so fresh ones are what it had
     "whole-sentence",  # nothing limits the words that the model sees
     "no-size",  # the architecture has no such setting
+    "no-parameter",  # the custom module has no parameter of a name that says so
     "masked",  # only a causal model can be trained like that
     "single-tokens",  # the architecture is trained on single tokens only
     "pieces",  # what is expected is known for words, not for pieces of words
@@ -147,6 +156,8 @@ def _steps(trained: KnownTraining) -> Lever | LeftOut:
 
 def _width(trained: KnownTraining) -> Lever | LeftOut:
     model = trained.model
+    if isinstance(model, OwnSettings):
+        return _parameters("width", WIDTHS, trained, lambda size: 2 * size)
     if not isinstance(model, NetworkSettings):
         return "counts" if trained.training is None else "no-size"
     inner = getattr(model, "ffn_dim", None)
@@ -162,6 +173,8 @@ def _width(trained: KnownTraining) -> Lever | LeftOut:
 
 def _layers(trained: KnownTraining) -> Lever | LeftOut:
     model = trained.model
+    if isinstance(model, OwnSettings):
+        return _parameters("layers", LAYERS, trained, lambda size: 2 * size)
     if not isinstance(model, NetworkSettings):
         return "counts" if trained.training is None else "no-size"
     more = 2 * model.layers
@@ -171,6 +184,8 @@ def _layers(trained: KnownTraining) -> Lever | LeftOut:
 
 def _context(trained: KnownTraining) -> Lever | LeftOut:
     window, model = trained.window, trained.model
+    if isinstance(model, OwnSettings):
+        return _parameters("context", CONTEXTS, trained, lambda size: FACTOR * size)
     if window is None or window >= trained.longest:
         return "whole-sentence"
     wanted = min(FACTOR * max(window, 1), trained.longest)
@@ -182,6 +197,27 @@ def _context(trained: KnownTraining) -> Lever | LeftOut:
     unit = "word" if model.tokenizer == "word" else "piece"
     before, after = f"{window} {unit}{'s' * (window != 1)} seen", f"{seen} {unit}s seen"
     return Lever("context", wider, base_training(trained), before=before, after=after)
+
+
+def _parameters(
+    name: LeverName, names: Sequence[str], trained: KnownTraining, larger: Callable[[int], int]
+) -> Lever | LeftOut:
+    """A lever of a custom module: all its whole-number parameters of some names, larger.
+
+    Args:
+        name: of the lever.
+        names: of parameters that mean the same.
+        trained: what is known about the training; its settings have the defaults of the module.
+        larger: from the value of the model to that of the lever.
+    """
+    assert isinstance(trained.model, OwnSettings)
+    settings = trained.model.settings
+    before = {key: settings[key] for key in names if type(settings.get(key)) is int and settings[key] > 0}
+    if not before:
+        return "no-parameter"
+    after = {key: larger(value) for key, value in before.items()}
+    said = (", ".join(f"{key} {value}" for key, value in sizes.items()) for sizes in (before, after))
+    return Lever(name, _changed(trained.model, **after), base_training(trained), None, False, *said)
 
 
 def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
@@ -208,6 +244,8 @@ def _tokenizer(trained: KnownTraining) -> Lever | LeftOut:
 def _changed(model: ModelConfig, **settings: object) -> ModelConfig:
     """The same model with other settings, checked, and named after them."""
     own = {name: getattr(model, name) for name in type(model).model_fields}
+    if isinstance(model, OwnSettings):
+        own |= model.settings
     return type(model)(**{**own, "name": None, **settings})
 
 

@@ -5,7 +5,6 @@ A model is scored alone on text whose true distribution nobody knows: its perple
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,23 +22,18 @@ from truesource.evaluation.core.vocabulary import CoarsenedModel, compared_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
-from truesource.generator.foreign_code import is_foreign
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
 from truesource.generator.model_checks import checked_scores
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
-from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-SAME_AGAIN = 1e-3  #: nats of a token between two calls, which other batches may cause
-log = logging.getLogger("truesource.evaluation")
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,31 +105,10 @@ def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
     """Score sentences with a model, and check the scores.
 
     Raises:
-        InputError: a sentence is a string; or as `truesource.generator.interface.model_checks.checked_scores`.
+        InputError: a sentence is a string; or as `truesource.generator.model_checks.checked_scores`.
     """
     check_sentences(sentences)
-    scores = checked_scores(model, sentences, frame)
-    if len(scores.log_prob) and (is_foreign(model) or getattr(model, "of_ones_own", False)):
-        _warn_of_chance(model, sentences, scores)
-    return scores
-
-
-def _warn_of_chance(model: LanguageModel, sentences: Sequence[Sequence[str]], scores: TokenScores) -> None:
-    """Say where code of one's own gives other probabilities to the same sentence at each call."""
-    first = int(scores.sentence[0])
-    before = scores.log_prob[scores.sentence == first]
-    try:
-        again = checked_scores(model, [sentences[first]], scores.frame).log_prob
-    except InputError:  # it knows the whole text only, such as one that reads scores from a file
-        return
-    apart = float(np.abs(again - before).max()) if len(again) == len(before) else np.inf
-    if apart > SAME_AGAIN:
-        log.warning(
-            "%s gives the same sentence other probabilities at each call (apart by up to %.3g nats a token), so its"
-            " numbers are those of one draw; switch off what is random in it, such as dropout, or fix its seed",
-            model.name,
-            apart,
-        )
+    return checked_scores(model, sentences, frame)
 
 
 def nothing_scored(scores: TokenScores) -> NothingToMeasureError:

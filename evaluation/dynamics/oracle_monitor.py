@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from truesource.evaluation.core.comparison import score_by_model
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences, text_grammar
@@ -97,5 +98,5 @@ class OracleMonitor:
         return [sentence for i, sentence in enumerate(setting.sentences) if i not in impossible]
 
     def _score(self, model: LanguageModel) -> dict[str, float]:
-        paired = pair(model.score(self.setting.sentences, ScoringFrame()), self.setting.truth(model))
+        paired = pair(score_by_model(model, self.setting.sentences, ScoringFrame()), self.setting.truth(model))
         return {"relative_ppl": math.exp(float((paired.oracle - paired.model).mean()))}

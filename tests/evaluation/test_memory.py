@@ -33,6 +33,8 @@ ratio = st.integers(-4, 4).map(float)
 class Remembers:
     """The truth, with so many more bits of log probability for some sentences, and fewer for all."""
 
+    unchecked = True  # the bits are of whole sentences
+
     def __init__(self, more: dict[tuple[str, ...], float], truth: Oracle, less: float = 0.0) -> None:
         self.name, self.objective, self.vocabulary = "remembers", truth.objective, None
         self.more, self.truth, self.less = more, truth, less

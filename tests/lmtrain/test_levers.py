@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.levers import LEVERS, KnownTraining, Lever, base_training, levers_of, within
 from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.own.settings import OwnSettings
 
 TRAINING = TrainConfig(epochs=5.0, max_seconds=9.0, snapshots="log", eval_every=10)
 GPT2 = KnownTraining(model_settings("gpt2", dim=16, ffn_dim=20), TRAINING, 100, 5.0, 1000, 30, 500)
@@ -86,3 +88,39 @@ def test_a_budget_takes_the_cheapest_first_and_keeps_the_order() -> None:
     assert [lever.name for lever in chosen] == ["data", "width", "layers", "tokenizer"]
     assert within(levers, seconds, 9.0) == []  # type: ignore[arg-type]
     assert within(levers, seconds, 1e9) == levers  # type: ignore[arg-type]
+
+
+OWN = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, vocabulary_size, hidden=16, n_layers=1, dropout=0.1, window=3):
+        super().__init__()
+        self.words, self.out = nn.Embedding(vocabulary_size, hidden), nn.Linear(hidden, vocabulary_size)
+        self.gru = nn.GRU(hidden, hidden, n_layers, batch_first=True)
+
+    def forward(self, input_ids, attention_mask):
+        return self.out(self.gru(self.words(input_ids))[0])
+
+class Bare(Net):
+    def __init__(self, vocabulary_size, size=16):
+        super().__init__(vocabulary_size, size)
+"""
+
+
+def test_a_custom_module_has_the_levers_of_its_own_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(OWN, encoding="utf-8")
+    settings = OwnSettings(architecture=f"{path}:Net", hidden=16, n_layers=3, dropout=0.1, window=3)
+    own = replace(GPT2, model=settings)
+    levers, left_out = by_name(own), levers_of(own)[1]
+    assert not {"width", "layers", "context"} & left_out.keys()
+    changed = {name: levers[name].model.model_dump() for name in ("width", "layers", "context", "tokenizer")}
+    base = settings.model_dump()
+    assert changed["width"] == {**base, "hidden": 32}
+    assert changed["layers"] == {**base, "n_layers": 6}
+    assert changed["context"] == {**base, "window": 12}
+    assert (levers["layers"].before, levers["layers"].after) == ("n_layers 3", "n_layers 6")
+    assert changed["tokenizer"] == {**base, "tokenizer": "bpe", "vocab_size": 250}
+    bare = replace(GPT2, model=OwnSettings(architecture=f"{path}:Bare", size=16))
+    assert {levers_of(bare)[1][name] for name in ("width", "layers", "context")} == {"no-parameter"}

@@ -26,6 +26,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.training_record import TIMES
 
 if TYPE_CHECKING:
     from truesource.generator.language_model import TokenisedModel
@@ -265,3 +266,62 @@ def test_a_model_that_started_from_another_has_a_ladder_and_no_levers(place: Pat
     assert done.code == 0
     found = json.loads(Path("w/explain.json").read_text("utf-8"))
     assert found["levers"] == [] and set(found["left_out"].values()) == {"other-weights"}
+
+
+MINE = """
+import numpy as np
+from truesource import FunctionModel
+row = np.log([0.25, 0.2, 0.1, 0.05, 0.4])
+def distributions(sentences):
+    return [np.tile(row, (len(sentence) + 1, 1)) for sentence in sentences]
+model = FunctionModel(vocabulary=["a", "b", "c"], distributions=distributions, name="mine")
+"""
+
+
+def test_a_model_trained_elsewhere_has_all_that_needs_no_training(place: Path, command: Command) -> None:
+    Path("mine.py").write_text(MINE, "utf-8")
+    here = ("explain", "mine.py:model", "corpus", "--oracle", "toy.txt", "-o", "w")
+    planned = command(*here, "--plan", "--table", "plan.csv")
+    assert planned.code == 0, planned.err
+    assert Path("plan.csv").read_text("utf-8").count("truesource did not train the model") == 7
+    done = command(*here, "--lines", 2)
+    assert done.code == 0, done.err
+    record = json.loads(Path("w/explain.json").read_text("utf-8"))
+    assert record["levers"] == [] and set(record["left_out"].values()) == {"not-trained-here"}
+    assert {row["rung"] for row in record["ladder"]} == {"window", "ngram", "floor"}
+    assert record["where"] and record["memory"]
+    assert "truesource did not train the model" in sentence(record)
+
+
+def test_the_plan_measures_the_speed_of_this_machine(place: Path, command: Command) -> None:
+    """Times that the training wrote are of another machine, or of a busy one."""
+    rows = [json.loads(line) for line in Path("model", TIMES).read_text("utf-8").splitlines()]
+    slow = [{**row, "seconds": 1e6 * (i + 1)} for i, row in enumerate(rows)]
+    Path("model", TIMES).write_text("".join(f"{json.dumps(row)}\n" for row in slow), "utf-8")
+    done = command(*call("--plan", "--levers", "steps,width", "--json", "plan.json"))
+    assert done.code == 0, done.err
+    (plan,) = json.loads(Path("plan.json").read_text("utf-8"))
+    assert set(plan["levers"]) == {"steps", "width"}
+    assert 0.0 < plan["seconds_of_training"] < 60.0
+    assert plan["levers"]["steps"]["seconds"] == pytest.approx(4 * plan["seconds_of_training"], rel=0.5)
+
+
+def lever(name: str, change: float, helps: bool) -> dict[str, Any]:
+    """What is recorded of one lever."""
+    number = {"value": change, "low": change - 0.01, "high": change + 0.01}
+    return {"lever": name, "before": "x", "after": "y", "change": number, "kl": {"value": 0.3}, "helps": helps}
+
+
+@pytest.mark.parametrize(
+    ("levers", "first", "said"),
+    [
+        ([lever("targets", -0.4, True), lever("data", -0.3, True)], "data", "Exact targets help more (0.400 nats)"),
+        ([lever("steps", -0.4, False), lever("data", -0.3, True)], "data", "more steps may be chance"),
+        ([lever("targets", -0.4, True), lever("data", -0.3, False)], "targets", ""),
+        ([lever("data", -0.3, True), lever("targets", -0.2, True)], "data", ""),
+    ],
+)
+def test_the_sentence_says_why_a_larger_change_is_no_advice(levers: list[Any], first: str, said: str) -> None:
+    record = {"model": "m", "kl": {"value": 0.5}, "levers": levers, "left_out": {}, "first": first}
+    text = sentence(record)
+    assert said in text if said else "help more" not in text and "chance" not in text

@@ -16,6 +16,7 @@ from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_r
 from truesource.evaluators.beliefs import BeliefSettings, Target
 from truesource.generator.abilities import offers, require
 from truesource.generator.language_model import LanguageModel
+from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.inference.beliefs import CAUSAL, Beliefs
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
@@ -128,7 +129,7 @@ class BeliefText:
         causal = model.objective == "causal"
         result = np.empty((len(self.sentence), len(model.vocabulary or ()) + 1 + causal))
         for members in by_length.values():
-            for at in model.distributions([self.sentences[i] for i in members]):
+            for at in checked_distributions(model, [self.sentences[i] for i in members]):
                 if at.position >= causal:  # the first one of a causal model is before any word
                     result[starts[members] + at.position - causal] = np.exp(at.log_prob)
         return result

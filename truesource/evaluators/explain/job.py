@@ -18,6 +18,7 @@ from truesource.evaluation.explain import Rung
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluators.explain import ExplainSettings
 from truesource.evaluators.explain.targets import MOST_BYTES, read_expected, seconds_needed, table_shape, write_expected
+from truesource.generator.abilities import offers
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
@@ -30,8 +31,9 @@ from truesource.grammar.support.records import read_record
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.flops import TrainingCost, training_cost
-from truesource.lmtrain.levers import KnownTraining, LeftOut, Lever, LeverName, base_training, levers_of, within
+from truesource.lmtrain.levers import KnownTraining, Lever, LeverName, base_training, levers_of, within
 from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.speed import seconds_of_step
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
@@ -58,7 +60,7 @@ class LeverCost:
     parameters: int  #: without word and position vectors; 0 of a model that counts
     steps: int
     flops: int
-    seconds: float  #: at the speed that the model was trained at
+    seconds: float  #: at the speed of this machine
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class ExplainJob:
         path = self.trained_in / FILE
         if not path.is_file():
             raise InputError(
-                "this model was not trained by truesource, so nothing is known that could be trained otherwise",
+                "truesource did not train this model, so it cannot retrain it with other settings",
                 self.trained_in,
                 code="not-trained-here",
             )
@@ -135,6 +137,19 @@ class ExplainJob:
                 raise
             return error
         return None
+
+    @property
+    def text_known(self) -> bool:
+        """True if the corpus is the text that the model was trained on, as its record or else the user says."""
+        return self.unknown is None or self.unknown.code != "other-text"
+
+    @cached_property
+    def reads_words(self) -> bool:
+        """True if n-gram models of the words of the corpus predict the same tokens as the model."""
+        if self.unknown is None:
+            return self.shape.tokenizer == "word"
+        known = self.model.vocabulary
+        return known is not None and not offers(self.model, "pieces") and set(known) == set(self.train.words)
 
     @cached_property
     def shape(self) -> ModelConfig:
@@ -175,9 +190,12 @@ class ExplainJob:
         )
 
     @cached_property
-    def levers(self) -> tuple[list[Lever], dict[LeverName, LeftOut]]:
-        """Levers that are asked for and fit the budget, and why the others are left out."""
-        levers, left_out = levers_of(self.trained)
+    def levers(self) -> tuple[list[Lever], dict[LeverName, str]]:
+        """Levers that are asked for and fit the budget, and the codes of why the others are left out."""
+        if self.unknown is not None:
+            return [], dict.fromkeys(self.settings.levers, self.unknown.code)
+        levers, reasons = levers_of(self.trained)
+        left_out: dict[LeverName, str] = dict(reasons)
         asked = set(self.settings.levers)
         levers = [lever for lever in levers if lever.name in asked and not self._too_large(lever)]
         left_out = {name: reason for name, reason in left_out.items() if name in asked}
@@ -197,8 +215,8 @@ class ExplainJob:
 
     @cached_property
     def base_cost(self) -> LeverCost:
-        """What the training of the model took."""
-        seconds = training_seconds(self.trained_in) or 0.0
+        """Cost of the training of the model, on this machine."""
+        seconds = self._seconds_of_training
         cost = self._counted(self.shape, base_training(self.trained), self.tokenizer)
         if cost is None:
             return LeverCost(parameters=0, steps=0, flops=0, seconds=seconds)
@@ -207,8 +225,10 @@ class ExplainJob:
 
     @cached_property
     def costs(self) -> dict[LeverName, LeverCost]:
-        """What one training of each lever that there is costs."""
+        """Cost of one training for each available lever."""
         found: dict[LeverName, LeverCost] = {}
+        if self.unknown is not None:
+            return found
         for lever in levers_of(self.trained)[0]:
             if lever.name not in self.settings.levers:
                 continue
@@ -227,10 +247,29 @@ class ExplainJob:
 
     @cached_property
     def _seconds_of_targets(self) -> float:
-        """About how long the exact targets take; timed once for all jobs, which so choose the same levers."""
-        path, key = self.folder / PLAN, "seconds_of_targets"
+        """About how long the exact targets take."""
+        known = self._timed("seconds_of_targets")
+        return seconds_needed(self._train_oracle, self.train) if known is None else known
+
+    @cached_property
+    def _seconds_of_training(self) -> float:
+        """About how long the training of the model takes here and now, from its first steps.
+
+        The time that its own training took may be that of another machine, or of one that was busy.
+        """
+        known = self._timed("seconds_of_training")
+        training = base_training(self.trained)
+        if known is not None or training is None:
+            return training_seconds(self.trained_in) or 0.0 if known is None else known
+        seed = int(self.record["seed"])
+        step = seconds_of_step(self.corpus, self.shape, training, seed=seed, tokenizer=self.tokenizer)
+        return step * self.trained.steps
+
+    def _timed(self, key: str) -> float | None:
+        """Seconds that the plan holds; timed once for all jobs, which so choose the same levers. None: not timed."""
+        path = self.folder / PLAN
         known = read_record(path, dict[str, Any], remedy="delete it") if path.is_file() else {}
-        return float(known[key]) if key in known else seconds_needed(self._train_oracle, self.train)
+        return float(known[key]) if key in known else None
 
     def _counted(
         self, shape: ModelConfig, training: TrainConfig | None, tokenizer: PreTrainedTokenizerFast
@@ -303,16 +342,18 @@ class ExplainJob:
             "settings": self.settings.model_dump(mode="json"),
             "levers": {name: {**said, **asdict(self.costs[name])} for name, said in levers.items()},
             "left_out": self.levers[1],
+            **({} if self.unknown is not None else {"seconds_of_training": self._seconds_of_training}),
             **({"seconds_of_targets": self._seconds_of_targets} if "targets" in levers else {}),
-            "cells": [cell.id for cell in self.cells()],
+            "cells": [] if self.unknown is not None else [cell.id for cell in self.cells()],
         }
 
     def ngram_rungs(self) -> Iterator[Rung]:
         """N-gram models (modified Kneser-Ney) that count the train split of the model, in its words."""
+        tokenizer = self.tokenizer if self.unknown is None else None
         for order in ORDERS:
-            settings = NgramSettings(architecture="ngram", order=order)
+            settings = NgramSettings(architecture="ngram", order=order, min_count=1)
             with TemporaryDirectory(prefix="truesource-ladder-") as place:
-                counted = train(self.corpus, settings, None, Path(place) / "model", seed=0, tokenizer=self.tokenizer)
+                counted = train(self.corpus, settings, None, Path(place) / "model", seed=0, tokenizer=tokenizer)
                 try:
                     both = score_both(counted, self.setting)
                 except NothingToCompareError:

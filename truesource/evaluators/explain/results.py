@@ -14,7 +14,7 @@ from truesource.evaluation.explain import Rung, changes, em_rung, first_of, floo
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
 from truesource.evaluation.tokenisation.measure import table_of_sums
-from truesource.evaluators.explain.job import BASE, ExplainJob, LeverCost
+from truesource.evaluators.explain.job import BASE, NO_TRAINING, ExplainJob, LeverCost
 from truesource.evaluators.explain.where import memory_of, places_of
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
@@ -46,6 +46,7 @@ REASONS = {
     "fresh-already": "the model saw no sentence twice, so fresh ones are what it had",
     "whole-sentence": "nothing limits the words that the model sees",
     "no-size": "the architecture has no such setting",
+    "no-parameter": "the module has no parameter of a name such as layers, hidden or context",
     "masked": "only a causal model can be trained like that",
     "single-tokens": "the architecture is trained on single tokens only",
     "pieces": "what is expected next is known for words, not for pieces of words",
@@ -54,7 +55,7 @@ REASONS = {
     "no-order": "the next word of transformed text has no known distribution",
     "over-budget": "it takes longer than was granted; raise the budget",
     "too-large": "the exact targets of the train split take more than 2 GiB",
-    "not-trained-here": "the model was not trained by truesource, so its training is not known",
+    "not-trained-here": "truesource did not train the model, so it cannot retrain it with other settings",
     "other-text": "the model was trained on another text",
     "other-weights": "the model started from the weights of another, which levers do not",
 }
@@ -68,15 +69,11 @@ def explained(job: ExplainJob) -> dict[str, Any]:
     """
     own = score_both(job.model, job.setting).paired.table()
     tables: dict[str, list[FloatArray]] = {BASE: [own]}
-    left_out: dict[str, str] = {}
-    levers: list[Lever] = []
     missing = 0
+    levers, reasons = job.levers
+    left_out = {str(name): reason for name, reason in reasons.items()}
     if job.unknown is None:
-        levers, reasons = job.levers
-        left_out = {str(name): str(reason) for name, reason in reasons.items()}
         tables, missing = _scored(job, own)
-    else:
-        left_out = {str(name): str(job.unknown.code) for name in job.settings.levers}
     rungs = rungs_of(job, own)
     kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
     return {
@@ -89,7 +86,7 @@ def explained(job: ExplainJob) -> dict[str, Any]:
         **_levers(job, levers, tables, kept),
         "ladder": [_rung(job, rung, kept) for rung in rungs],
         "where": places_of(job.model, job.setting),
-        "memory": [] if job.unknown else memory_of(job.model, job.setting, job.train),
+        "memory": memory_of(job.model, job.setting, job.train) if job.text_known else [],
     }
 
 
@@ -116,9 +113,9 @@ def rungs_of(job: ExplainJob, own: FloatArray) -> list[Rung]:
     found = list(window_rungs(job.model, job.setting, job.settings.lines))
     if (summed := table_of_sums(job.model, job.setting, own)) is not None:
         found.append(Rung("marginal", None, summed))
-    if job.unknown is not None or job.model.objective != "causal":
+    if not job.text_known or job.model.objective != "causal":
         return found
-    if job.shape.tokenizer == "word":
+    if job.reads_words:
         found += job.ngram_rungs()
     em = em_rung(job.model, job.setting, list(job.train), job.settings.starts) if job.settings.starts else None
     rows = job.setting.sentences
@@ -217,7 +214,9 @@ def sentence(record: Record) -> str:
     untried = [TITLES[lever] for lever, reason in record["left_out"].items() if reason == "over-budget"]
     rest = f" Not tried, as it takes longer than was granted: {listed(untried)}." if untried else ""
     if not tried:
-        return f"Why {name} is {kl:.3f} nats a token from the truth was not tested.{rest}"
+        codes = set(record["left_out"].values())
+        why = f": {REASONS[codes.pop()]}" if len(codes) == 1 and codes <= set(NO_TRAINING) else ""
+        return f"Why {name} is {kl:.3f} nats a token from the truth was not tested{why}.{rest}"
     first = next((row for row in tried if row["lever"] == record["first"]), None)
     if first is None:
         what = f"none of {count(len(tried), 'lever')} that {'was' if len(tried) == 1 else 'were'} tried surely helps"
@@ -227,8 +226,23 @@ def sentence(record: Record) -> str:
     return (
         f"{name} is {kl:.3f} nats a token from the truth. What would help most is {TITLES[first['lever']]}"
         f" ({first['before']} → {first['after']}): {-change['value']:.3f}{ends} nats nearer, which leaves"
-        f" {to:.3f}.{rest}"
+        f" {to:.3f}.{_no_advice(tried, first)}{rest}"
     )
+
+
+def _no_advice(tried: Sequence[Record], first: Record) -> str:
+    """Say why the levers that change more are not what would help most; empty if there are none."""
+    larger = [row for row in tried if row["change"]["value"] < first["change"]["value"]]
+    chance = [TITLES[row["lever"]] for row in larger if not row["helps"]]
+    said = [
+        f"{TITLES[row['lever']].capitalize()} help more ({-row['change']['value']:.3f} nats), but nobody has them where"
+        " the truth is unknown."
+        for row in larger
+        if row["helps"]
+    ]
+    if chance:
+        said.append(f"A larger change by {listed(chance)} may be chance.")
+    return "".join(f" {text}" for text in said)
 
 
 def rung_title(row: Record) -> str:
@@ -329,15 +343,15 @@ def plan_table(job: ExplainJob) -> ReportTable:
             )
         )
     total = job.settings.trainings * sum(job.costs[lever.name].seconds for lever in kept)
-    total += (job.settings.trainings - 1) * job.base_cost.seconds
+    total += 0.0 if job.unknown is not None else (job.settings.trainings - 1) * job.base_cost.seconds
     return ReportTable(
         title=f"What explaining {job.model.name} costs",
         columns=("lever", "what differs", "parameters", "steps", "FLOPs", "time", ""),
         rows=rows,
         text=(0, 1, 6),
-        note=f"Times are of one training, at the speed that the model was trained at; together {duration(total)} of"
-        f" {job.settings.budget:g} min granted, with {count(job.settings.trainings, 'training')} of each. Parameters"
-        " are without word and position vectors.",
+        note="Times are of one training, at the speed of its first steps on this machine; together"
+        f" {duration(total)} of {job.settings.budget:g} min granted, with"
+        f" {count(job.settings.trainings, 'training')} of each. Parameters are without word and position vectors.",
     )
 
 
