@@ -11,6 +11,7 @@ import numpy as np
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.vocabulary import Vocabulary
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, mean_over_seeds
 from truesource.evaluation.measures.monte_carlo import holm
@@ -39,16 +40,22 @@ class Rung:
     value: float | None = None  #: KL in nats a token, where there is no table
 
 
-def window_rungs(model: LanguageModel, setting: Setting, number: int) -> Iterator[Rung]:
-    """The best predictors that see 0, 1, 2, ... words, ``number`` of them, in the model's own vocabulary; exact.
+def window_rungs(
+    model: LanguageModel, setting: Setting, number: int, vocabulary: Vocabulary | None = None
+) -> Iterator[Rung]:
+    """The best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
 
-    None of a masked model, of a transformed text, and of a truth without rules.
+    Without ``vocabulary``, that is the model's own. None of a masked model, of a transformed text, and of a truth
+    without rules.
     """
     if model.objective != "causal" or setting.transform is not None or not offers(setting.known, "windows"):
         return
-    first = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=model.vocabulary)
+    words = model.vocabulary if vocabulary is None else None
+    first = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=words)
     for seen in range(number):
-        yield Rung("window", seen, score_both(first.with_words(seen), setting).paired.table())
+        best: LanguageModel = first.with_words(seen)
+        adapted = best if vocabulary is None else vocabulary.adapt(best)
+        yield Rung("window", seen, score_both(adapted, setting).paired.table())
 
 
 def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
@@ -69,7 +76,13 @@ def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
     return Rung("floor", None, None, data_floor(pcfg, sentences, lengths=setting.lengths) / tokens)
 
 
-def em_rung(model: LanguageModel, setting: Setting, sentences: Sequence[Sequence[str]], starts: int) -> Rung | None:
+def em_rung(
+    model: LanguageModel,
+    setting: Setting,
+    sentences: Sequence[Sequence[str]],
+    starts: int,
+    vocabulary: Vocabulary | None = None,
+) -> Rung | None:
     """The floor of the data without trees: one who knows the rules fits their probabilities to the sentences by EM.
 
     Of several random starts the one with the largest posterior probability counts, as a learner would choose it. None
@@ -80,6 +93,7 @@ def em_rung(model: LanguageModel, setting: Setting, sentences: Sequence[Sequence
         setting: text and truth to compare on.
         sentences: to fit to.
         starts: number of random starts, 1 or more.
+        vocabulary: of the comparison; None: the model's own.
     """
     pcfg = setting.known
     if model.objective != "causal" or setting.transform is not None or not isinstance(pcfg, PCFG):
@@ -90,8 +104,10 @@ def em_rung(model: LanguageModel, setting: Setting, sentences: Sequence[Sequence
         for _ in range(starts)
     ]
     best = max(learned, key=lambda each: float(each.trace[-1]["objective"]))
-    guess = Oracle(best.pcfg, "causal", lengths=setting.lengths, vocabulary=model.vocabulary)
-    return Rung("em", None, score_both(guess, setting).paired.table())
+    words = model.vocabulary if vocabulary is None else None
+    guess: LanguageModel = Oracle(best.pcfg, "causal", lengths=setting.lengths, vocabulary=words)
+    adapted = guess if vocabulary is None else vocabulary.adapt(guess)
+    return Rung("em", None, score_both(adapted, setting).paired.table())
 
 
 @dataclass(frozen=True)

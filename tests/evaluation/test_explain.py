@@ -8,6 +8,7 @@ import pytest
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.vocabulary import Kind, comparison_vocabulary
 from truesource.evaluation.explain import LeverChange, changes, em_rung, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference
 from truesource.evaluation.measures.monte_carlo import holm
@@ -129,3 +130,25 @@ def test_the_floor_is_that_of_the_derivations_a_token() -> None:
     assert conditioned is not None and conditioned.value == data_floor(pcfg, 500, lengths=LengthRange(1, 8)) / 2.5
     endless = PCFG.from_text("S -> S S 0.7 | 'a' 0.3")
     assert floor_rung(Setting(endless, [["a"]]), 500, 2.5) is None
+
+
+@pytest.mark.parametrize("kind", ["common", "full"])
+def test_references_predict_the_words_of_the_comparison(kind: Kind) -> None:
+    """In one vocabulary the best predictors near the truth as they see more, and all rungs count the same tokens."""
+    pcfg = PCFG.from_text("S -> A S 0.4 | B 0.6\nA -> 'a' 0.5 | 'b' 0.5\nB -> 'b' 0.5 | 'c' 0.5\n")
+    lengths = LengthRange(1, 4)
+    text = Oracle(pcfg, lengths=lengths).sample(200, 3)
+    setting = Setting(pcfg, text, lengths)
+    coarse = Oracle(pcfg, lengths=lengths, vocabulary=["a"])
+    other = Oracle(pcfg, lengths=lengths, vocabulary=["a", "b"])
+    vocabulary = comparison_vocabulary([coarse, other], pcfg, kind)
+    assert vocabulary is not None
+    model = score_both(vocabulary.adapt(coarse), setting).paired.table()
+    rungs = list(window_rungs(coarse, setting, 4, vocabulary))
+    em = em_rung(coarse, setting, text, 1, vocabulary)
+    assert em is not None
+    values = [float(rung.table[0].sum()) for rung in rungs if rung.table is not None]
+    assert values[0] > 1.0 and values[3] == pytest.approx(0.0, abs=1e-9)  # three words are all that is there
+    for rung in (*rungs, em):
+        assert rung.table is not None
+        assert rung.table[1:] == pytest.approx(model[1:], abs=1e-12)

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.vocabulary import ModelWords, Vocabulary
 from truesource.evaluation.explain import Rung
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluators.explain import ExplainSettings
@@ -329,10 +330,29 @@ class ExplainJob:
         return next((lever for lever in self.levers[0] if lever.name == cell.lever), None)
 
     @cached_property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary that the model, its levers and the ladder are compared in; None: that of the model."""
+        objective = self.model.objective
+        others: list[ModelWords] = []
+        if self.unknown is None and any(lever.name == "tokenizer" for lever in self.levers[0]):
+            others.append(ModelWords("pieces", objective, None, has_distributions=False))
+        return self.setting.vocabularies([ModelWords.of(self.model), *others])[objective]
+
+    def scored(self, model: LanguageModel) -> FloatArray:
+        """Sums per sentence of a model in the vocabulary of the comparison, (3, N): `Paired.table`.
+
+        Raises:
+            NothingToCompareError: no sentence is possible for the model and the truth.
+        """
+        adapted = model if self.vocabulary is None else self.vocabulary.adapt(model)
+        return score_both(adapted, self.setting).paired.table()
+
+    @cached_property
     def evaluation(self) -> str:
         """Digest of all that decides scores besides weights."""
         parts = {key: value for key, value in self.setting.parts(self.model).items() if key != "objective"}
-        return digest_json({key: str(value) for key, value in parts.items()})
+        words = {} if self.vocabulary is None else {"vocabulary": digest_json(self.vocabulary.as_record())}
+        return digest_json({key: str(value) for key, value in parts.items()} | words)
 
     def plan(self) -> dict[str, Any]:
         """What is trained, for JSON: settings, and what each lever changes and costs."""
@@ -355,10 +375,10 @@ class ExplainJob:
             with TemporaryDirectory(prefix="truesource-ladder-") as place:
                 counted = train(self.corpus, settings, None, Path(place) / "model", seed=0, tokenizer=tokenizer)
                 try:
-                    both = score_both(counted, self.setting)
+                    table = self.scored(counted)
                 except NothingToCompareError:
                     continue
-            yield Rung("ngram", order - 1, both.paired.table())
+            yield Rung("ngram", order - 1, table)
 
     def make_all(self, share: Share) -> list[Failure[LeverCell]]:
         """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on.
@@ -391,10 +411,10 @@ class ExplainJob:
                     more["expected"] = self._expected()
             training = base_training(self.trained) if lever is None else lever.training
             train(text, shape, training, target, seed=cell.seed, force=True, **more)
-        paired = score_both(load_trained(target, shape), self.setting).paired
+        sums = self.scored(load_trained(target, shape))
         path = self.folder / "scores" / f"{cell.id}.npz"
         with atomic_path(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, sums=paired.table())
+            np.savez_compressed(stream, sums=sums)
         write_json(
             path.with_suffix(".json"),
             {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)},

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.windows import window_name
 from truesource.evaluation.explain import Rung, changes, em_rung, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.bootstrap import ci_part
@@ -67,7 +66,7 @@ def explained(job: ExplainJob) -> dict[str, Any]:
     Raises:
         InputError: something is damaged.
     """
-    own = score_both(job.model, job.setting).paired.table()
+    own = job.scored(job.model)
     tables: dict[str, list[FloatArray]] = {BASE: [own]}
     missing = 0
     levers, reasons = job.levers
@@ -110,14 +109,16 @@ def rungs_of(job: ExplainJob, own: FloatArray) -> list[Rung]:
         job: of the model.
         own: (3, N) the scores of the model itself.
     """
-    found = list(window_rungs(job.model, job.setting, job.settings.lines))
+    found = list(window_rungs(job.model, job.setting, job.settings.lines, job.vocabulary))
     if (summed := table_of_sums(job.model, job.setting, own)) is not None:
         found.append(Rung("marginal", None, summed))
     if not job.text_known or job.model.objective != "causal":
         return found
     if job.reads_words:
         found += job.ngram_rungs()
-    em = em_rung(job.model, job.setting, list(job.train), job.settings.starts) if job.settings.starts else None
+    em = None
+    if job.settings.starts:
+        em = em_rung(job.model, job.setting, list(job.train), job.settings.starts, job.vocabulary)
     rows = job.setting.sentences
     floor = floor_rung(job.setting, len(job.train), sum(len(row) for row in rows) / len(rows) + 1)
     return [*found, *filter(None, (em, floor))]
