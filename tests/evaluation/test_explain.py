@@ -144,11 +144,11 @@ def test_references_predict_the_words_of_the_comparison(kind: Kind) -> None:
     vocabulary = comparison_vocabulary([coarse, other], pcfg, kind)
     assert vocabulary is not None
     model = score_both(vocabulary.adapt(coarse), setting).paired.table()
-    rungs = list(window_rungs(coarse, setting, 4, vocabulary))
+    rungs = list(window_rungs(coarse, setting, 5, vocabulary))
     em = em_rung(coarse, setting, text, 1, vocabulary)
     assert em is not None
     values = [float(rung.table[0].sum()) for rung in rungs if rung.table is not None]
-    assert values[0] > 1.0 and values[3] == pytest.approx(0.0, abs=1e-9)  # three words are all that is there
+    assert values[0] > 1.0 and values[4] == pytest.approx(0.0, abs=1e-9)  # four words are a whole sentence
     for rung in (*rungs, em):
         assert rung.table is not None
         assert rung.table[1:] == pytest.approx(model[1:], abs=1e-12)
