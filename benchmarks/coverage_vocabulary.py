@@ -1,4 +1,4 @@
-"""How often 95% intervals hold, and equal models are told apart, if models of different vocabularies are compared.
+"""Coverage of 95% intervals, and size of tests, of comparisons of models with different vocabularies.
 
     python benchmarks/coverage_vocabulary.py [--replications 200] [--sizes 100 1000]
 

@@ -101,9 +101,10 @@ class Oracle:
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
         self._language = truth.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else truth
-        known = frozenset(self._language.terminals if self.vocabulary is None or self.collapsed else self.vocabulary)
+        words = self._language.terminals if self.vocabulary is None or self.collapsed else self.vocabulary
+        targets = frozenset(words)
         #: numbers of the words of ``language`` that are ``<unk>`` as targets only
-        self._outside = tuple(number for number, word in enumerate(self._language.terminals) if word not in known)
+        self._outside = tuple(number for number, word in enumerate(self._language.terminals) if word not in targets)
 
     @property
     def full_contexts(self) -> bool:
@@ -143,8 +144,8 @@ class Oracle:
         """The sentence as the oracle predicts it: words outside its vocabulary are ``<unk>``, in any contexts."""
         if not self.full_contexts:
             return self.read(sentence)
-        known = frozenset(self.vocabulary or ())
-        return [word if word in known else UNKNOWN for word in sentence]
+        words = frozenset(self.vocabulary or ())
+        return [word if word in words else UNKNOWN for word in sentence]
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Exact log probabilities, nats, of the positions that ``frame`` counts.
@@ -291,7 +292,7 @@ class Oracle:
         return np.array(columns + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
 
     def targets_of(self, columns: IntArray) -> IntArray:
-        """Event of each column of `blocks`, as an index into ``columns``, which `columns` gave; -1: it is none."""
+        """Index of the event of each column of `blocks`, in the order of `columns`; -1 for columns without one."""
         size = len(self._language.terminals) + (self.objective == "causal")
         event = np.full(size, -1, dtype=np.int64)
         event[columns[columns >= 0]] = np.flatnonzero(columns >= 0)
@@ -299,7 +300,7 @@ class Oracle:
         return event
 
     def summed(self, table: FloatArray, columns: IntArray) -> FloatArray:
-        """Values of the columns of `blocks`, (..., V) or with the end (..., V+1), as those of events, (..., E).
+        """Sum values of the columns of `blocks`, (..., V) or with the end (..., V+1), over events, (..., E).
 
         ``<unk>`` has the sum over the words outside the vocabulary; events that the truth does not have are 0.
         """

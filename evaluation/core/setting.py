@@ -55,7 +55,7 @@ class Setting:
     left_out: Mapping[str, int] = field(default_factory=dict)
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
     source: tuple[Path, str] | None = None  #: corpus folder or file, and split, that the sentences are from
-    counts: Mapping[str, int] | None = None  #: of words in the training text; None: of that of ``source``
+    counts: Mapping[str, int] | None = None  #: words of the training text; None: those of the corpus in ``source``
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
 
@@ -141,7 +141,7 @@ class Setting:
     def training_counts(self) -> Mapping[str, int] | None:
         """Counts of words in the training text: the split ``train`` of the corpus that the text is from, or as given.
 
-        None: there is none.
+        None if there is no training text.
         """
         from truesource.generator.corpus import Corpus
 
@@ -174,7 +174,7 @@ class Setting:
         return oracle_for(model, self.known, self.lengths, transform=self.transform)
 
     def _warn(self, model: LanguageModel) -> None:
-        """Say once of each model, or of the common vocabulary of all, that it has few of the words of the text."""
+        """Warn once of each model, or of the common vocabulary of all, that has few of the words of the text."""
         words = None if model.vocabulary is None else tuple(model.vocabulary)
         key = "" if isinstance(model, CoarsenedModel) else model.name, words
         if key not in self._warned:

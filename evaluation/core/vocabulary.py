@@ -2,7 +2,7 @@
 
 Perplexities and divergences of models with different vocabularies do not compare: a model that reads rare words as one
 token, ``<unk>``, predicts an easier text. By the data processing inequality its divergence from the truth, coarsened
-likewise, is never larger than that of its predictions before (Cover & Thomas 2006, section 2.8).
+likewise, is never larger than before (Cover & Thomas 2006, section 2.8).
 
 ``common``
     The words that all models and the truth tell apart. What is *predicted* is coarsened: every other word is ``<unk>``,
@@ -93,20 +93,20 @@ def _some(words: Collection[str]) -> str:
 
 
 def warn_of_unknown(model: LanguageModel, truth: Truth, sentences: Sequence[Sequence[str]]) -> None:
-    """Say how much of a text is predicted word by word, if that is less than half of its words."""
+    """Warn of a vocabulary that has less than half of the words of a text."""
     if model.vocabulary is None:
         return
     words = words_of(model, truth)
-    known = sum(word in words for sentence in sentences for word in sentence)
+    inside = sum(word in words for sentence in sentences for word in sentence)
     total = sum(map(len, sentences))
-    if known < FEWEST_KNOWN * total:
+    if inside < FEWEST_KNOWN * total:
         who = "the models together know" if isinstance(model, CoarsenedModel) else f"{model.name} knows"
         log.warning(
             "%s %s of the %s words of the truth, %.0f%% of the words of this text; all others are one word, <unk>",
             who,
             f"{len(words):,}",
             f"{len(truth.terminals):,}",
-            100.0 * known / total,
+            100.0 * inside / total,
         )
 
 
@@ -181,11 +181,11 @@ def comparison_vocabulary(
     """
     for model in models:
         require_shared(model, truth)
-    known = [words_of(model, truth) for model in models]
-    if kind == "own" or (kind is None and len(set(known)) <= 1):
+    vocabularies = [words_of(model, truth) for model in models]
+    if kind == "own" or (kind is None and len(set(vocabularies)) <= 1):
         return None
     if kind == "common" or (kind is None and tokens and all(offers(model, "distributions") for model in models)):
-        common = frozenset.intersection(*known)
+        common = frozenset.intersection(*vocabularies)
         if not common:
             raise InputError(
                 "the models share no word of the truth, so there is no common vocabulary; compare them in full",
@@ -218,7 +218,7 @@ class _AdaptedModel:
 
     @property
     def reading(self) -> str | None:
-        """How a model of pieces scores words; None of other models."""
+        """Way in which a model of pieces scores words; None for other models."""
         return getattr(self.model, "reading", None)
 
 
@@ -237,11 +237,10 @@ class CoarsenedModel(_AdaptedModel):
                 " models that the vocabulary was made for",
                 code="no-shared-word",
             )
-        known = frozenset(vocabulary.words)
+        self._known = frozenset(vocabulary.words)
         self._kept: IntArray = np.array([self._place[word] for word in vocabulary.words], dtype=np.int64)
-        others = [column for word, column in self._place.items() if word not in known]
+        others = [column for word, column in self._place.items() if word not in self._known]
         self._others: IntArray = np.array([*others, len(self._own)], dtype=np.int64)
-        self._known = known
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probabilities of the positions that ``frame`` counts; ``<unk>`` is what the comparison does not know.
@@ -307,13 +306,13 @@ class CoarsenedModel(_AdaptedModel):
 
     def _gathered(self, sentences: Sequence[Sequence[str]]) -> FloatArray:
         """Log probabilities (W, n) or (W, n+1) of sentences of one length."""
-        columns = [[self._place[word] if word in self._known else -1 for word in sentence] for sentence in sentences]
-        target = np.array([[*row, *[len(self._own) + 1] * self._ends] for row in columns], dtype=np.int64)
+        words = [[self._place[word] if word in self._known else -1 for word in sentence] for sentence in sentences]
+        target = np.array([[*row, *[len(self._own) + 1] * self._ends] for row in words], dtype=np.int64)
         values = np.empty(target.shape)
         for block in self._blocks(sentences):
-            wanted = target[:, block.position]
-            values[:, block.position] = block.log_prob[np.arange(len(wanted)), np.maximum(wanted, 0)]
-            unknown = wanted < 0
+            columns = target[:, block.position]
+            values[:, block.position] = block.log_prob[np.arange(len(columns)), np.maximum(columns, 0)]
+            unknown = columns < 0
             values[unknown, block.position] = self._unknown(block.log_prob[unknown])
         return values
 
@@ -354,11 +353,11 @@ class SpelledModel(_AdaptedModel):
         shares = [self._shares(sentence) for sentence in sentences]
         added = np.array([shares[i][at] for i, at in zip(scores.sentence, scores.position, strict=True)])
         foreign = [i for i, share in enumerate(shares) if np.isinf(share).any()]
-        kept = ~np.isin(scores.sentence, foreign)
+        possible = ~np.isin(scores.sentence, foreign)
         return TokenScores(
-            (scores.log_prob + added.reshape(scores.log_prob.shape))[kept],
-            scores.sentence[kept],
-            scores.position[kept],
+            (scores.log_prob + added.reshape(scores.log_prob.shape))[possible],
+            scores.sentence[possible],
+            scores.position[possible],
             np.union1d(scores.impossible, foreign).astype(np.int32),
             scores.n_sentences,
             frame,
@@ -366,8 +365,7 @@ class SpelledModel(_AdaptedModel):
 
     def _shares(self, sentence: Sequence[str]) -> FloatArray:
         """Log of the share of ``<unk>`` that each word has, 0 of words that the model knows and of the end, (n+1,)."""
-        known = self._place
-        shares = [0.0 if word in known else self._log_share.get(word, -math.inf) for word in sentence]
+        shares = [0.0 if word in self._place else self._log_share.get(word, -math.inf) for word in sentence]
         return np.array([*shares, 0.0])
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
@@ -394,15 +392,15 @@ def _without_unknown(scores: TokenScores, unknown: Sequence[BoolArray], frame: S
     """Scores in a frame from those in which unknown words count."""
     if frame.unk == "token":
         return scores
-    kept = np.array(
+    counted = np.array(
         [at == len(unknown[i]) or not unknown[i][at] for i, at in zip(scores.sentence, scores.position, strict=True)],
         dtype=bool,
     )
     return replace(
         scores,
-        log_prob=scores.log_prob[kept],
-        sentence=scores.sentence[kept],
-        position=scores.position[kept],
+        log_prob=scores.log_prob[counted],
+        sentence=scores.sentence[counted],
+        position=scores.position[counted],
         frame=frame,
     )
 

@@ -173,7 +173,7 @@ class Events:
 
     words: tuple[str, ...]
     causal: bool
-    source: IntArray  #: (E,) column of each event in the oracle's blocks, see `Oracle.columns`; -1: there is none
+    source: IntArray  #: (E,) column of each event in the oracle's blocks, see `Oracle.columns`; -1 for no column
     target: IntArray  #: (V,) or (V+1,) event of each column of the oracle's blocks
 
     def __len__(self) -> int:

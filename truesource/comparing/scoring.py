@@ -140,11 +140,10 @@ def score_parallel(
     words = [[ModelWords.of(loaded.model(seed)) for seed in model.seeds] for model in models]
     pairs = [(setting.known, each) for setting, of in zip(settings, words, strict=True) for each in of]
     chosen = kind or parallel_kind(pairs)
-    found = []
-    for model, setting, of in zip(models, settings, words, strict=True):
-        vocabularies = setting.vocabularies(of, chosen)
-        found.append(loaded.scored(model, setting, exact, also, vocabularies))
-    return found
+    return [
+        loaded.scored(model, setting, exact, also, setting.vocabularies(of, chosen))
+        for model, setting, of in zip(models, settings, words, strict=True)
+    ]
 
 
 class _Loaded:
@@ -262,7 +261,7 @@ def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
 
 
 def _remedy(groups: Sequence[Sequence[ModelScores]]) -> str:
-    """How to compare models that differ in nothing but their vocabularies."""
+    """Name the command that compares models that differ in nothing but their vocabularies."""
     if _differing(groups) != ["vocab"]:
         return ""
     return "; truesource compare MODEL MODEL CORPUS --oracle GRAMMAR compares models in one vocabulary"
@@ -334,9 +333,9 @@ def parallel_kind(models: Sequence[tuple[Truth, LanguageModel | ModelWords]]) ->
     Args:
         models: each with the truth of its text.
     """
-    known = [words_of(model, truth) for truth, model in models]
-    missing = any(len(words) < len(truth.terminals) for words, (truth, _) in zip(known, models, strict=True))
-    return "full" if missing and len(set(known)) > 1 else "own"
+    vocabularies = [words_of(model, truth) for truth, model in models]
+    missing = any(len(words) < len(truth.terminals) for words, (truth, _) in zip(vocabularies, models, strict=True))
+    return "full" if missing and len(set(vocabularies)) > 1 else "own"
 
 
 def compare_models(

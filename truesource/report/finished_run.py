@@ -205,11 +205,11 @@ class FinishedRun:
 
         Oracles are there only for objectives that a model has.
         """
-        own = [row for row in self.results if row["objective"] not in self.compared_objectives]
-        return with_models(summarised([*own, *self.compared], self.comparison), self.unscored)
+        others = [row for row in self.results if row["objective"] not in self.compared_objectives]
+        return with_models(summarised([*others, *self.compared], self.comparison), self.unscored)
 
     def own_bound(self, row: Record) -> float:
-        """The bound of a model in its own vocabulary; of several seeds, that of the first."""
+        """Bound of a model in its own vocabulary; of the first seed, if there are several."""
         first = row["replicates"][0]["model"] if "replicates" in row else row["model"]
         return next(float(own["bound"]) for own in self.results if own["model"] == first)
 
@@ -267,8 +267,8 @@ def _compared(run: Path, row: Record) -> Record | None:
     path = run / COMPARED.format(name)
     if not path.is_file():
         return None
-    own = {key: None if key in (*ENDS, "bound_unconditioned") else value for key, value in row.items()}
-    return {**own, **read_token_record(path, ScoresRecord)["record"]}
+    base = {key: None if key in (*ENDS, "bound_unconditioned") else value for key, value in row.items()}
+    return {**base, **read_token_record(path, ScoresRecord)["record"]}
 
 
 def read_vocabularies(path: Path) -> Mapping[str, VocabularyRecord | None]:

@@ -400,7 +400,7 @@ COUNTED = (("sentences", "trees"), ("unparsed", "without a parse"))
 
 
 def parsing_table(records: Sequence[Record]) -> ReportTable:
-    """How well grammars parse held-out trees, a row a grammar."""
+    """Make the table of parses of held-out trees, a row a grammar."""
     rows = [
         TableRow(
             [
@@ -423,7 +423,7 @@ def parsing_table(records: Sequence[Record]) -> ReportTable:
 
 
 def parsing_sentence(records: Sequence[Record]) -> str:
-    """How good the grammar is, next to the plain grammar of the same trees."""
+    """Compare the labelled F1 of the grammar with that of the plain grammar of the same trees, in a sentence."""
     scores = {record["parser"]: record for record in records if record["name"] == "labelled_f1"}
     trees = next(record["value"] for record in records if record["name"] == "sentences")
     plain = f"; the plain grammar of the same trees, {_f1(scores[PLAIN])}" if PLAIN in scores else ""

@@ -35,7 +35,7 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def compared(config: RunConfig) -> list[ModelEntry]:
-    """The models of which another may have the same objective; that of a loaded one is not known yet."""
+    """Return the models that may share an objective with another; the objective of a loaded model is not known yet."""
     objectives = [None if entry.loaded else entry.resolve()[0].objective for entry in config.entries]
 
     def has_other(number: int) -> bool:
@@ -46,7 +46,7 @@ def compared(config: RunConfig) -> list[ModelEntry]:
 
 
 def vocabulary_inputs(run: RunFolder) -> Any:
-    """What the scores of the truth depend on, the models, and the vocabulary that is asked for."""
+    """Return the inputs of the scores of the truth, the models, and the requested vocabulary."""
     models = {entry.name: run.model_digest(entry) for entry in compared(run.config)}
     return {**oracle_inputs(run), "vocabulary": run.config.evaluation.vocabulary, "models": models}
 
@@ -58,15 +58,15 @@ def make_vocabulary(run: RunFolder) -> str:
         groups.setdefault(run.objective(entry), []).append(entry)
     several = [entry for group in groups.values() if len(group) > 1 for entry in group]
     words = [ModelWords.of(run.model(entry)) for entry in several]
-    found = run.setting().vocabularies(words, run.config.evaluation.vocabulary)
-    record = {objective: None if each is None else each.as_record() for objective, each in found.items()}
+    vocabularies = run.setting().vocabularies(words, run.config.evaluation.vocabulary)
+    record = {objective: None if each is None else each.as_record() for objective, each in vocabularies.items()}
     (run.folder / VOCABULARY).parent.mkdir(exist_ok=True)
     for leftover in run.folder.glob(COMPARED.format("oracle-*")):  # of an earlier configuration
         leftover.unlink()
     write_json(run.folder / VOCABULARY, record)
     truth, transform = run.text_truth
     digests = [digest_json(record)]
-    for objective, vocabulary in found.items():
+    for objective, vocabulary in vocabularies.items():
         if vocabulary is not None and offers(truth, objective):
             oracle = Oracle(truth, objective, lengths=run.corpus.lengths, transform=transform)
             file = COMPARED.format(f"oracle-{objective}")
@@ -75,7 +75,7 @@ def make_vocabulary(run: RunFolder) -> str:
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """What the scores of the truth depend on, the vocabularies, and the trained model."""
+    """Return the inputs of the scores of the truth, the vocabularies, and the trained model."""
     return {**oracle_inputs(run), "model": run.model_digest(model), "vocabulary": run.outputs["vocabulary"]}
 
 
