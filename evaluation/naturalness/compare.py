@@ -155,12 +155,14 @@ def compare_naturalness(
     exact: Mapping[str, FloatArray] | None = None,
     variant: Variant = "default",
     seed: int = DEFAULT_SEED,
+    documents: Sequence[int] | None = None,
 ) -> Naturalness:
     """Compare corpora with a reference, such as the held-out part of a treebank.
 
     Laws are fitted to, and n-grams counted in, equally many sentences of every source, and the type-token ratio is
     that of equally many tokens, since all three depend on size. N-grams of a source meet those of one half of the
-    reference; for the reference itself its other half stands in, which is what a perfect source would reach. A grammar
+    reference; for the reference itself its other half stands in, which is what a perfect source would reach if
+    halves are by ``documents``. Halves of sentences share the words of their documents, so they agree better. A grammar
     estimated from the reference itself would not be judged but flattered: give trees that it has not seen.
 
     Args:
@@ -169,6 +171,8 @@ def compare_naturalness(
         exact: exact length pmf (h+1,) of sources that are drawn from a grammar, h not below the longest sentence.
         variant: ``paper`` ranks the n-grams of the reference only; both fits of the law are always there.
         seed: of all that is random.
+        documents: of the reference, the number of the document of each sentence; None, or one document: halves are of
+            sentences.
 
     Raises:
         InputError: the reference is not among the sources, a source has fewer than 2 sentences or 3 different words,
@@ -191,7 +195,7 @@ def compare_naturalness(
     _add_sizes(corpora, add, seed)
     _add_lengths(corpora, naturalness, add, seed)
     _add_laws(corpora, naturalness, add, seed)
-    _add_ngrams(corpora, variant, add, seed)
+    _add_ngrams(corpora, variant, add, seed, documents)
     return naturalness
 
 
@@ -273,23 +277,48 @@ def _released(corpus: Encoded, rows: IntArray, seed: int) -> ReleasedFit | None:
         return None
 
 
-def _add_ngrams(corpora: Mapping[str, Encoded], variant: Variant, add: _Add, seed: int) -> None:
+def _halves(n: int, documents: Sequence[int], seed: int, split: int) -> tuple[IntArray, IntArray]:
+    """Two halves of n sentences in random order, of which no document is in both.
+
+    Documents are dealt in random order, each to the half that has fewer sentences.
+    """
+    order = permuted(n, seed, split)
+    _, of = np.unique(np.asarray(documents), return_inverse=True)
+    number, sizes = int(of.max()) + 1, np.bincount(of)
+    in_second, totals = np.zeros(number, dtype=bool), [0, 0]
+    for document in permuted(number, seed, split).tolist():
+        side = int(totals[1] < totals[0])
+        in_second[document] = side == 1
+        totals[side] += int(sizes[document])
+    second = in_second[of[order]]
+    return order[~second], order[second]
+
+
+def _add_ngrams(
+    corpora: Mapping[str, Encoded], variant: Variant, add: _Add, seed: int, documents: Sequence[int] | None
+) -> None:
     """Agreement with one half of the reference, the first of ``corpora``: mean and range over random splits."""
     names = list(corpora)
-    size = min(len(corpora[names[0]]) // 2, *(len(corpora[name]) for name in names[1:]))
+    by_document = documents is not None and len(set(documents)) > 1
+    n = len(corpora[names[0]])
+    halved = [_halves(n, documents, seed, split) for split in range(SPLITS)] if documents and by_document else []
+    most = min((len(half) for halves in halved for half in halves), default=n // 2)
+    size = min(most, *(len(corpora[name]) for name in names[1:]))
     for table in ngrams(list(corpora.values())):
         seen: dict[str, list[Agreement]] = {name: [] for name in names}
         for split in range(SPLITS):
             orders = [permuted(len(corpus), seed, split) for corpus in corpora.values()]
-            half = table.counts(0, orders[0][:size])
+            first, second = halved[split] if halved else (orders[0], orders[0][size:])
+            half = table.counts(0, first[:size])
             for i, name in enumerate(names):
-                rows = orders[i][size : 2 * size] if i == 0 else orders[i][:size]
+                rows = second[:size] if i == 0 else orders[i][:size]
                 met = agreement(table.counts(i, rows), half, variant)
                 if met is not None:
                     seen[name].append(met)
-        parts = {
+        parts: dict[str, object] = {
             "types": "union" if variant == "default" else "reference",
             "sentences": f"{size}+{size}",
+            **({"documents": len(set(documents or ()))} if by_document else {}),
             "interval": f"range-of-{SPLITS}-splits",
         }
         for name, met_all in seen.items():

@@ -180,6 +180,7 @@ class Treebank:
     refused: tuple[Refusal, ...] = field(default=(), repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut, refused trees too
     convention: Name | None = None  #: what it was read by
+    files: tuple[int, ...] = field(default=(), repr=False)  #: number of the file of each tree; empty: not known
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -294,6 +295,8 @@ class Treebank:
             raise InputError(f"a limit of {limit} trees leaves no treebank; give 1 or more")
         trees: list[Tree] = []
         refused: list[Refusal] = []
+        numbers: dict[str, int] = {}
+        of_files: list[int] = []
         ledger = Ledger()
         with no_garbage_collection(), meter("reading trees") as progress:
             located = chain.from_iterable(((name, line, tree) for line, tree in part) for name, part in files)
@@ -306,11 +309,13 @@ class Treebank:
                     refused.append(Refusal(str(reason), name, line))
                     continue
                 trees.append(kept)
+                of_files.append(numbers.setdefault(name, len(numbers)))
                 if len(trees) == limit:
                     break
             if normalise is not None and normalise.unknown != "keep":
                 trees = replace_unknown(trees, frequent_words(trees, normalise.rare_below), normalise.unknown)
-        return cls(tuple(trees), source, tuple(refused), ledger, None if normalise is None else normalise.convention)
+        convention = None if normalise is None else normalise.convention
+        return cls(tuple(trees), source, tuple(refused), ledger, convention, tuple(of_files))
 
     # -- what can be done with it ---------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.measures.integer_corpus import (
     Encoded,
     encode,
@@ -23,7 +24,7 @@ from truesource.evaluation.measures.integer_corpus import (
     with_rest,
 )
 from truesource.evaluation.measures.zipf_law import Law, fit_law, log_pmf, objective
-from truesource.evaluation.naturalness.compare import agreement, compare_naturalness, ngrams
+from truesource.evaluation.naturalness.compare import _halves, agreement, compare_naturalness, ngrams
 from truesource.evaluation.naturalness.zipf_mandelbrot import (
     MOST_WORDS,
     EstimatedRankFit,
@@ -482,6 +483,34 @@ def test_exact_lengths_stand_beside_the_reference() -> None:
     assert row["length_tv_p_exact"].value > 0.01
     with pytest.raises(InputError, match="end before the longest sentence"):
         compare_naturalness({"bank": bank, "other": other}, "bank", exact={"other": uniform[:8]})
+
+
+def test_halves_by_document_share_no_document() -> None:
+    documents = [d for d in range(9) for _ in range(1 + d % 4)]
+    for split in range(5):
+        first, second = _halves(len(documents), documents, 3, split)
+        assert sorted([*first.tolist(), *second.tolist()]) == list(range(len(documents)))
+        of_first, of_second = ({documents[i] for i in half} for half in (first, second))
+        assert not of_first & of_second
+        assert abs(len(first) - len(second)) <= 4  # the largest document
+
+
+def test_the_ceiling_of_halves_by_document_is_lower_where_documents_have_words_of_their_own() -> None:
+    """Documents of their own words: halves of the sentences share these, halves of the documents do not."""
+    rng = np.random.default_rng(3)
+    documents = [d for d in range(20) for _ in range(15)]
+    text = [
+        [f"w{d}-{w}" for w in rng.integers(0, 12, 4)] + [f"all{w}" for w in rng.integers(0, 9, 3)] for d in documents
+    ]
+    sources = {"bank": text, "other": text[::-1]}
+    cut, whole = (compare_naturalness(sources, "bank", seed=2, documents=of) for of in (None, documents))
+    name = "ngram_shared_tokens_1"
+    assert whole.scores["bank"][name].value < cut.scores["bank"][name].value - 0.3
+    assert whole.scores["bank"][name].value == pytest.approx(3 / 7, abs=0.02)  # the words of all documents
+    parts = parts_of(whole.scores["bank"][name].signature)
+    assert (parts["documents"], "documents" in parts_of(cut.scores["bank"][name].signature)) == ("20", False)
+    one = compare_naturalness(sources, "bank", seed=2, documents=[0] * len(text))
+    assert one.scores["bank"][name] == cut.scores["bank"][name]
 
 
 def test_no_common_word_is_no_agreement() -> None:

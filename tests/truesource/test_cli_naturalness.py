@@ -172,3 +172,16 @@ def test_the_help(line: str, command: Command) -> None:
 
 def test_the_help_lists_the_verb(command: Command) -> None:
     assert " evaluate " in command("--help").out
+
+
+def test_a_folder_of_files_is_halved_by_file(here: Path, command: Command) -> None:
+    folder = here / "files"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"{number}.mrg").write_text(BANK * 10, encoding="utf-8")
+    assert len(set(read_source("files", n=9, seed=1, lengths=None).documents or ())) == 4
+    assert read_source("bank.mrg", n=9, seed=1, lengths=None).documents is None
+    done = command(*CALL, "toy.npz", "--reference", "files", *SHORT)
+    assert done.code == 0 and "divided by document (4 in all)" in " ".join(done.out.split())
+    done = command(*CALL, "toy.npz", "--reference", "bank.mrg", *SHORT)
+    assert "sentences of the same documents" in " ".join(done.out.split())

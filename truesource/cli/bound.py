@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import typer
 from pydantic import Field, model_validator
@@ -157,33 +157,19 @@ def _bounds(
     seed: int,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.cli.inputs import announce_long, is_sampled_from, read_setting
+    from truesource.cli.inputs import announce_long, read_setting
     from truesource.evaluation.core.exact_bound import bound_records, unbounded
-    from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluation.core.windows import window_bounds
-    from truesource.generator.abilities import offers, require
     from truesource.grammar.support.printable import no_interval_text
 
     setting = read_setting(
         corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
     )
     truth, condition, transform = setting.known, setting.lengths, setting.transform
-    sampled, forms, said_of_text = is_sampled_from(corpus, truth), dict[str, object](), list[str]()
-    if not sampled:
-        setting, forms, said_of_text = _read_real_text(setting, corpus)
-    if settings.masked and not offers(truth, "masked"):
-        if not settings.causal:
-            require(truth, "masked", "a masked bound")
-        echo(f"{truth.identity} is a process, which has no masked bound: this is the causal one alone.", err=True)
-        settings = settings.model_copy(update={"masked": False})
-    if settings.causal:
-        require_whole(transform, "causal", setting.frame_of("causal"))
-    if settings.next:
-        require_tokens(transform, "causal", "--next")
+    setting, reading = _read_words(setting, corpus)
+    settings = _possible_settings(settings, setting)
     announce_long(setting, masked=settings.masked, dtype=settings.precision)
     given: dict[str, Any] = {"lengths": condition, "excluded": setting.excluded, "transform": transform}
-    if settings.any_order:
-        require(truth, "any-order", "an any-order bound")
     records = score(truth, setting.sentences, masked=settings.masked, any_order=settings.any_order, **given)
     if records is None:
         return None
@@ -195,15 +181,14 @@ def _bounds(
         frame=settings.frame,
         vocabulary=vocabulary,
         variant=settings.definitions,
-        left_out={**setting.left_out, **forms},
-        sampled=sampled,
+        left_out={**setting.left_out, **reading.parts},
+        sampled=reading.sampled,
     )
     if settings.lines:
-        require_tokens(transform, "causal", "--lines")
         possible = [sentence for sentence, record in zip(setting.sentences, records, strict=True) if record["possible"]]
         lines = window_bounds(setting, possible, settings.lines)
-        summary += lines if sampled else [unbounded(line) for line in lines]
-    for said in said_of_text:
+        summary += lines if reading.sampled else map(unbounded, lines)
+    for said in reading.said:
         echo(said, err=True)
     _say_impossible(truth, records, condition)
     show_bounds(summary)
@@ -212,33 +197,67 @@ def _bounds(
     return {"sentences": records, "summary": [bound.as_record() for bound in summary]}
 
 
-def _read_real_text(setting: Setting, corpus: Path) -> tuple[Setting, dict[str, object], list[str]]:
-    """Read a text that is no corpus of this grammar, with unknown words as `truesource parse` reads them.
+def _possible_settings(settings: BoundSettings, setting: Setting) -> BoundSettings:
+    """Settings without the masked bound of a process.
 
-    Returns:
-        The setting with these words, the entry of signatures that says how they were read, and sentences about both.
+    Raises:
+        InputError: the truth or the transform of the text does not give what is asked for.
     """
+    from truesource.evaluation.core.transformed import require_tokens, require_whole
+    from truesource.generator.abilities import offers, require
+
+    truth, transform = setting.known, setting.transform
+    if settings.masked and not offers(truth, "masked"):
+        if not settings.causal:
+            require(truth, "masked", "a masked bound")
+        echo(f"{truth.identity} is a process, which has no masked bound: this is the causal one alone.", err=True)
+        settings = settings.model_copy(update={"masked": False})
+    if settings.causal:
+        require_whole(transform, "causal", setting.frame_of("causal"))
+    if settings.next:
+        require_tokens(transform, "causal", "--next")
+    if settings.lines:
+        require_tokens(transform, "causal", "--lines")
+    if settings.any_order:
+        require(truth, "any-order", "an any-order bound")
+    return settings
+
+
+class _Reading(NamedTuple):
+    """How the words of a text are read, and what its perplexity is."""
+
+    sampled: bool  #: the text is a corpus of this grammar, so there is a bound
+    parts: dict[str, object]  #: of signatures
+    said: list[str]  #: sentences about both
+
+
+def _read_words(setting: Setting, corpus: Path) -> tuple[Setting, _Reading]:
+    """Read unknown words as `truesource parse` does, unless the text is a corpus of this grammar."""
+    from truesource.cli.inputs import is_sampled_from
     from truesource.generator.abilities import offers
     from truesource.grammar.unknown import read_words
 
     truth = setting.known
+    if is_sampled_from(corpus, truth):
+        return setting, _Reading(True, {}, [])
     said = [
         f"{corpus} is no corpus that truesource sampled from this grammar, so this is the perplexity of the grammar on"
         " this text. Other models may be better, unless the text was sampled from the grammar."
     ]
+    as_it_is = setting, _Reading(False, {}, said)
     if not offers(truth, "parses") or "unknown_words" not in truth.meta:
-        return setting, {}, said
+        return as_it_is
     grammar = setting.grammar
     read = [read_words(grammar, sentence) for sentence in setting.sentences]
     unknown = sum(a != b for pair in zip(read, setting.sentences, strict=True) for a, b in zip(*pair, strict=True))
     if not unknown:
-        return setting, {}, said
+        return as_it_is
     tokens = sum(map(len, read))
     said.append(
         f"{unknown:,} of {tokens:,} words ({unknown / tokens:.1%}) are read as parse reads them: by the class of their"
         " form, or in lower case at the beginning. A class is more probable than a word of it."
     )
-    return replace(setting, sentences=read), {"unk": "form-class"}, said
+    return replace(setting, sentences=read), _Reading(False, {"unk": "form-class"}, said)
 
 
 def show_bounds(bounds: Sequence[Score]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ class Source:
     pcfg: PCFG | None = None
     words: tuple[str, ...] | None = None  #: those that the model tells apart which the sentences were sampled from
     sampled: bool = False  #: here, from a grammar or a model
+    documents: tuple[int, ...] | None = None  #: number of the document (file) of each sentence; None: not known
 
     def __str__(self) -> str:
         outside = f", {self.left_out:,} of other lengths left out" if self.left_out else ""
@@ -71,16 +73,25 @@ def read_source(
     kind = kind_of(given)
     if kind == "grammar":
         return _draw(name, path, n, seed, lengths)
-    model, words = None, None
+    model, words, documents = None, None, None
     if kind == "model":
         model, sentences, words = _draw_from_model(given, n, seed)
         name = name if named_by_user else model
     else:
-        sentences = _read(given, kind, split, convention)
-    kept = sentences if lengths is None else [sentence for sentence in sentences if len(sentence) in lengths]
+        sentences, documents = _read(given, kind, split, convention)
+    fits = [lengths is None or len(sentence) in lengths for sentence in sentences]
+    kept = list(compress(sentences, fits))
     if not kept:
         raise InputError(f"none of the {len(sentences):,} sentences has {lengths} words; choose other --lengths", given)
-    return Source(name, path, kept, len(sentences) - len(kept), words=words, sampled=kind == "model")
+    return Source(
+        name,
+        path,
+        kept,
+        len(sentences) - len(kept),
+        words=words,
+        sampled=kind == "model",
+        documents=None if documents is None else tuple(compress(documents, fits)),
+    )
 
 
 def named(given: str) -> tuple[str, Path]:
@@ -173,17 +184,18 @@ def first_condition(asked: str | None, paths: Iterable[str | Path]) -> LengthRan
     return length_condition(asked)
 
 
-def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]]:
+def _read(given: str, kind: str, split: str, convention: Name) -> tuple[list[list[str]], tuple[int, ...] | None]:
+    """Sentences, and the documents of a treebank of several files."""
     if kind == "treebank":
         from truesource.cli.inputs import show_reading
         from truesource.grammar.treebank import Normalisation, Treebank
 
         bank = Treebank.read(given, Normalisation(convention=convention))
         show_reading(bank)
-        return bank.sentences()
+        return bank.sentences(), bank.files if len(set(bank.files)) > 1 else None
     from truesource.cli.inputs import read_sentences
 
-    return read_sentences(Path(given), split)[0]
+    return read_sentences(Path(given), split)[0], None
 
 
 def _draw_from_model(given: str, n: int, seed: int) -> tuple[str, list[list[str]], tuple[str, ...] | None]:

@@ -73,6 +73,7 @@ def command(
         settings,
         lengths=condition,
         seed=seed,
+        documents=read[0].documents,
     )
     show(measures_table(found.records(), found.sentences), 100 + 34 * len(read))
     for name in ("zipf_alpha", "ngram_spearman_2"):

@@ -10,6 +10,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.naturalness.compare import Naturalness
 from truesource.grammar.support.records import STRICT, Count
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, binned, figure, to_svg
@@ -60,8 +61,17 @@ def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str,
         text=(0, -1),
         rows=[TableRow((label, *cells, meaning)) for label, cells, meaning in rows if any(cells)],
         note="95% intervals; of n-grams the range over random choices of sentences. N-grams of the reference: one half"
-        " against the other, which is what a perfect source would reach.",
+        f" against the other, {_ceiling(records)}.",
     )
+
+
+def _ceiling(records: Sequence[Mapping[str, Any]]) -> str:
+    """What the agreement of the halves of the reference means."""
+    signatures = (record.get("signature") or "" for record in records if record["name"].startswith("ngram_"))
+    documents = next((parts_of(text).get("documents") for text in signatures), None)
+    if documents is None:
+        return "of sentences in random order; both have sentences of the same documents, so other documents reach less"
+    return f"divided by document ({documents} in all), which is what a perfect source would reach"
 
 
 @with_config(STRICT)

@@ -28,6 +28,7 @@ def measure(
     *,
     lengths: LengthRange | None,
     seed: int,
+    documents: Sequence[int] | None = None,
 ) -> Naturalness:
     """Compare the first sentences; see `truesource.evaluation.naturalness.compare.compare_naturalness`.
 
@@ -37,6 +38,7 @@ def measure(
         settings: of the comparison.
         lengths: condition of the grammars.
         seed: of all that is random.
+        documents: of the reference, the number of the document of each sentence; None: not known.
     """
     used = {name: sentences[: settings.sentences] for name, sentences in sources.items()}
     high = max((len(sentence) for sentences in used.values() for sentence in sentences), default=0)
@@ -46,6 +48,7 @@ def measure(
         exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
         variant=settings.definitions,
         seed=seed,
+        documents=None if documents is None else documents[: settings.sentences],
     )
 
 
