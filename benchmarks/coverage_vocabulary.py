@@ -20,7 +20,7 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.vocabulary import Vocabulary
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary
 from truesource.evaluation.measures.contrast import SeedSums, difference, mean_over_seeds
 from truesource.generator.language_model import LanguageModel, LogDistributions, ScoringFrame, TokenScores
 from truesource.generator.language_model import assemble_scores as assemble
@@ -90,14 +90,14 @@ def main() -> None:
     fine, coarse = Bigrams("fine", "abcd", 3), Bigrams("coarse", "cda", 5)
     twin = Bigrams("twin", "abcd", 3, swapped=True)
     vocabularies = {
-        "common": Vocabulary("common", TRUTH, ("a", "c", "d")),
-        "full": Vocabulary("full", TRUTH, tuple("abcde"), setting.training_counts),
+        "common": ComparisonVocabulary("common", TRUTH, ("a", "c", "d")),
+        "full": ComparisonVocabulary("full", TRUTH, tuple("abcde"), setting.training_counts),
     }
     print(f"{len(sentences):,} sentences enumerated; {asked.replications} replications")
     print(f"{'vocabulary':12}{'sentences':>10}{'KL holds':>10}{'difference holds':>18}{'size':>8}")
     for name, vocabulary in vocabularies.items():
 
-        def table(model: LanguageModel, vocabulary: Vocabulary = vocabulary) -> FloatArray:
+        def table(model: LanguageModel, vocabulary: ComparisonVocabulary = vocabulary) -> FloatArray:
             return score_both(vocabulary.adapt(model), setting).paired.table()
 
         gaps = {model.name: table(model) for model in (fine, coarse, twin)}  # type: ignore[arg-type]

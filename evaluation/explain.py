@@ -11,7 +11,7 @@ import numpy as np
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.vocabulary import Vocabulary
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, mean_over_seeds
 from truesource.evaluation.measures.monte_carlo import holm
@@ -41,7 +41,7 @@ class Rung:
 
 
 def window_rungs(
-    model: LanguageModel, setting: Setting, number: int, vocabulary: Vocabulary | None = None
+    model: LanguageModel, setting: Setting, number: int, vocabulary: ComparisonVocabulary | None = None
 ) -> Iterator[Rung]:
     """The best predictors that see 0, 1, 2, ... words, ``number`` of them, in one vocabulary; exact.
 
@@ -81,7 +81,7 @@ def em_rung(
     setting: Setting,
     sentences: Sequence[Sequence[str]],
     starts: int,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: ComparisonVocabulary | None = None,
 ) -> Rung | None:
     """The floor of the data without trees: one who knows the rules fits their probabilities to the sentences by EM.
 

@@ -17,10 +17,10 @@ from truesource.evaluation.core.signature import digest_sentences, frame_parts, 
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, transform_parts
 from truesource.evaluation.core.vocabulary import (
     CoarsenedModel,
+    ComparisonVocabulary,
     Kind,
     ModelWords,
     SpelledModel,
-    Vocabulary,
     compared_part,
     comparison_vocabulary,
     require_shared,
@@ -109,7 +109,7 @@ class Setting:
 
     def vocabularies(
         self, models: Iterable[LanguageModel | ModelWords], kind: Kind | None = None
-    ) -> dict[Objective, Vocabulary | None]:
+    ) -> dict[Objective, ComparisonVocabulary | None]:
         """The vocabulary that the models of each objective are compared in; None: their own.
 
         Args:

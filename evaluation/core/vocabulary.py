@@ -112,7 +112,7 @@ def warn_of_unknown(model: LanguageModel, truth: Truth, sentences: Sequence[Sequ
 
 @with_config(STRICT)
 class VocabularyRecord(TypedDict):
-    """Record of `Vocabulary.as_record`."""
+    """Record of `ComparisonVocabulary.as_record`."""
 
     kind: Literal["common", "full"]
     words: list[str]
@@ -120,7 +120,7 @@ class VocabularyRecord(TypedDict):
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class ComparisonVocabulary:
     """The words that a comparison tells apart, the same for all of its models and for the truth."""
 
     kind: Literal["common", "full"]
@@ -137,7 +137,7 @@ class Vocabulary:
         }
 
     @classmethod
-    def of_record(cls, record: VocabularyRecord, truth: Truth) -> Vocabulary:
+    def of_record(cls, record: VocabularyRecord, truth: Truth) -> ComparisonVocabulary:
         """The vocabulary that `as_record` wrote, about the same truth."""
         return cls(record["kind"], truth, tuple(record["words"]), record["counts"])
 
@@ -158,7 +158,7 @@ def comparison_vocabulary(
     *,
     tokens: bool = True,
     counts: Callable[[], Mapping[str, int] | None] = lambda: None,
-) -> Vocabulary | None:
+) -> ComparisonVocabulary | None:
     """The vocabulary that models are compared in.
 
     Where the models tell different words apart, the default is ``common`` if all of them have full distributions, since
@@ -193,8 +193,8 @@ def comparison_vocabulary(
             )
         for model in models:
             require(model, "distributions", "a common vocabulary")
-        return Vocabulary("common", truth, tuple(sorted(common)))
-    return Vocabulary("full", truth, tuple(sorted(frozenset(truth.terminals) - {UNKNOWN})), counts())
+        return ComparisonVocabulary("common", truth, tuple(sorted(common)))
+    return ComparisonVocabulary("full", truth, tuple(sorted(frozenset(truth.terminals) - {UNKNOWN})), counts())
 
 
 class _AdaptedModel:
@@ -207,7 +207,7 @@ class _AdaptedModel:
 
     compared: str  #: of signatures: the vocabulary, and how ``<unk>`` is shared out
 
-    def __init__(self, model: LanguageModel, vocabulary: Vocabulary) -> None:
+    def __init__(self, model: LanguageModel, vocabulary: ComparisonVocabulary) -> None:
         self.model = model
         self.name = model.name
         self.objective: Objective = model.objective
@@ -227,7 +227,7 @@ class CoarsenedModel(_AdaptedModel):
 
     compared = "common"
 
-    def __init__(self, model: LanguageModel, vocabulary: Vocabulary) -> None:
+    def __init__(self, model: LanguageModel, vocabulary: ComparisonVocabulary) -> None:
         super().__init__(model, vocabulary)
         self._distributed = require(model, "distributions", "a common vocabulary")
         self.vocabulary = vocabulary.words
@@ -323,7 +323,7 @@ class SpelledModel(_AdaptedModel):
     Implements `LanguageModel`, and `DistributionModel` if the model does.
     """
 
-    def __init__(self, model: LanguageModel, vocabulary: Vocabulary) -> None:
+    def __init__(self, model: LanguageModel, vocabulary: ComparisonVocabulary) -> None:
         super().__init__(model, vocabulary)
         self.vocabulary = None if model.vocabulary is None else vocabulary.words
         counts = vocabulary.counts

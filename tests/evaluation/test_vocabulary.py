@@ -20,7 +20,12 @@ from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
-from truesource.evaluation.core.vocabulary import CoarsenedModel, SpelledModel, Vocabulary, comparison_vocabulary
+from truesource.evaluation.core.vocabulary import (
+    CoarsenedModel,
+    ComparisonVocabulary,
+    SpelledModel,
+    comparison_vocabulary,
+)
 from truesource.evaluation.divergence import BY
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.pplu.compare import compare_pplu
@@ -37,12 +42,12 @@ TRUTH = PCFG.from_text("S -> S S 0.3 | A S 0.2 | 'a' 0.3 | 'b' 0.2\nA -> A A 0.2
 Row = Mapping[str, float]
 
 
-def common(truth: PCFG, words: Sequence[str]) -> Vocabulary:
-    return Vocabulary("common", truth, tuple(sorted(words)))
+def common(truth: PCFG, words: Sequence[str]) -> ComparisonVocabulary:
+    return ComparisonVocabulary("common", truth, tuple(sorted(words)))
 
 
-def full(truth: PCFG, counts: Mapping[str, int] | None = None) -> Vocabulary:
-    return Vocabulary("full", truth, tuple(sorted(set(truth.terminals) - {UNKNOWN})), counts)
+def full(truth: PCFG, counts: Mapping[str, int] | None = None) -> ComparisonVocabulary:
+    return ComparisonVocabulary("full", truth, tuple(sorted(set(truth.terminals) - {UNKNOWN})), counts)
 
 
 @st.composite
@@ -293,7 +298,7 @@ def test_the_default_is_common_with_distributions_and_full_without() -> None:
     assert spelling is not None and (spelling.kind, spelling.counts) == ("full", {"a": 2})
     forced = comparison_vocabulary([TOY, TOY], TRUTH, "full")
     assert forced is not None and (forced.kind, forced.words) == ("full", WORDS)
-    again = Vocabulary.of_record(spelling.as_record(), TRUTH)
+    again = ComparisonVocabulary.of_record(spelling.as_record(), TRUTH)
     assert (again.kind, again.words, again.counts) == (spelling.kind, spelling.words, spelling.counts)
 
 

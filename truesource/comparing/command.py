@@ -49,8 +49,7 @@ VocabularyKind = Annotated[
     Literal["common", "full", "own"] | None,
     typer.Option(
         "--vocabulary",
-        help="Words that are predicted: those that all models know (common), those of the truth (full), or each model's"
-        " own, never ranked (default: common where models differ and have full distributions, else full).",
+        help="Words to compare in: common, full or own, never ranked (default: common, else full).",
     ),
 ]
 Seed = Annotated[

@@ -14,7 +14,7 @@ from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences
-from truesource.evaluation.core.vocabulary import Kind, ModelWords, Vocabulary, words_of
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary, Kind, ModelWords, words_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
@@ -40,7 +40,7 @@ def score_seed(
     training_seed: int | None = None,
     exact: int | None = None,
     also: Sequence[Evaluator] = (),
-    vocabulary: Vocabulary | None = None,
+    vocabulary: ComparisonVocabulary | None = None,
 ) -> SeedScores:
     """Compare one model with the truth.
 
@@ -87,7 +87,7 @@ def score_seeds(
     models: Sequence[LanguageModel],
     setting: Setting,
     exact: int | None,
-    vocabularies: Mapping[Objective, Vocabulary | None],
+    vocabularies: Mapping[Objective, ComparisonVocabulary | None],
 ) -> ModelScores:
     """The seeds of one model beside the truth; several are called ``name 1``, ``name 2`` and so on.
 
@@ -174,7 +174,7 @@ class _Loaded:
         setting: Setting,
         exact: int | None,
         also: Sequence[Evaluator],
-        vocabularies: Mapping[Objective, Vocabulary | None],
+        vocabularies: Mapping[Objective, ComparisonVocabulary | None],
     ) -> ModelScores:
         """Score all seeds of a model."""
         seeds = []

@@ -48,8 +48,7 @@ class EvaluationConfig(Settings):
     )
     vocabulary: Literal["common", "full", "own"] | None = Field(
         None,
-        description="Words that models of one objective are compared in: common to all, full (of the truth), or own,"
-        " never ranked (default: common where they differ and have full distributions, else full).",
+        description="Words to compare models in: common, full or own, never ranked (default: common, else full).",
     )
     lines: int | None = Field(
         None, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words."

@@ -18,7 +18,7 @@ from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
-    from truesource.evaluation.core.vocabulary import Vocabulary
+    from truesource.evaluation.core.vocabulary import ComparisonVocabulary
     from truesource.generator.corpus import Corpus
     from truesource.generator.language_model import LanguageModel
     from truesource.generator.objectives import Objective
@@ -113,15 +113,15 @@ class RunFolder:
         path = self.folder / "loaded" / f"{entry.name}.json"
         return read_record(path, LoadedRecord, remedy=REMEDY)["objective"]
 
-    def vocabulary(self, objective: Objective) -> Vocabulary | None:
+    def vocabulary(self, objective: Objective) -> ComparisonVocabulary | None:
         """The vocabulary that models of an objective are compared in; None: their own. Only after its stage."""
         if "vocabulary" not in self.outputs:  # no two models are compared
             return None
-        from truesource.evaluation.core.vocabulary import Vocabulary
+        from truesource.evaluation.core.vocabulary import ComparisonVocabulary
         from truesource.report.finished_run import VOCABULARY, read_vocabularies
 
         found = read_vocabularies(self.folder / VOCABULARY).get(objective)
-        return None if found is None else Vocabulary.of_record(found, self.text_truth[0])
+        return None if found is None else ComparisonVocabulary.of_record(found, self.text_truth[0])
 
     def compared_model(self, entry: ModelEntry) -> LanguageModel:
         """The model of an entry in the vocabulary that it is compared in; only after the stage of the vocabularies.

@@ -23,8 +23,7 @@ class DivergenceSettings(Settings):
     top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
     by: tuple[By, ...] | None = Field(
         None,
-        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability (default:"
-        " the first five; without class and phrase if the truth has no rules).",
+        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
     )
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     model_samples: Path | None = Field(

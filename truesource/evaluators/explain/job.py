@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.vocabulary import ModelWords, Vocabulary
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWords
 from truesource.evaluation.explain import Rung
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluators.explain import ExplainSettings
@@ -330,7 +330,7 @@ class ExplainJob:
         return next((lever for lever in self.levers[0] if lever.name == cell.lever), None)
 
     @cached_property
-    def vocabulary(self) -> Vocabulary | None:
+    def vocabulary(self) -> ComparisonVocabulary | None:
         """The vocabulary that the model, its levers and the ladder are compared in; None: that of the model."""
         objective = self.model.objective
         others: list[ModelWords] = []
