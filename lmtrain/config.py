@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from truesource.grammar.support.settings import none_as_null
+
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
 
@@ -69,6 +71,11 @@ class ModelConfig(BaseModel):
     min_count: int = Field(
         1, ge=1, description="Tokenizer word: words that occur less often in the train split become <unk>."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_a_value(cls, values: Any) -> Any:
+        return none_as_null(cls.model_fields, values)
 
     @model_validator(mode="before")
     @classmethod
@@ -198,6 +205,11 @@ class TrainConfig(BaseModel):
         exclude=True,  # from records and from what finished work depends on: weights do not
         description="Trackers that are shown the metrics, as transformers names them: tensorboard, wandb, trackio, ...",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_a_value(cls, values: Any) -> Any:
+        return none_as_null(cls.model_fields, values)
 
     @model_validator(mode="after")
     def _one_duration(self) -> Self:

@@ -31,6 +31,7 @@ HEAD = """\
 of an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its verb,
 `truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command
 line, lists are written with commas, and files are relative to the working folder; in a configuration, to its own.
+In a configuration and after `--set`, `none` is null, as is `null`, for every key that may be null.
 
 `truesource schema -o experiment.schema.json` writes this as a JSON Schema (draft 2020-12): all keys, what they mean,
 which values they take, the settings of every architecture and language included. Editors with a YAML language server

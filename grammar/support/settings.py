@@ -7,9 +7,10 @@ from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -18,6 +19,7 @@ from truesource.grammar.support.errors import InputError
 
 #: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
 DEFAULT_SEED = 1
+NONE = "none"  #: null, as configurations and options may write it
 
 
 class Settings(BaseModel):
@@ -32,6 +34,11 @@ class Settings(BaseModel):
 
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
     advanced: ClassVar[frozenset[str]] = frozenset()  #: own fields that few change, see `is_advanced`
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_a_value(cls, values: Any) -> Any:
+        return none_as_null(cls.model_fields, values)
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
@@ -51,6 +58,32 @@ class Settings(BaseModel):
             return resolve(value) if isinstance(value, Path) else value
 
         return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
+
+
+def none_as_null(fields: Mapping[str, FieldInfo], values: Any) -> Any:
+    """Read the word ``none`` as null in values of a configuration, wherever a field takes null.
+
+    Args:
+        fields: of the settings, by name.
+        values: by name; anything but a mapping is returned as it is.
+    """
+    if not isinstance(values, Mapping):
+        return values
+    return {
+        key: None if value == NONE and key in fields and _takes_null(fields[key].annotation) else value
+        for key, value in values.items()
+    }
+
+
+def _takes_null(annotation: Any) -> bool:
+    """Return True if None is a value of a type, and the word ``none`` is no other one."""
+    if get_origin(annotation) is Annotated:
+        return _takes_null(get_args(annotation)[0])
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation is NoneType
+    kinds = get_args(annotation)
+    words = {word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)}
+    return NONE not in words and any(map(_takes_null, kinds))
 
 
 def option_name(field: str) -> str:

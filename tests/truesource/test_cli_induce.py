@@ -13,6 +13,7 @@ from command_line import Command
 
 from truesource.chain.grammar.induce import useless_cycles
 from truesource.chain.grammar.section import spectrum_figure, substates_figure
+from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.treebank import Treebank
@@ -374,3 +375,19 @@ def test_means_over_other_trees_are_not_compared() -> None:
     assert useless_cycles(trace(-6.0, -5.5, -5.5, lost=(50, 50, 40)), 100) == ""
     said = useless_cycles(trace(-6.0, -5.5, -5.5, lost=(50, 50, 49)), 100)
     assert "(means over the 50 and 51 of 100 trees that it can make)" in said
+
+
+def test_trees_as_brackets_recover_their_language_if_labels_name_all_siblings(here: Path, command: Command) -> None:
+    """As the guide to grammars says; with fewer siblings the language is a more general one."""
+    Path("wide.txt").write_text("S -> A B C 0.5 | B A A C 0.3 | C 0.2\nA -> a 1\nB -> b 1\nC -> c 1\n", "utf-8")
+    assert command("sample", "wide.txt", "-n", 2000, "-o", "wide").code == 0
+    assert command("convert", "wide", "trees.mrg").code == 0
+    true, kl = PCFG.load("wide.txt"), {}
+    sentences = Corpus.load("wide").sentences("eval")
+    for siblings in (0, "none"):
+        options = ("--convention", "plain", "--set", f"binarise.horizontal={siblings}", "-o", "again.npz", "--force")
+        done = command("induce", "trees.mrg", "--method", "relative-frequency", *options)
+        assert done.code == 0, done.err
+        gaps = true.exact.string_log_probs(sentences) - PCFG.load("again.npz").exact.string_log_probs(sentences)
+        kl[siblings] = float(gaps.mean())
+    assert kl["none"] < 0.02 < 0.2 < kl[0]

@@ -288,3 +288,35 @@ def test_a_configuration_cannot_be_changed() -> None:
     config = RunConfig(name="toy", treebank={"files": "a"})
     with pytest.raises(ValueError, match="frozen"):
         config.seed = 2
+
+
+def test_none_is_null_wherever_a_key_may_be_null(tmp_path: Path) -> None:
+    path = tmp_path / "none.yaml"
+    path.write_text(
+        "name: toy\ntreebank: {files: a, limit: none, normalise: {root: none, lengths: none}}\n"
+        "grammar: {binarise: {horizontal: none}}\ncorpus: {lengths: none, splits: {train: 9, eval: 9}}\n"
+        "models: [{name: m, preset: tiny, training: {snapshots: none}}]\nevaluation: {sentences: none}\n",
+        encoding="utf-8",
+    )
+    changes = ["grammar.split_merge.relaxation=none", "title=none", "models.0.training.batch_sentences=none"]
+    config = load_config(path, changes)
+    assert config.treebank is not None
+    assert (config.treebank.limit, config.treebank.normalise.root, config.title) == (None, None, None)
+    assert (config.grammar.binarise.horizontal, config.grammar.split_merge.relaxation) == (None, None)
+    assert (config.corpus.lengths, config.evaluation.sentences) == (None, None)
+    with pytest.raises(InputError) as caught:
+        load_config(path, ["grammar.binarise.vertical=none"])
+    assert "grammar.binarise.vertical" in caught.value.reason
+
+
+def test_unknown_keys_of_model_and_training_are_named_together(tmp_path: Path) -> None:
+    path = tmp_path / "unknown.yaml"
+    path.write_text(
+        "name: toy\ntreebank: {files: a}\n"
+        "models: [{name: m, preset: tiny, model: {layer: 3}, training: {max_step: 2}}]\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(InputError) as caught:
+        load_config(path)
+    for part in ("model.layer: unknown key; did you mean layers?", "training.max_step: unknown key"):
+        assert part in caught.value.reason

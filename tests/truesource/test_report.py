@@ -489,7 +489,7 @@ def test_the_best_model_is_tested_against_the_next_by_the_scores_of_both():
         for name in ("near", "same", "far", "gone")
     )
     seeds = {**far, "replicates": [far, {"model": "far-2"}]}
-    run = SimpleNamespace(scores=tables, comparison=[], models=[near, same, far, gone], config={"seed": 3})
+    run = SimpleNamespace(tokens_of=tables.get, comparison=[], models=[near, same, far, gone], config={"seed": 3})
     found = nearer_test(run, near, far)
     assert found is not None and found.tests == 3 and found.contrast.value == pytest.approx(0.4, abs=0.05)
     assert (found.p_adjusted or 1.0) < 1e-9 and nearer_test(run, far, near) == found.reversed

@@ -159,7 +159,7 @@ def by_vocabulary(rows: Sequence[Record]) -> list[list[Record]]:
     """Rows in groups of one vocabulary, in which alone they compare."""
     groups: dict[str, list[Record]] = {}
     for row in rows:
-        groups.setdefault(parts_of(row["signature"]).get("vocab", ""), []).append(row)
+        groups.setdefault(parts_of(row.get("signature") or "").get("vocab", ""), []).append(row)
     return list(groups.values())
 
 

@@ -11,7 +11,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.support.settings import Settings
+from truesource.grammar.support.settings import Settings, none_as_null
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.run.named_grammar import LANGUAGE, reference_of, with_languages
 
@@ -22,10 +22,20 @@ STRICT = ConfigDict(extra="forbid")
 class _SplitMerge(SplitMerge):
     """Its fields, checked."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_a_value(cls, values: Any) -> Any:
+        return none_as_null(vars(cls)["__pydantic_fields__"], values)
+
 
 @checked(config=STRICT, frozen=True)
 class _Binarisation(Binarisation):
     """Its fields, checked."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_a_value(cls, values: Any) -> Any:
+        return none_as_null(vars(cls)["__pydantic_fields__"], values)
 
 
 class TiltConfig(Settings):

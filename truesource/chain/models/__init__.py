@@ -156,9 +156,12 @@ class ModelEntry(Settings):
         try:
             shape = model_settings(**{**model, "name": self.name})
         except ValidationError as error:
-            raise ValueError(
-                explain(error, "model", model=settings_class(str(model.get("architecture", DEFAULT))))
-            ) from error
+            wrong = [explain(error, "model", model=settings_class(str(model.get("architecture", DEFAULT))))]
+            try:
+                TrainConfig(**{**training, **self.training})
+            except ValidationError as other:
+                wrong.append(explain(other, "training", model=TrainConfig))
+            raise ValueError("; ".join(wrong)) from error
         if isinstance(shape, OwnSettings):
             shape = shape.model_copy(update={"code_base": base})
         if shape.counts:

@@ -250,7 +250,7 @@ def is_oracle(row: Record) -> bool:
 
 def vocabulary_of(row: Record) -> str:
     """The vocabulary of a row, as its signature has it."""
-    return parts_of(row["signature"]).get("vocab", "")
+    return parts_of(row.get("signature") or "").get("vocab", "")
 
 
 def own_table(run: FinishedRun) -> ReportTable | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass as checked
 
 from truesource.chain.lengths import Lengths
-from truesource.grammar.support.settings import Settings, field_description
+from truesource.grammar.support.settings import Settings, field_description, none_as_null
 from truesource.grammar.treebank.normalise import Normalisation
 
 STRICT = ConfigDict(extra="forbid")
@@ -19,6 +19,11 @@ class _Normalisation(Normalisation):
     """Its fields, checked; the length range is written as text."""
 
     lengths: Annotated[Lengths, Field(description=field_description(Normalisation, "lengths"))] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_a_value(cls, values: Any) -> Any:
+        return none_as_null(vars(cls)["__pydantic_fields__"], values)
 
 
 class DatasetSource(Settings):
