@@ -207,7 +207,7 @@ def signature_parts(parts: Mapping[str, object]) -> dict[str, object]:
 
 def parts_of(text: str) -> dict[str, str]:
     """Keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
-    return dict(part.split(":", 1) for part in _BETWEEN.split(text) if part)
+    return dict(part.split(":", 1) for part in _BETWEEN.split(text) if ":" in part)
 
 
 #: units of measures whose signatures otherwise say nats/token

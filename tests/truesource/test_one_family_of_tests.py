@@ -59,7 +59,7 @@ def run_of(found: Sequence[ModelScores], comparison: ModelComparison | None) -> 
         for p in [model.seeds[0].paired]
     }
     records = [] if comparison is None else comparison.records()
-    return SimpleNamespace(scores=tables, comparison=records, models=rows(found), config={})
+    return SimpleNamespace(tokens_of=tables.get, comparison=records, models=rows(found), config={})
 
 
 def rows(found: Sequence[ModelScores]) -> list[dict[str, Any]]:

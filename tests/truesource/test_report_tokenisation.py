@@ -46,6 +46,7 @@ evaluation:
 STAGES = [
     *("grammar", "corpus", "train:network", "train:counts", "train:words"),
     *("score:oracle", "score:network", "score:counts", "score:words"),
+    *("vocabulary", "compare:network", "compare:counts", "compare:words"),
     *("tokenisation:network", "tokenisation:counts", "report"),
 ]
 

@@ -76,6 +76,7 @@ def test_loaded_models_are_loaded_first(finished: Path) -> None:
     assert list(stages(finished)) == [
         *("load:flat", "load:again", "grammar", "corpus", "train:counts"),
         *("score:oracle", "score:counts", "score:flat", "score:again"),
+        *("vocabulary", "compare:counts", "compare:flat", "compare:again"),
         *("divergence:counts", "divergence:flat", "divergence:again", "report"),
     ]
 

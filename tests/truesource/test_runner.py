@@ -43,7 +43,7 @@ models:
     training: {max_steps: 12, eval_every: 4, checkpoint_every: 4, batch_tokens: 64}
 """
 TIMED = ("stages.json", "provenance.json", "report.html", "times.jsonl")
-STAGES = ["treebank", "grammar", "corpus", "train:c", "score:oracle", "score:c", "report"]
+STAGES = ["treebank", "grammar", "parsing", "corpus", "train:c", "score:oracle", "score:c", "report"]
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_a_second_run_skips_everything(copy: Path, caplog: pytest.LogCaptureFixt
         ("evaluation.sentences=20", ["score:oracle", "score:c", "report"]),
         ("title=Another", ["report"]),
         ("corpus.workers=2", ["report"]),
-        ("corpus.splits={train: 100, dev: 20, eval: 40}", STAGES[2:]),
+        ("corpus.splits={train: 100, dev: 20, eval: 40}", STAGES[3:]),
         ("seed=4", STAGES),
     ],
 )
@@ -258,7 +258,7 @@ def test_relative_paths_start_at_the_configuration(fresh: Path, monkeypatch: pyt
     (fresh / "bank.mrg").rename(fresh / "trees" / "bank.mrg")
     monkeypatch.chdir("/")
     bare = ("models=[]", "grammar={method: relative_frequency}")
-    everything = ["treebank", "grammar", "corpus", "score:oracle", "report"]
+    everything = ["treebank", "grammar", "parsing", "corpus", "score:oracle", "report"]
     assert run(fresh, "treebank.files=trees/*.mrg", *bare) == everything
     with pytest.raises(InputError, match="environment variable TRUESOURCE_NO_SUCH is not set"):
         run(fresh, "treebank.files=$TRUESOURCE_NO_SUCH/bank.mrg", *bare)

@@ -130,7 +130,7 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
     every = [parts_of(signature) for signature in signatures if signature]
     if not every:
         return ""
-    size, _, which = every[0]["vocab"].partition("/")
+    size, _, which = every[0].get("vocab", "0/all").partition("/")
     kinds = [parts.get("compared", "own") for parts in every]
     if kinds[0] == "common":
         return (

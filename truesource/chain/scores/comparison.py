@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from truesource.chain.models import Replicate
 from truesource.chain.scores.stage import oracle_inputs, scored
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.vocabulary import ModelWords
@@ -35,14 +36,22 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def compared(config: RunConfig) -> list[ModelEntry]:
-    """Return the models that may share an objective with another; the objective of a loaded model is not known yet."""
-    objectives = [None if entry.loaded else entry.resolve()[0].objective for entry in config.entries]
+    """Return the models that may share an objective with another; the objective of a loaded model is not known yet.
 
-    def has_other(number: int) -> bool:
-        others = [*objectives[:number], *objectives[number + 1 :]]
-        return bool(others) and (objectives[number] is None or bool({objectives[number], None} & {*others}))
+    The seeds of one model know the same words.
+    """
+    objectives = {model.name: None if model.loaded else model.resolve()[0].objective for model in config.models}
 
-    return [entry for number, entry in enumerate(config.entries) if has_other(number)]
+    def has_other(name: str) -> bool:
+        others = {objective for other, objective in objectives.items() if other != name}
+        return bool(others) and (objectives[name] is None or bool({objectives[name], None} & others))
+
+    return [entry for entry in config.entries if has_other(base_of(entry))]
+
+
+def base_of(entry: ModelEntry) -> str:
+    """Name of the model in the configuration that an entry is, or is a seed of."""
+    return entry.replicate_of if isinstance(entry, Replicate) else entry.name
 
 
 def vocabulary_inputs(run: RunFolder) -> Any:

@@ -48,7 +48,7 @@ def vocabulary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
             groups.setdefault(record["objective"], []).append(record["signature"])
     notes: dict[str, list[str]] = {}
     for objective, signed in groups.items():
-        if len({parts_of(each)["vocab"] for each in signed}) > 1:
+        if len({parts_of(each).get("vocab", "") for each in signed}) > 1:
             note = "Each model is scored on its own words, all others <unk>, so these rows do not compare"
         else:
             note = vocabulary_note(signed)
