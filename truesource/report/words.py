@@ -244,6 +244,12 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
                 else f" That it is better than {next_one} {chance(pair.p_adjusted, pair.tests, pair.contrast.value)}."
             )
     sentences += [
+        f"The {objective} models are compared in the {_words(of[0][0])} words that all of them know; all others are one"
+        " word, <unk>."
+        for objective, of in groups
+        if len(of) == 1 and parts_of(of[0][0].get("signature") or "").get("compared") == "common"
+    ]
+    sentences += [
         f"The {objective} models know different words and are scored in their own, so they are not ranked."
         for objective, of in groups
         if len(of) > 1

@@ -6,6 +6,7 @@ The plain grammar has the relative frequencies of the rules of the training tree
 from __future__ import annotations
 
 import logging
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from pydantic import with_config
@@ -34,6 +35,7 @@ QUALITY = "grammar/parsing.json"  #: in a run folder
 TREES = 200  #: held-out trees that are parsed, from the first
 LONGEST = 40  #: words of a tree that is parsed
 INDUCED, PLAIN = "induced grammar", "plain grammar"
+ALL, PARSED = "all", "parsed by all grammars"  #: which trees count
 BLOCK = 20  #: sentences between two steps of the progress bar
 
 log = logging.getLogger("truesource")
@@ -41,9 +43,10 @@ log = logging.getLogger("truesource")
 
 @with_config(STRICT)
 class ParserRecord(ScoreRecord):
-    """Record of a measure of one parser in ``grammar/parsing.json``; others have ``by`` and ``group``."""
+    """Record of a measure of one parser on some of the held-out trees."""
 
     parser: str
+    trees: str  #: `ALL` or `PARSED`
 
 
 @with_config(STRICT)
@@ -91,11 +94,21 @@ def make(run: RunFolder) -> str:
     if run.config.grammar.method == "split_merge":
         bank = Treebank.read(folder / "treebank.mrg.gz", None)
         grammars[PLAIN] = relative_frequency(bank.binarise(run.config.grammar.binarise))
+    gold = gold[:TREES]
+    parses = {name: parsed(pcfg, gold, name) for name, pcfg in grammars.items()}
+    both = [all(trees) for trees in zip(*parses.values(), strict=True)]
     records = []
-    for name, pcfg in grammars.items():
-        some = gold[:TREES]
-        scores = score_parses(some, parsed(pcfg, some, name), parser=name, grammar=pcfg.identity, seed=run.config.seed)
-        records += [record for record in scores.records()["summary"] if "by" not in record]
+    for trees, selected in ((ALL, [True] * len(gold)), (PARSED, both)):
+        for name, pcfg in grammars.items() if any(selected) else ():
+            scores = score_parses(
+                list(compress(gold, selected)),
+                list(compress(parses[name], selected)),
+                parser=name,
+                grammar=pcfg.identity,
+                seed=run.config.seed,
+            )
+            summary = scores.records()["summary"]
+            records += [{"trees": trees, **record} for record in summary if "by" not in record]
     write_json(run.folder / QUALITY, {"records": records})
     return digest_json(records)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truesource.chain.grammar.induce import useless_cycles
-from truesource.chain.grammar.quality import INDUCED, PLAIN, QUALITY, QualityRecord
+from truesource.chain.grammar.quality import ALL, INDUCED, PARSED, PLAIN, QUALITY, QualityRecord
 from truesource.generator.abilities import require
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
@@ -396,7 +396,7 @@ PARSING = (
     ("exact_match", "exact match"),
     ("tagging_accuracy", "tags"),
 )  #: measures of parsers, and their headings
-COUNTED = (("sentences", "trees"), ("unparsed", "without a parse"))
+COUNTED = (("sentences", "number of trees"), ("unparsed", "without a parse"))
 
 
 def parsing_table(records: Sequence[Record]) -> ReportTable:
@@ -405,16 +405,18 @@ def parsing_table(records: Sequence[Record]) -> ReportTable:
         TableRow(
             [
                 parser,
+                trees,
                 *(score_cell(of.get(name), ".4f") for name, _ in PARSING),
                 *(number_cell(of[name]["value"], ",") for name, _ in COUNTED),
             ],
             of["labelled_f1"]["signature"],
         )
-        for parser, of in nested(records, itemgetter("parser")).items()
+        for (trees, parser), of in nested(records, itemgetter("trees", "parser")).items()
     ]
     return ReportTable(
-        columns=("grammar", *(heading for _, heading in (*PARSING, *COUNTED))),
-        keys=("parser", *(name for name, _ in (*PARSING, *COUNTED))),
+        columns=("grammar", "trees", *(heading for _, heading in (*PARSING, *COUNTED))),
+        keys=("parser", "trees", *(name for name, _ in (*PARSING, *COUNTED))),
+        text=(0, 1),
         rows=rows,
         title="Parses of held-out trees",
         note="max-rule parses by the conventions of evalb; intervals: 95%, trees resampled; a tree without a parse has"
@@ -424,11 +426,18 @@ def parsing_table(records: Sequence[Record]) -> ReportTable:
 
 def parsing_sentence(records: Sequence[Record]) -> str:
     """Compare the labelled F1 of the grammar with that of the plain grammar of the same trees, in a sentence."""
-    scores = {record["parser"]: record for record in records if record["name"] == "labelled_f1"}
-    trees = next(record["value"] for record in records if record["name"] == "sentences")
+    trees = {of: [record for record in records if record["trees"] == of] for of in (ALL, PARSED)}
+    number = {of: next((r["value"] for r in some if r["name"] == "sentences"), 0) for of, some in trees.items()}
+    scores = {record["parser"]: record for record in trees[PARSED] if record["name"] == "labelled_f1"}
+    if not scores:
+        return (
+            f"None of {count(number[ALL], 'held-out tree')} has a parse: each has words that the training trees lack."
+        )
+    which, how = (f"the {number[PARSED]:,} of ", " that can be parsed") if number[PARSED] < number[ALL] else ("", "")
     plain = f"; the plain grammar of the same trees, {_f1(scores[PLAIN])}" if PLAIN in scores else ""
     return (
-        f"On {count(trees, 'held-out tree')}, the induced grammar has a labelled F1 of {_f1(scores[INDUCED])}{plain}."
+        f"On {which}{count(number[ALL], 'held-out tree')}{how}, the induced grammar has a labelled F1 of"
+        f" {_f1(scores[INDUCED])}{plain}."
     )
 
 

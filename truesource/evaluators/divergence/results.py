@@ -251,7 +251,7 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     drawn = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
     signed = {name: plain(record) for name, record in models.items()}
     return {
-        "opening": [said for record in models.values() if (said := constructions(record))],
+        "opening": [sentence for record in nearest(list(models.values())) if (sentence := constructions(record))],
         "models": [
             {**record, "signature": (signed[name].get("kl") or signed[name]["kl_infinite"])["signature"]}
             for name, record in models.items()
@@ -262,13 +262,24 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
     }
 
 
+def nearest(records: Sequence[Record]) -> list[Record]:
+    """Select the record of the model nearest to the truth of each objective; none if a divergence is infinite."""
+    selected: dict[str, Record] = {}
+    for record in records:
+        kl = plain(record).get("kl")
+        best = selected.get(record["objective"])
+        if kl is not None and (best is None or kl["value"] < plain(best)["kl"]["value"]):
+            selected[record["objective"]] = record
+    return list(selected.values())
+
+
 def constructions(record: Record) -> str:
-    """A sentence on the phrases and the classes of words that most of a model's divergence lies in; empty without them.
+    """A sentence on the phrase and the class of words with the largest parts of a model's divergence; empty if unknown.
 
     The part of a group is its KL times its expected number of tokens.
     """
-    named = []
-    for by, what in (("phrase", "words directly below {}"), ("class", "the class {}")):
+    parts = []
+    for by, what in (("phrase", "words directly below {}"), ("class", "by class, {}")):
         rows = [r for r in record["records"] if r.get("by") == by and r["name"] == "kl" and r["group"] != END]
         whole = sum(r["value"] * r["tokens"] for r in rows)
         if not rows or whole <= 0.0:
@@ -276,8 +287,8 @@ def constructions(record: Record) -> str:
         most = max(rows, key=lambda r: r["value"] * r["tokens"])
         share = most["value"] * most["tokens"] / whole
         ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
-        named.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats a token)")
-    return f"Most of the divergence of {record['model']} lies in {listed(named)}." if named else ""
+        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats a token)")
+    return f"The largest parts of the divergence of {record['model']} are {listed(parts)}." if parts else ""
 
 
 LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn

@@ -109,21 +109,17 @@ def headline(found: Mapping[str, Any]) -> list[str]:
     corpus, ceiling = shares.get("corpus"), shares.get(found["reference"])
     if corpus is None or ceiling is None:
         return []
-    raw = (
-        ""
-        if "raw grammar" not in shares
-        else f"; of the grammar before symbols are split {_range(shares['raw grammar'])}"
-    )
+    raw = f"; of the plain grammar, {_range(shares['raw grammar'])}" if "raw grammar" in shares else ""
     return [
-        f"{_range(corpus)} of the bigrams of the corpus occur in one half of the {found['reference']}, and"
-        f" {_range(ceiling)} of those of the other half, which is the ceiling{raw}."
+        f"Of the bigrams of the corpus, {_range(corpus)} occur in one half of the {found['reference']}; of those of the"
+        f" other half, {_range(ceiling)}, which is the ceiling{raw}."
     ]
 
 
 def _range(record: Mapping[str, Any]) -> str:
-    """A share with the range over random halves."""
+    """Write a share with its range over random halves."""
     low, high = record.get("low"), record.get("high")
-    return f"{record['value']:.1%}" + ("" if low is None or high is None else f" [{low:.1%}, {high:.1%}]")
+    return f"{record['value']:.1%}" + ("" if low is None or high is None else f" ({low:.1%} to {high:.1%} by halves)")
 
 
 COLOURS = (
