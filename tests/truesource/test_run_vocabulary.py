@@ -13,8 +13,13 @@ from command_line import Command
 from tiny_run import prepare, run
 
 from truesource.cli.run import results_of
+from truesource.comparing.scoring import compare_models
 from truesource.evaluation.core.signature import parts_of
 from truesource.experiment import load_config, plan
+from truesource.generator.corpus import Corpus
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.training import train
 
 #: rare words say which frequent word follows; who reads them as <unk> cannot know it
 GRAMMAR = """\
@@ -154,3 +159,19 @@ def test_compare_takes_a_vocabulary(finished: Path, command: Command) -> None:
         exact = [r for r in records if r["name"] == "exact_kl"]
         compared = {parts_of(r["signature"]).get("compared", "own").partition("/")[0] for r in exact}
         assert len(exact) == 2 and compared == {kind}
+
+
+def test_knowing_fewer_words_never_looks_better(finished: Path, tmp_path: Path) -> None:
+    """One trigram, four values of ``min_count``: the smaller the vocabulary, the further off, in one vocabulary."""
+    corpus, truth = Corpus.load(finished / "runs/toy/corpus"), PCFG.load(finished / "toy.txt")
+    models = {
+        str(n): train(corpus, model_settings("ngram", min_count=n), None, tmp_path / str(n), seed=1)
+        for n in (1, 120, 200, 250)
+    }
+    assert [len(model.vocabulary or ()) for model in models.values()] == [6, 4, 2, 1]
+    kl = {}
+    for kind in ("common", "full"):
+        (found,) = compare_models(models, truth, corpus.sentences("eval"), lengths=corpus.lengths, vocabulary=kind)
+        kl[kind] = [row.measures["kl"].value for row in found.rows]
+        assert all(pair.contrast.value > -1e-3 for pair in found.differences)
+    assert kl["common"][0] < kl["common"][2] < kl["common"][3] and kl["full"][0] < kl["full"][1] < kl["full"][2]
