@@ -286,3 +286,15 @@ def test_groups_of_no_tokens_have_no_row() -> None:
     mass = {**record, "by": "probability", "group": "impossible", "name": "model_mass", "tokens": 0.0}
     assert [row.cells[0] for row in group_table("probability", {"net": {"records": [mass]}}).rows] == ["impossible"]
     assert "left out" not in (group_table("phrase", {"net": {"records": rows[:1]}}).note or "")
+
+
+def test_none_is_a_value_of_options(here: Path, command: Command) -> None:
+    """As in configurations: none of 300 sentences is all of them."""
+    call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--by", "position", "--json", "-", "--sentences")
+    numbers = {}
+    for value in ("none", 5):
+        done = command(*call, value)
+        assert done.code == 0, done.err
+        numbers[value] = int(json.loads(done.out)[0]["signature"].partition("|sentences:")[2].partition("|")[0])
+    assert numbers == {"none": Corpus.load("corpus").n_sentences("eval"), 5: 5}
+    assert command(*call, 0).code == command(*call, "many").code == 2

@@ -18,7 +18,7 @@ from truesource.cli.help import ADVANCED
 from truesource.cli.sources import named
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import Settings, is_advanced, option_name
+from truesource.grammar.support.settings import NONE, Settings, is_advanced, option_name
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -87,12 +87,28 @@ def _option(settings: type[Settings], name: str, field: FieldInfo) -> inspect.Pa
     elif kind is bool:
         flag = flag if default is False else f"{flag}/--no-{flag[2:]}"
     elif kind in (int, float):
-        bounds["min"] = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
-        bounds["max"] = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
+        least = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
+        most = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
+        if kind is int and optional and default is not None:
+            bounds |= {"parser": number_or_none, "metavar": "N"}  # its range is checked with the settings
+        else:
+            bounds |= {"min": least, "max": most}
     short = ("-n",) if name == "number" else ()
     info = typer.Option(flag, *short, help=field.description, **bounds)
     annotation = Annotated[kind | None if optional else kind, info]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def number_or_none(value: str | int) -> int | str:
+    """Read a whole number, or the word ``none``, which settings read as null.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    text = str(value)  # the default is a number
+    if text != NONE and not text.lstrip("-").isdecimal():
+        raise ValueError(f"{text!r} is neither a whole number nor none")
+    return NONE if text == NONE else int(text)
 
 
 def _value(name: str, field: FieldInfo, given: Any) -> Any:
