@@ -46,14 +46,15 @@ class Unigram:
         rows = [np.array([self.words.get(w, -np.inf) for w in [*s, "</s>"]]) for s in sentences]
         return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
 
-table = Unigram("table", {"a": -1.0, "b": -1.3, "c": -2.0, "</s>": -1.2})
+table = Unigram("table", {"a": -1.1, "b": -1.4, "c": -2.0, "</s>": -1.3})
 no_b = Unigram("no_b", {"a": -1.0, "c": -2.0, "</s>": -1.2})
 looks_ahead = Unigram("looks_ahead", {"a": -0.3, "b": -0.4, "c": -0.5, "</s>": -0.1})
+looks_ahead.unchecked = True
 only_b = Unigram("only_b", {"b": -1.0, "</s>": -1.2})
 
 class Begins(Unigram):
     def score(self, sentences, frame):
-        rows = [np.full(len(s) + 1, -1.0 if s[0] == self.words else -np.inf) for s in sentences]
+        rows = [np.full(len(s) + 1, -1.5 if s[0] == self.words else -np.inf) for s in sentences]
         return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
 
 begins_a, begins_b = Begins("begins_a", "a"), Begins("begins_b", "b")
