@@ -18,7 +18,7 @@ from truesource.evaluation.core.setting import Setting, oracle_for
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature, unit_part
 from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
-from truesource.evaluation.core.vocabulary import CoarsenedModel, compared_part
+from truesource.evaluation.core.vocabulary import CoarsenedModel, adapts, compared_part
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
@@ -318,7 +318,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
     language, sentences, frame = setting.known, setting.sentences, setting.frame_of(model.objective)
     require_whole(setting.transform, model.objective, frame)
     oracle = setting.oracle(model)
-    scores = score_by_model(model, sentences, frame)
+    scores = setting.truth(model) if adapts(model, oracle) else score_by_model(model, sentences, frame)
     is_truth = isinstance(model, Oracle) and vars(model) == vars(oracle)  # which is not computed twice
     truth = scores if is_truth else setting.truth(model)
     open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read

@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.oracle import UNKNOWN
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.generator.abilities import offers, require
 from truesource.generator.language_model import (
     LanguageModel,
@@ -100,7 +100,7 @@ def warn_of_unknown(model: LanguageModel, truth: Truth, sentences: Sequence[Sequ
     inside = sum(word in words for sentence in sentences for word in sentence)
     total = sum(map(len, sentences))
     if inside < FEWEST_KNOWN * total:
-        who = "the models together know" if isinstance(model, CoarsenedModel) else f"{model.name} knows"
+        who = "all models know" if isinstance(model, CoarsenedModel) else f"{model.name} knows"
         log.warning(
             "%s %s of the %s words of the truth, %.0f%% of the words of this text; all others are one word, <unk>",
             who,
@@ -188,7 +188,7 @@ def comparison_vocabulary(
         common = frozenset.intersection(*vocabularies)
         if not common:
             raise InputError(
-                "the models share no word of the truth, so there is no common vocabulary; compare them in full",
+                "the models share no word of the truth, so there is no common vocabulary; take the vocabulary full",
                 code="no-shared-word",
             )
         for model in models:
@@ -411,6 +411,14 @@ def log_sum(table: FloatArray) -> FloatArray:
     shift = np.where(np.isfinite(highest), highest, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(table - shift[:, None]).sum(axis=1)) + shift)
+
+
+def adapts(model: LanguageModel, oracle: Oracle) -> bool:
+    """Return True if a model is the truth itself in the vocabulary of a comparison, whose oracle is given."""
+    truth = model.model if isinstance(model, CoarsenedModel | SpelledModel) else None
+    own = ("truth", "objective", "lengths", "transform")
+    whole = type(truth) is Oracle and truth.vocabulary is None and truth.excluded is None
+    return whole and all(getattr(truth, name) == getattr(oracle, name) for name in own)
 
 
 def compared_part(model: LanguageModel) -> dict[str, object]:

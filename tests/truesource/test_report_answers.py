@@ -145,4 +145,5 @@ def test_the_box_names_the_vocabulary_of_a_comparison() -> None:
         return words.answer(rows, lambda *_: None)
 
     assert any("compared in the 103 words" in sentence for sentence in said("103/ab/full-contexts", "|compared:common"))
-    assert not any("compared in" in sentence for sentence in said("103/all", "|compared:full") + said("103/ab"))
+    assert any("in all 103 words of the truth" in sentence for sentence in said("103/all", "|compared:full/uniform"))
+    assert not any("compared in" in sentence for sentence in said("103/ab"))

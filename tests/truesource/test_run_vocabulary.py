@@ -13,13 +13,17 @@ from command_line import Command
 from tiny_run import prepare, run
 
 from truesource.cli.run import results_of
-from truesource.comparing.scoring import compare_models
+from truesource.comparing.scoring import compare_models, require_seeds
 from truesource.evaluation.core.signature import parts_of
+from truesource.evaluation.core.vocabulary import ModelWords
 from truesource.experiment import load_config, plan
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
+from truesource.report.words import vocabulary_note
 
 #: rare words say which frequent word follows; who reads them as <unk> cannot know it
 GRAMMAR = """\
@@ -87,7 +91,7 @@ def test_evaluators_follow_the_vocabulary(finished: Path) -> None:
 def test_the_page_ranks_in_one_vocabulary_and_shows_the_others_apart(finished: Path) -> None:
     text = text_of(finished / "runs/toy/report.html")
     assert "The best causal model, fine," in text
-    assert "All predict the 2 words that every model and the truth tell apart" in text
+    assert "All predict the 2 words that every model and the truth know" in text
     own = text.partition("Each model in its own vocabulary")[2]
     assert own.index("coarse") < own.index("fine")  # as configured
     assert "Not a ranking" in own
@@ -175,3 +179,40 @@ def test_knowing_fewer_words_never_looks_better(finished: Path, tmp_path: Path) 
         kl[kind] = [row.measures["kl"].value for row in found.rows]
         assert all(pair.contrast.value > -1e-3 for pair in found.differences)
     assert kl["common"][0] < kl["common"][2] < kl["common"][3] and kl["full"][0] < kl["full"][1] < kl["full"][2]
+
+
+def test_models_of_one_name_answer_one_question(finished: Path, command: Command) -> None:
+    """Seeds differ in nothing but chance, so models with other words or another objective are no seeds."""
+    models = finished / "runs/toy/models"
+    text = (finished / "runs/toy/corpus", "--oracle", finished / "runs/toy/corpus/grammar.npz")
+    refused = command("compare", f"t={models / 'coarse'}", f"t={models / 'fine'}", "own.py:x", *text)
+    assert refused.code == 2
+    with pytest.raises(InputError, match="t is the name of models that know different words") as error:
+        require_seeds({"t": [load_model(models / "coarse"), load_model(models / "fine")]}, PCFG.load(text[2]))
+    assert error.value.code == "different-seeds"
+    other = ModelWords("m", "masked", ("a",), has_distributions=True)
+    with pytest.raises(InputError, match="t is the name of causal and masked models"):
+        require_seeds({"t": [load_model(models / "fine"), other]}, PCFG.load(text[2]))
+
+
+def test_pieces_have_no_common_vocabulary_which_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    pieces = CONFIG.replace("min_count: 200", "tokenizer: bpe, vocab_size: 20").replace(
+        "pplu: true", "vocabulary: common"
+    )
+    (tmp_path / "c.yaml").write_text(pieces, encoding="utf-8")
+    with pytest.raises(InputError, match="coarse predicts pieces of words; take full"):
+        load_config(tmp_path / "c.yaml")
+
+
+def test_notes_say_what_frames_and_splits_do_to_a_comparison() -> None:
+    signed = "objective:causal|unk:{}|vocab:{}|compared:common|disjoint:{}|v:1"
+    plain = vocabulary_note([signed.format("token", "2/ab/full-contexts", "9/ab")] * 2)
+    skipped = vocabulary_note([signed.format("skip", "2/ab/full-contexts", "9/ab")] * 2)
+    assert "looks better" in skipped and "looks better" not in plain
+    assert "leave out" not in plain
+    assert "leave out" in vocabulary_note([signed.format("token", "2/ab/full-contexts", "uncorrected")] * 2)
+    own = "objective:causal|unk:skip|vocab:2/ab{}|v:1"
+    assert "the truth, too, predicts every other as <unk> and reads every word" in vocabulary_note(
+        [own.format("/full-contexts")]
+    )
+    assert "reads every other as <unk>" in vocabulary_note([own.format("")])

@@ -174,6 +174,7 @@ def _setting(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: S
         seed=scored.seed,
         first=scored.first,
         longest=scored.longest,
+        uncorrected="numbers in a common vocabulary, and the exact KL,",
     )
     for reference in (seed.text for model in models for seed in model.seeds):
         warn_of_other_corpus(reference, corpus)

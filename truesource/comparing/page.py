@@ -13,6 +13,7 @@ from truesource.comparing.given import scores_of_runs
 from truesource.comparing.scoring import comparisons
 from truesource.comparing.tables import comparison_figure, comparison_table
 from truesource.evaluation.comparing import ModelComparison
+from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.support.errors import require_extras
 from truesource.grammar.support.printable import listed
 from truesource.report.finished_run import read_results
@@ -65,7 +66,7 @@ def _answer(comparison: ModelComparison) -> str:
     ends = "" if best.low is None or best.high is None else f" [{best.low:.3f}, {best.high:.3f}]"
     value = f"relative perplexity {best.value:.3f}{ends}"
     if len(rows) == 1:
-        return f"The only {comparison.objective} model is {rows[0].name}: {value}."
+        return f"{rows[0].name} compares with no other {comparison.objective} model here: {value}."
     pair = comparison.pair(rows[1].name, rows[0].name)
     after = f"the next is {rows[1].name} with {rows[1].measures['relative_ppl'].value:.3f}"
     after += f", which {chance(pair.p_adjusted, pair.tests, pair.contrast.value)}"
@@ -86,6 +87,7 @@ def results_table(results: dict[str, Sequence[Record]]) -> ReportTable:
                 row["model"],
                 run,
                 row["objective"],
+                number_cell(int(parts_of(row["signature"]).get("vocab", "0").partition("/")[0]), ","),
                 *(number_cell(row[name], ".4f" if name == "relative_ppl" else ".2f") for name in MEASURES),
                 number_cell(row["tokens"], ","),
                 number_cell(row["parameters"], ","),
@@ -96,6 +98,9 @@ def results_table(results: dict[str, Sequence[Record]]) -> ReportTable:
         for row in records
         if row["model"] != "oracle"
     ]
-    columns = ("model", "run", "objective", "PPL", "bound", "relative PPL", "tokens", "parameters")
-    note = "Compare rows only where signatures agree in data, grammar and vocabulary"
+    columns = ("model", "run", "objective", "words", "PPL", "bound", "relative PPL", "tokens", "parameters")
+    note = (
+        "Not a ranking: each model predicts its own words, all others <unk>, and the fewer they are, the easier is its"
+        " text. Compare rows only where signatures agree in data, grammar and vocabulary"
+    )
     return ReportTable(columns=columns, rows=rows, title="Every model against its own bound", text=(0, 1, 2), note=note)

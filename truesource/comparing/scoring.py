@@ -115,8 +115,9 @@ def score_models(
         InputError: a model cannot be loaded or scored, or as `comparison_vocabulary`.
     """
     loaded = _Loaded()
-    words = [ModelWords.of(loaded.model(seed)) for model in models for seed in model.seeds]
-    vocabularies = setting.vocabularies(words, kind)
+    words = {model.name: [ModelWords.of(loaded.model(seed)) for seed in model.seeds] for model in models}
+    require_seeds(words, setting.known)
+    vocabularies = setting.vocabularies([each for of in words.values() for each in of], kind)
     return [loaded.scored(model, setting, exact, also, vocabularies) for model in models]
 
 
@@ -144,6 +145,26 @@ def score_parallel(
         loaded.scored(model, setting, exact, also, setting.vocabularies(of, chosen))
         for model, setting, of in zip(models, settings, words, strict=True)
     ]
+
+
+def require_seeds(models: Mapping[str, Sequence[LanguageModel | ModelWords]], truth: Truth) -> None:
+    """Refuse models of one name that are no seeds of one model: they have different objectives, or know other words.
+
+    Raises:
+        InputError: there are such (code ``different-seeds``).
+    """
+    for name, seeds in models.items():
+        objectives = list(dict.fromkeys(seed.objective for seed in seeds))
+        if len(objectives) > 1:
+            what = f"{listed(objectives)} models"
+        elif len({words_of(seed, truth) for seed in seeds}) > 1:
+            what = "models that know different words"
+        else:
+            continue
+        raise InputError(
+            f"{name} is the name of {what}, which are no seeds of one model; give each model a name of its own",
+            code="different-seeds",
+        )
 
 
 class _Loaded:
@@ -379,6 +400,7 @@ def compare_models(
     """
     setting = Setting(truth, sentences, lengths, frame, seed, counts=counts)
     seeds = {name: list(given) if isinstance(given, Sequence) else [given] for name, given in models.items()}
+    require_seeds(seeds, truth)
     every = [model for of_name in seeds.values() for model in of_name]
     vocabularies = setting.vocabularies(every, vocabulary)
     scored = [score_seeds(name, of_name, setting, exact, vocabularies) for name, of_name in seeds.items()]

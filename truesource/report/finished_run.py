@@ -199,6 +199,13 @@ class FinishedRun:
         """Objectives whose models are compared in another vocabulary than their own."""
         return {row["objective"] for row in self.compared}
 
+    @property
+    def checked_models(self) -> list[Record]:
+        """Rows that must not lie below their bound: those that compare, and those of own vocabularies."""
+        others = (row for row in self.results if row["objective"] in self.compared_objectives)
+        own = [row for row in others if row["model"] != "oracle"]
+        return [*self.models, *({**row, "model": f"{row['model']} in its own vocabulary"} for row in own)]
+
     @cached_property
     def summaries(self) -> list[Record]:
         """The results that compare, one row for all seeds of a model, in one vocabulary for each objective.

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 #: of a run, and what stands in them; a star is the name of each model
 FILES = (
-    ("results.json", "every model against its bound"),
+    ("results.json", "every model against its bound, in its own vocabulary"),
+    ("comparison/*.parquet", "ln Q and ln P of every token in the vocabulary of the comparison"),
     (COMPARISON, "means over seeds, and paired differences"),
     ("config.json", "the resolved configuration"),
     ("provenance.json", "versions, machine and command"),
@@ -147,8 +148,8 @@ def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigu
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
         answer=[*words.answer(found.models, partial(nearer_test, found)), *opening],
-        verdict=words.verdict(found.models),
-        alarms=words.below_bound(found.models),
+        verdict=words.verdict(found.checked_models),
+        alarms=words.below_bound(found.checked_models),
         parts=parts,
     )
 

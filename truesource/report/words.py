@@ -132,12 +132,16 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
         return ""
     size, _, which = every[0].get("vocab", "0/all").partition("/")
     kinds = [parts.get("compared", "own") for parts in every]
+    few = which != "all"  # some words of the truth are one word, <unk>
+    notes = []
     if kinds[0] == "common":
-        return (
-            f"All predict the {int(size):,} words that every model and the truth tell apart, and <unk> for all others;"
+        notes.append(
+            f"All predict the {int(size):,} words that every model and the truth know, and <unk> for all others;"
             " each model reads its own words, the truth every word. A coarser vocabulary makes every KL smaller"
         )
-    if kinds[0].startswith("full"):
+        if every[0].get("disjoint") == "uncorrected":
+            notes.append("The truth does not leave out what the split leaves out")
+    elif kinds[0].startswith("full"):
         how = {"training+1": "in proportion to their counts in the training text plus one", "uniform": "equally"}
         shared = sorted({kind.partition("/")[2] for kind in kinds} - {""})
         out = (
@@ -145,14 +149,17 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
             if shared
             else ""
         )
-        return f"All predict the {int(size):,} words of the truth{out}"
-    if which == "all":
-        return ""
-    know = "The model knows" if len(every) == 1 else "All know the same"
-    return (
-        f"{know} {int(size):,} words; the truth, too, reads every other as <unk>, which makes the KL smaller, so this"
-        " does not compare with models that know other words"
-    )
+        notes.append(f"All predict the {int(size):,} words of the truth{out}")
+    elif few:
+        know = "The model knows" if len(every) == 1 else "All know the same"
+        reads = "reads every word" if which.endswith("full-contexts") else "reads every other as <unk>"
+        notes.append(
+            f"{know} {int(size):,} words; the truth, too, predicts every other as <unk> and {reads}, which makes the KL"
+            " smaller, so this does not compare with models that know other words"
+        )
+    if few and every[0].get("unk") == "skip":
+        notes.append("<unk> is not counted, so a model that never expects it looks better: no ranking, and no KL")
+    return ". ".join(notes)
 
 
 def by_vocabulary(rows: Sequence[Record]) -> list[list[Record]]:
@@ -244,10 +251,9 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
                 else f" That it is better than {next_one} {chance(pair.p_adjusted, pair.tests, pair.contrast.value)}."
             )
     sentences += [
-        f"The {objective} models are compared in the {_words(of[0][0])} words that all of them know; all others are one"
-        " word, <unk>."
+        said.format(objective=objective, size=_words(of[0][0]))
         for objective, of in groups
-        if len(of) == 1 and parts_of(of[0][0].get("signature") or "").get("compared") == "common"
+        if len(of) == 1 and (said := _VOCABULARIES.get(_compared(of[0][0])))
     ]
     sentences += [
         f"The {objective} models know different words and are scored in their own, so they are not ranked."
@@ -255,6 +261,20 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
         if len(of) > 1
     ]
     return sentences
+
+
+#: in which vocabulary models are compared, by the first part of ``compared`` in signatures
+_VOCABULARIES = {
+    "common": "The {objective} models are compared in the {size} words that all of them know; all others are one word,"
+    " <unk>.",
+    "full": "The {objective} models are compared in all {size} words of the truth; what a model gives to <unk> is"
+    " shared out among the words it stands for.",
+}
+
+
+def _compared(row: Record) -> str:
+    """Kind of the vocabulary that a row is compared in; empty for its own."""
+    return parts_of(row.get("signature") or "").get("compared", "").partition("/")[0]
 
 
 def _words(row: Record) -> str:

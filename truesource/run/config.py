@@ -152,6 +152,11 @@ class RunConfig(Settings):
             )
         if self.evaluation.lines and (self.evaluation.frame != "default" or (order and not order.has_grammar)):
             raise ValueError("evaluation.lines needs frame: default, and text in the order of a grammar")
+        if self.evaluation.vocabulary == "common" and (of_pieces := [m.name for m in self.models if not m.of_words]):
+            raise ValueError(
+                f"evaluation.vocabulary: common needs full distributions, and {of_pieces[0]} predicts pieces of words;"
+                " take full"
+            )
         if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
         for entry in self.models:

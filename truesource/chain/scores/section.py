@@ -153,7 +153,7 @@ def section(run: FinishedRun) -> Part:
 
 def tokens(run: FinishedRun) -> Part:
     """A picture of every token for each model."""
-    content = {"scatters": _scatters(run), "view": token_view(run)}
+    content = {"scatters": _scatters(run), "view": token_view(run), "own": bool(run.compared)}
     return Part("tokens", "Token by token", Path(__file__).with_name("tokens.html.j2"), content)
 
 
@@ -161,7 +161,7 @@ def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
     drawn = []
     for number, model in enumerate(run.models):
         row = model["replicates"][0] if "replicates" in model else model  # one figure a model
-        table = run.scores.get(row["model"])
+        table = run.tokens_of(row["model"])
         if table is not None and len(table["model"]):
             gap = table["model"] - table["oracle"]
             note = {

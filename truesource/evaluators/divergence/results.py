@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.divergence import USUAL, By
 from truesource.evaluation.divergence.blocks import END, PENN, read_classes
 from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
@@ -263,13 +264,16 @@ def section(run: FinishedRun) -> dict[str, Any] | None:
 
 
 def nearest(records: Sequence[Record]) -> list[Record]:
-    """Select the record of the model nearest to the truth of each objective; none if a divergence is infinite."""
-    selected: dict[str, Record] = {}
+    """Select the nearest model to the truth of each objective and vocabulary; none whose divergence is infinite."""
+    selected: dict[tuple[str, str], Record] = {}
     for record in records:
         kl = plain(record).get("kl")
-        best = selected.get(record["objective"])
-        if kl is not None and (best is None or kl["value"] < plain(best)["kl"]["value"]):
-            selected[record["objective"]] = record
+        if kl is None:
+            continue
+        group = record["objective"], parts_of(kl.get("signature") or "").get("vocab", "")
+        best = selected.get(group)
+        if best is None or kl["value"] < plain(best)["kl"]["value"]:
+            selected[group] = record
     return list(selected.values())
 
 
