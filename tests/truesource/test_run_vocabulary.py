@@ -212,7 +212,7 @@ def test_notes_say_what_frames_and_splits_do_to_a_comparison() -> None:
     assert "leave out" not in plain
     assert "leave out" in vocabulary_note([signed.format("token", "2/ab/full-contexts", "uncorrected")] * 2)
     own = "objective:causal|unk:skip|vocab:2/ab{}|v:1"
-    assert "the truth, too, predicts every other as <unk> and reads every word" in vocabulary_note(
+    assert "the truth, too, predicts every other as <unk> but reads every word." in vocabulary_note(
         [own.format("/full-contexts")]
     )
-    assert "reads every other as <unk>" in vocabulary_note([own.format("")])
+    assert "reads and predicts every other as <unk>." in vocabulary_note([own.format("")])

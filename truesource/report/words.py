@@ -152,10 +152,13 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
         notes.append(f"All predict the {int(size):,} words of the truth{out}")
     elif few:
         know = "The model knows" if len(every) == 1 else "All know the same"
-        reads = "reads every word" if which.endswith("full-contexts") else "reads every other as <unk>"
+        full = which.endswith("full-contexts")
+        truth = (
+            "predicts every other as <unk> but reads every word" if full else "reads and predicts every other as <unk>"
+        )
         notes.append(
-            f"{know} {int(size):,} words; the truth, too, predicts every other as <unk> and {reads}, which makes the KL"
-            " smaller, so this does not compare with models that know other words"
+            f"{know} {int(size):,} words; the truth, too, {truth}. That makes the KL smaller, so it does not compare with"
+            " the KL of models that know other words"
         )
     if few and every[0].get("unk") == "skip":
         notes.append("<unk> is not counted, so a model that never expects it looks better: no ranking, and no KL")
