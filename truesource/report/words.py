@@ -157,8 +157,8 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
             "predicts every other as <unk> but reads every word" if full else "reads and predicts every other as <unk>"
         )
         notes.append(
-            f"{know} {int(size):,} words; the truth, too, {truth}. That makes the KL smaller, so it does not compare with"
-            " the KL of models that know other words"
+            f"{know} {int(size):,} words; the truth, too, {truth}. That makes the KL smaller, so it does not compare"
+            " with the KL of models that know other words"
         )
     if few and every[0].get("unk") == "skip":
         notes.append("<unk> is not counted, so a model that never expects it looks better: no ranking, and no KL")
