@@ -319,7 +319,7 @@ def test_the_slurm_template_gives_what_one_machine_gives(tmp_path: Path) -> None
         done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         outputs.append(done.stdout)
     assert [text.startswith("Wrote this job's parts") for text in outputs] == [True, False]
-    assert "causal_bound" in outputs[1] and "sentences:10004" in outputs[1]
+    assert "causal_perplexity" in outputs[1] and "sentences:10004" in outputs[1]
     sentences = [line.split() for line in (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()]
     score_in_parts(PCFG.load(tmp_path / "toy.txt"), sentences, tmp_path / "one", lengths=None)
     names = sorted(file.name for file in (tmp_path / "one").iterdir())

@@ -341,7 +341,8 @@ def test_a_run_of_one_causal_and_one_masked_model_is_compared(home: Path, here: 
     run(home, "seeds=null", "name=alone", "evaluation={}")
     assert command("report", both, home / "runs" / "alone", "-o", "both.html").code == 0
     page = Path("both.html").read_text("utf-8")
-    assert "Of the causal models, " in page and "The only masked model is bert: relative perplexity " in page
+    assert "Of the causal models, " in page
+    assert "bert compares with no other masked model here: relative perplexity " in page
     assert "<caption>Causal models, " in page and "<caption>Masked models, " in page
 
 

@@ -110,6 +110,18 @@ def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: 
     assert "surprisal" in columns and "surprisal_truth" not in columns
 
 
+def test_an_exact_kl_that_cannot_be_computed_is_missed(here: Path, command: Command) -> None:
+    for name in ("plain", "shuffled"):
+        assert command("train", name, "-o", f"bigram-{name}", "--model", "ngram", "--set", "model.order=2").code == 0
+        models = (f"one=model-{name}", f"two=bigram-{name}")
+        found = command("compare", *models, name, "--oracle", "toy.npz", "--exact-kl", 5)
+        assert found.code == 0, found.err
+        assert ("exact KL" in found.out, "no exact KL of one and two: " in found.err) == (
+            name == "plain",
+            name == "shuffled",
+        )
+
+
 def test_the_parts_of_a_bound_and_the_trees_of_a_corpus(here: Path, command: Command) -> None:
     one = command("bound", "toy.npz", "shuffled", "-o", "parts")
     assert one.code == 0 and "truth:sentence" in one.out

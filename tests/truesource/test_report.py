@@ -546,7 +546,7 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     assert "trigram: the oracle cannot make 8 and the model cannot make 180 of 200 sentences;" in text
     assert "trigram (causal, 12 sentences)" in text
     assert text.index("causal-small") < text.index("trigram")
-    assert words.ranked([few], "causal") == [few]
+    assert words.ranked([few]) == [few]
     assert "better than trigram" not in text
     assert not words.verdict([{**few, "relative_ppl_high": 0.95}]).startswith("Warning")  # it chose its sentences
     assert words.left_out(rows) == []

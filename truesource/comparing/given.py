@@ -110,7 +110,7 @@ def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baselin
         )
     setting = _setting(corpus, oracle, models, scored)
     found = score_models(models, setting, scored.exact, scored.also, scored.vocabulary)
-    _say_left_out(found, setting)
+    _say_left_out(found, setting, scored.exact)
     return found
 
 
@@ -144,7 +144,7 @@ def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | Non
     settings = [_setting(folder / model.name, folder / model.name / "grammar.npz", [model], scored) for model in models]
     found = score_parallel(models, settings, scored.exact, scored.also, scored.vocabulary)
     for scores, setting in zip(found, settings, strict=True):
-        _say_left_out([scores], setting)
+        _say_left_out([scores], setting, scored.exact)
     return found
 
 
@@ -197,9 +197,14 @@ def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
         )
 
 
-def _say_left_out(models: Sequence[ModelScores], setting: Setting) -> None:
+def _say_left_out(models: Sequence[ModelScores], setting: Setting, exact: int | None) -> None:
+    """Name the models and sentences without numbers that the call asks for."""
     from truesource.cli.inputs import say_left_out
 
+    without = [model.name for model in models if exact is not None and any(seed.exact is None for seed in model.seeds)]
+    if without:
+        reason = "it takes full distributions of the model, and a truth of tokens, not of sentences"
+        echo(f"no exact KL of {listed(without)}: {reason}", err=True)
     for model in models:
         for seed in model.seeds:
             if len(seed.paired.impossible_model):
