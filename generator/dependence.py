@@ -73,6 +73,11 @@ def is_custom(model: object) -> bool:
     return is_foreign(model) or bool(getattr(model, "of_ones_own", False))
 
 
+def is_unchecked(model: object) -> bool:
+    """Return True if nothing shows that each number of a model depends on earlier words of its sentence alone."""
+    return bool(getattr(model, "unchecked", False)) or (is_custom(model) and state_of(model).settled)
+
+
 def state_of(model: object) -> _CheckState:
     """Return the state of a model object; objects without weak references begin anew at each call."""
     entry = _states.get(id(model))

@@ -15,7 +15,7 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, no_interval_entry
 from truesource.evaluation.core.setting import Setting, oracle_for
-from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature, unit_part
+from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature, unit_part
 from truesource.evaluation.core.token_table import token_columns
 from truesource.evaluation.core.transformed import require_whole, transform_parts
 from truesource.evaluation.core.vocabulary import CoarsenedModel, adapts, compared_part
@@ -136,6 +136,7 @@ def alone_parts(
         "data": digest_sentences(sentences),
         "grammar": "none",
         **reading_part(model),
+        **dependence_part(model),
     }
 
 
@@ -342,6 +343,7 @@ def score_both(model: LanguageModel, setting: Setting) -> BothScored:
         "data": digest_sentences(sentences),
         "grammar": language.identity,
         **reading_part(model),
+        **dependence_part(model),
     }
     return BothScored(oracle, paired, sentences, scores, open_skips, parts)
 

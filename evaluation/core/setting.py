@@ -13,7 +13,7 @@ import numpy as np
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, transform_parts
 from truesource.evaluation.core.vocabulary import (
     CoarsenedModel,
@@ -192,6 +192,7 @@ class Setting:
             **disjoint_part(self.excluded, corrected=not isinstance(model, CoarsenedModel)),
             **frame_parts(frame, model.objective),
             **compared_part(model),
+            **dependence_part(model),
             "sentences": len(self.sentences),
             **self.left_out,
             "data": self.digest,

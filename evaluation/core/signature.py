@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from truesource.generator.abilities import precision_parts
+from truesource.generator.dependence import is_unchecked
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.objectives import ORDERS
 
@@ -34,6 +35,7 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
         "drawn": "length condition that minimal pairs were sampled under",
         "phenomenon": "of minimal pairs",
         "networks": "precision of the weights of networks, where it is not float32",
+        "dependence": "unchecked: nothing shows that the model uses no later words and no other sentences",
         "parser": "how sentences were parsed, as its user names it",
         "brackets": "which brackets of trees count: evalb-collins",
     },
@@ -233,6 +235,11 @@ def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:
         "unk": frame.unk,
         **({"orders": ORDERS} if objective == "any-order" else {}),
     }
+
+
+def dependence_part(model: object) -> dict[str, object]:
+    """Part of signatures: a custom model that may look ahead; nothing of other models. Known once it was scored."""
+    return {"dependence": "unchecked"} if is_unchecked(model) else {}
 
 
 def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:

@@ -29,6 +29,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.generator.abilities import offers, require
+from truesource.generator.dependence import is_unchecked
 from truesource.generator.language_model import (
     LanguageModel,
     LogDistributions,
@@ -220,6 +221,11 @@ class _AdaptedModel:
     def reading(self) -> str | None:
         """Way in which a model of pieces scores words; None for other models."""
         return getattr(self.model, "reading", None)
+
+    @property
+    def unchecked(self) -> bool:
+        """True if nothing shows that the model does not look ahead."""
+        return is_unchecked(self.model)
 
 
 class CoarsenedModel(_AdaptedModel):

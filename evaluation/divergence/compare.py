@@ -18,7 +18,7 @@ from truesource.evaluation.core.exclusion import disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting, oracle_for
-from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature
 from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.core.vocabulary import compared_part
 from truesource.evaluation.divergence import BY, By
@@ -238,7 +238,12 @@ def compare_distributions(
     if "distance" in by:
         groups["distance"] = by_distance(measured, oracle, sentences)
     counts = {"contexts": len(measured.values), "excluded": len(measured.excluded)}
-    shared = {**signed_parts(oracle, setting, **counts), **compared_part(model), **(signed or {})}
+    shared = {
+        **signed_parts(oracle, setting, **counts),
+        **compared_part(model),
+        **dependence_part(model),
+        **(signed or {}),
+    }
     return ModelDivergence(
         model=model.name,
         objective=model.objective,

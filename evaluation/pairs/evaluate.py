@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from truesource.evaluation.core.comparison import reading_part
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.signature import dependence_part, signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, ends, resampled_ratios
 from truesource.evaluation.pairs.odds import (
     MEASURES,
@@ -231,6 +231,7 @@ def evaluate_pairs(
         "data": digest_pairs(some),
         "grammar": pcfg.identity,
         **reading_part(model),
+        **dependence_part(model),
     }
     return PairEvaluation(
         model=model.name,

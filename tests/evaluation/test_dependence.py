@@ -20,6 +20,7 @@ from truesource.evaluation.control import Apart
 from truesource.evaluation.core.comparison import compare, score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import dependence_part
 from truesource.evaluation.diffusion import left_to_right
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import cache_truth
@@ -362,6 +363,7 @@ def test_a_model_that_says_that_it_is_not_causal_is_noted_once(caplog: pytest.Lo
             score_alone(model, TEXT)
         (record,) = caplog.records
         assert "unchecked" in record.getMessage()
+        assert dependence_part(model) == {"dependence": "unchecked"}
 
 
 def test_a_model_is_checked_once_and_forgotten_with_the_object() -> None:

@@ -150,6 +150,7 @@ def test_a_model_below_the_truth_is_warned_of(here: Path, command: Command) -> N
         found = command(*call, "own.py:looks_ahead", *ON)
         said = " ".join(found.out.split())
         assert found.code == 0 and said.count(below) == 1 and "Warning: " in said and "looks_ahead (0." in said
+        assert said.count("looks_ahead looks ahead was not checked") == 1
     assert below not in " ".join(command("score", "own.py:table", *ON).out.split())
 
 

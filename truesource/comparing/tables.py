@@ -17,7 +17,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.report.figures import MODEL, SECOND, TRUTH, figure, ratio_axis, to_svg
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
-from truesource.report.words import bound_warning, count, holm_family, vocabulary_note
+from truesource.report.words import bound_warning, count, holm_family, unchecked_note, vocabulary_note
 
 if TYPE_CHECKING:
     from truesource.evaluation.comparing import ModelComparison, ModelRow, PairedDifference
@@ -262,7 +262,8 @@ def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
     else:
         of = "over sentences and training seeds"
     words = vocabulary_note([signature(row.parts) for row in comparison.rows])
-    notes = [f"95% intervals {of}", *([words] if words else [])]
+    unchecked = unchecked_note((row.name, signature(row.parts)) for row in comparison.rows)
+    notes = [f"95% intervals {of}", *filter(None, (words, unchecked))]
     if "difference" in columns and comparison.differences:
         common = "all" if comparison.sentences == comparison.n_sentences else f"the {comparison.sentences:,}"
         which = f"{common} sentences" if common == "all" else f"{common} sentences that all models can make"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -163,6 +163,18 @@ def vocabulary_note(signatures: Sequence[str]) -> str:
     if few and every[0].get("unk") == "skip":
         notes.append("<unk> is not counted, so a model that never expects it looks better: no ranking, and no KL")
     return ". ".join(notes)
+
+
+def unchecked_note(signatures: Iterable[tuple[str, str]]) -> str:
+    """A sentence on models that may look ahead; empty if there is none.
+
+    Args:
+        signatures: names of models with a signature of each.
+    """
+    names = list(dict.fromkeys(name for name, text in signatures if "dependence" in parts_of(text)))
+    which = "its numbers are" if len(names) == 1 else "their numbers are"
+    checked = f"Whether {listed(names)} {'looks' if len(names) == 1 else 'look'} ahead was not checked"
+    return f"{checked}: {which} right only if each depends on the words before it alone" if names else ""
 
 
 def by_vocabulary(rows: Sequence[Record]) -> list[list[Record]]:

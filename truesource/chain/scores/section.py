@@ -128,6 +128,13 @@ def _flat(likely: Sequence[tuple[str, float]] | None, words: _Words) -> list[flo
     return [value for word, log_prob in likely or () for value in (words.of(word), float(f"{math.exp(log_prob):.4g}"))]
 
 
+def _notes(rows: Sequence[Record]) -> str:
+    """What the vocabulary of a table means, and which of its models may look ahead."""
+    signed = [(row["model"], row["signature"]) for row in rows]
+    notes = words.vocabulary_note([signature for _, signature in signed]), words.unchecked_note(signed)
+    return ". ".join(filter(None, notes))
+
+
 def section(run: FinishedRun) -> Part:
     """A table for each objective, and intervals of the relative perplexities."""
     table = result_table(run)
@@ -138,7 +145,7 @@ def section(run: FinishedRun) -> Part:
     content = {
         "table": table,
         "alarms": words.below_bound(run.models),
-        "words": [words.vocabulary_note([row["signature"] for row in rows if not is_oracle(row)]) for _, rows in table],
+        "words": [_notes([row for row in rows if not is_oracle(row)]) for _, rows in table],
         "other_words": any(is_oracle(rows[0]) and len({vocabulary_of(row) for row in rows}) > 1 for _, rows in table),
         "own": own_table(run),
         "left_out": words.left_out,

@@ -9,7 +9,7 @@ from truesource.cli.console import console
 from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.support.printable import listed
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
-from truesource.report.words import vocabulary_note
+from truesource.report.words import unchecked_note, vocabulary_note
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.comparison import ScoredAlone
@@ -55,7 +55,9 @@ def vocabulary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
         if note:
             notes.setdefault(note, []).append(objective)
     several = len(groups) > 1
-    return [f"{listed(names).capitalize()}: {note}" if several else note for note, names in notes.items()]
+    unchecked = unchecked_note((record["model"], record.get("signature") or "") for record in records)
+    of_words = [f"{listed(names).capitalize()}: {note}" if several else note for note, names in notes.items()]
+    return [*of_words, *filter(None, [unchecked])]
 
 
 def _cells(record: Mapping[str, Any]) -> list[Cell | str | None]:
