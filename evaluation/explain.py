@@ -11,7 +11,7 @@ import numpy as np
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.vocabulary import ComparisonVocabulary
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary, in_vocabulary
 from truesource.evaluation.core.windows import BestWithin
 from truesource.evaluation.measures.contrast import CHANCE, Contrast, SeedSums, mean_over_seeds
 from truesource.evaluation.measures.monte_carlo import holm
@@ -53,9 +53,8 @@ def window_rungs(
     words = model.vocabulary if vocabulary is None else None
     first = BestWithin(setting.grammar, 0, lengths=setting.lengths, vocabulary=words)
     for seen in range(number):
-        best: LanguageModel = first.with_words(seen)
-        adapted = best if vocabulary is None else vocabulary.adapt(best)
-        yield Rung("window", seen, score_both(adapted, setting).paired.table())
+        best = in_vocabulary(first.with_words(seen), vocabulary)
+        yield Rung("window", seen, score_both(best, setting).paired.table())
 
 
 def floor_rung(setting: Setting, sentences: int, tokens: float) -> Rung | None:
@@ -105,9 +104,8 @@ def em_rung(
     ]
     best = max(learned, key=lambda each: float(each.trace[-1]["objective"]))
     words = model.vocabulary if vocabulary is None else None
-    guess: LanguageModel = Oracle(best.pcfg, "causal", lengths=setting.lengths, vocabulary=words)
-    adapted = guess if vocabulary is None else vocabulary.adapt(guess)
-    return Rung("em", None, score_both(adapted, setting).paired.table())
+    guess = in_vocabulary(Oracle(best.pcfg, "causal", lengths=setting.lengths, vocabulary=words), vocabulary)
+    return Rung("em", None, score_both(guess, setting).paired.table())
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 from pydantic import with_config
+from scipy.special import logsumexp
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
@@ -198,6 +199,15 @@ def comparison_vocabulary(
     return ComparisonVocabulary("full", truth, tuple(sorted(frozenset(truth.terminals) - {UNKNOWN})), counts())
 
 
+def in_vocabulary(model: LanguageModel, vocabulary: ComparisonVocabulary | None) -> LanguageModel:
+    """Return a model with predictions over the words of a comparison; None: over its own.
+
+    Raises:
+        InputError: as `ComparisonVocabulary.adapt`.
+    """
+    return model if vocabulary is None else vocabulary.adapt(model)
+
+
 class _AdaptedModel:
     """A model that predicts the words of a comparison, and reads what it always reads.
 
@@ -284,7 +294,7 @@ class CoarsenedModel(_AdaptedModel):
 
     def _unknown(self, table: FloatArray) -> FloatArray:
         """Log probability of ``<unk>`` of the comparison, (W,), from the model's own columns (W, E)."""
-        return log_sum(table[:, self._others])
+        return np.asarray(logsumexp(table[:, self._others], axis=1))
 
     def _by_sentence(self, scores: TokenScores, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Scores of every position, (n,) or (n+1,) a sentence; -inf throughout where it is impossible."""
@@ -409,14 +419,6 @@ def _without_unknown(scores: TokenScores, unknown: Sequence[BoolArray], frame: S
         position=scores.position[counted],
         frame=frame,
     )
-
-
-def log_sum(table: FloatArray) -> FloatArray:
-    """Logarithm of the sum of exponentials of each row, (W,); -inf where all are."""
-    highest = table.max(axis=1)
-    shift = np.where(np.isfinite(highest), highest, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(table - shift[:, None]).sum(axis=1)) + shift)
 
 
 def adapts(model: LanguageModel, oracle: Oracle) -> bool:

@@ -14,7 +14,7 @@ from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import of_sentences
-from truesource.evaluation.core.vocabulary import ComparisonVocabulary, Kind, ModelWords, words_of
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary, Kind, ModelWords, in_vocabulary, words_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
@@ -57,7 +57,7 @@ def score_seed(
         NothingToCompareError: no sentence is possible for both; the message names the model.
         InputError: as `truesource.evaluation.core.comparison.score_both`.
     """
-    adapted = model if vocabulary is None else vocabulary.adapt(model)
+    adapted = in_vocabulary(model, vocabulary)
     try:
         both = score_both(adapted, setting)
     except NothingToCompareError as error:

@@ -129,9 +129,9 @@ class RunFolder:
         Raises:
             InputError: as `model`.
         """
-        vocabulary = self.vocabulary(self.objective(entry))
-        model = self.model(entry)
-        return model if vocabulary is None else vocabulary.adapt(model)
+        from truesource.evaluation.core.vocabulary import in_vocabulary
+
+        return in_vocabulary(self.model(entry), self.vocabulary(self.objective(entry)))
 
     def model(self, entry: ModelEntry) -> LanguageModel:
         """The model of an entry; only after its stage.

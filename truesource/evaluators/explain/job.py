@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWords
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWords, in_vocabulary
 from truesource.evaluation.explain import Rung
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluators.explain import ExplainSettings
@@ -344,8 +344,7 @@ class ExplainJob:
         Raises:
             NothingToCompareError: no sentence is possible for the model and the truth.
         """
-        adapted = model if self.vocabulary is None else self.vocabulary.adapt(model)
-        return score_both(adapted, self.setting).paired.table()
+        return score_both(in_vocabulary(model, self.vocabulary), self.setting).paired.table()
 
     @cached_property
     def evaluation(self) -> str:
