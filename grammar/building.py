@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.formats.text import TextRules, build
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.text_rules import TextRules, build
 from truesource.grammar.tree import word_label
 
 

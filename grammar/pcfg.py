@@ -35,11 +35,17 @@ class PCFG(GrammarRules):
         return made
 
     @classmethod
-    def from_text(cls, text: str, *, start: str | None = None, normalise: bool = False) -> Self:
-        """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `truesource.grammar.formats.text`."""
-        from truesource.grammar.formats.text import parse_text
+    def from_text(
+        cls, text: str, *, start: str | None = None, normalise: bool = False, split_words: bool = False
+    ) -> Self:
+        """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `truesource.grammar.formats.text`.
 
-        return cls.of(parse_text(text, start=start, normalise=normalise))
+        Arguments are those of `truesource.grammar.text_rules.ReadOptions`.
+        """
+        from truesource.grammar.formats.text import parse_text
+        from truesource.grammar.text_rules import ReadOptions
+
+        return cls.of(parse_text(text, ReadOptions(start=start, normalise=normalise, split_words=split_words)))
 
     def to_text(self) -> str:
         """The grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
@@ -48,7 +54,7 @@ class PCFG(GrammarRules):
         return format_text(self)
 
     @classmethod
-    def from_nltk(cls, grammar: nltk.PCFG, *, normalise: bool = False) -> Self:
+    def from_nltk(cls, grammar: nltk.PCFG, *, normalise: bool = False, split_words: bool = False) -> Self:
         """The grammar of an `nltk.PCFG`; arguments and errors are those of `truesource.grammar.formats.nltk.from_nltk`.
 
         >>> import nltk
@@ -57,7 +63,7 @@ class PCFG(GrammarRules):
         """
         from truesource.grammar.formats.nltk import from_nltk
 
-        return cls.of(from_nltk(grammar, normalise=normalise))
+        return cls.of(from_nltk(grammar, normalise=normalise, split_words=split_words))
 
     def to_nltk(self) -> nltk.PCFG:
         """The grammar as an `nltk.PCFG`; `from_nltk` reads the same rules back, each its own label."""
@@ -74,6 +80,7 @@ class PCFG(GrammarRules):
         format: str | None = None,  # noqa: A002
         start: str | None = None,
         lenient: bool = False,
+        split_words: bool = False,
     ) -> Self:
         """Read a grammar; what the file holds decides the format, unless it is given.
 
@@ -83,6 +90,7 @@ class PCFG(GrammarRules):
         from truesource.grammar.formats import load_rules, require_source
         from truesource.grammar.languages import is_reference, load_language
         from truesource.grammar.support.errors import InputError
+        from truesource.grammar.text_rules import ReadOptions
 
         if is_reference(path):
             if format is not None or start is not None:
@@ -90,7 +98,7 @@ class PCFG(GrammarRules):
             return cls.of(load_language(str(path)))
         if format is None:
             require_source(path)
-        return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))
+        return cls.of(load_rules(path, ReadOptions(start, normalise, lenient, split_words), format=format))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write ``.npz`` (no pickle), atomically; refuses to overwrite unless ``force``."""

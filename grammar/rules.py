@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,11 +17,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.word_numbers import decoded
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
+_SPACE = re.compile(r"[ \t\r\n\f\v]")  #: what separates words in texts; other white space may be part of a word
 ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
 
 
@@ -54,6 +56,7 @@ class GrammarRules:
     def __post_init__(self) -> None:
         for names in (self.symbols, self.terminals, self.labels):
             _require_texts(names)
+        _require_words(self.terminals)
         n_symbols, n_words = len(self.symbols), len(self.terminals)
         if n_symbols == 0 or len(set(self.symbols)) != n_symbols:
             raise InputError("a grammar needs at least one symbol, and all symbols different")
@@ -98,13 +101,7 @@ class GrammarRules:
         if ruleless.any():
             name = self.symbols[int(np.flatnonzero(ruleless)[0])]
             raise InputError(f"the symbol {name!r} is used but has no rules; give it rules or quote it if it is a word")
-        wrong = used & (np.abs(sums - 1.0) > ROW_TOLERANCE)
-        if wrong.any():
-            worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
-            raise InputError(
-                f"the rules of {self.symbols[worst]!r} sum to {sums[worst]:.8g}, not 1"
-                f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise"
-            )
+        _require_proper(self.symbols, sums, used & (np.abs(sums - 1.0) > ROW_TOLERANCE))
         self._divide(np.where(used & (np.abs(sums - 1.0) > ROUNDING), sums, 1.0))
 
     def _divide(self, sums: FloatArray) -> None:
@@ -318,6 +315,20 @@ def _require_texts(names: tuple[str, ...]) -> None:
         raise InputError(f"expecting a text as the name of a symbol, a label or a word, got {wrong!r}") from None
 
 
+def _require_words(words: tuple[str, ...]) -> None:
+    """Refuse words that a text of words between white space cannot hold.
+
+    Raises:
+        InputError: one is empty or has ASCII white space in it.
+    """
+    if "" in words or _SPACE.search("".join(words)):
+        wrong = next(word for word in words if not word or _SPACE.search(word))
+        raise InputError(
+            f"the word {wrong!r} {'has white space in it' if wrong else 'is empty'}, and no text or tokeniser can keep"
+            " it; make it several words: truesource convert --split-words"
+        )
+
+
 def _encodable(name: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in name)
 
@@ -375,28 +386,86 @@ class Rules:
         return result
 
 
+@dataclass(frozen=True)
+class RowScaling:
+    """How the weights of each symbol become probabilities; `report` says what was divided."""
+
+    divide: bool = False  #: weights are any positive numbers
+    tolerance: float = ROW_TOLERANCE  #: how far probabilities may sum from one
+    path: str | Path | None = None  #: named in errors
+    report: dict[str, Any] = field(default_factory=dict)  #: entry ``normalised`` of the grammar's ``meta``
+
+    def apply(
+        self, rules: Rules, tables: Tables, empty: Mapping[int, float] | None = None
+    ) -> tuple[Tables, dict[int, float]]:
+        """Divide the weights of each symbol by their sum.
+
+        Sums within rounding of one stay, and so do those within 1e-6 of it, which `GrammarRules` divides.
+
+        Args:
+            rules: names of the symbols.
+            tables: rules of the three kinds with their weights.
+            empty: weight of the empty rule of each symbol that has one.
+
+        Returns:
+            The tables with probabilities, and those of the empty rules.
+
+        Raises:
+            InputError: the probabilities of a symbol sum to one neither exactly nor within the tolerance.
+        """
+        empty = empty or {}
+        sums = np.zeros(len(rules.symbols))
+        for table, weights in tables:
+            sums += np.bincount(table[:, 0], weights=weights, minlength=len(sums))
+        for state, weight in empty.items():
+            sums[state] += weight
+        gap = np.abs(sums - 1.0)
+        names = list(rules.symbols)
+        if empty and not self.divide:
+            _require_proper(names, sums, (sums > 0.0) & (gap > self.tolerance), self.path)
+        least = NEAR_ONE if self.divide or empty else ROW_TOLERANCE
+        off = (sums > 0.0) & (gap > least) & (self.divide | (gap <= self.tolerance))
+        if off.any():
+            self.report.update(_report({names[i]: float(sums[i]) for i in np.flatnonzero(off)}, self.path))
+        scale = np.where(off, sums, 1.0)
+        scaled = [(table, weights / scale[table[:, 0]]) for table, weights in tables]
+        return scaled, {state: weight / float(scale[state]) for state, weight in empty.items()}
+
+
+def _require_proper(names: Sequence[str], sums: FloatArray, wrong: BoolArray, path: str | Path | None = None) -> None:
+    """Refuse rows that do not sum to one.
+
+    Raises:
+        InputError: there are any in ``wrong``; the message names the worst.
+    """
+    if wrong.any():
+        worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
+        raise InputError(
+            f"the rules of {names[worst]!r} sum to {sums[worst]:.8g}, not 1"
+            f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise",
+            path,
+        )
+
+
 def assemble(
     rules: Rules,
     *,
     start: str,
     labels: Mapping[str, str],
-    divide: bool,
-    path: str | Path | None,
+    scaling: RowScaling,
     meta: Mapping[str, Any] | None = None,
     tables: Tables | None = None,
 ) -> GrammarRules:
     """The grammar of these rules.
 
-    With ``divide`` numbers are weights: each symbol's are divided by their sum, once; rows within rounding of one
-    stay as they are. How far that was is logged and stands in ``meta["normalised"]``: ``symbols`` (how many),
-    ``lowest`` and ``highest`` sum, ``worst`` symbol.
+    How far the sums of weights that were divided are from one is logged and stands in ``meta["normalised"]``:
+    ``symbols`` (how many), ``lowest`` and ``highest`` sum, ``worst`` symbol.
 
     Args:
         rules: what was read.
         start: name of the start symbol.
         labels: treebank label of each symbol, itself where absent.
-        divide: see above.
-        path: named in errors.
+        scaling: how weights become probabilities; its path is named in errors.
         meta: JSON values that say how the grammar was made.
         tables: rules in place of those in ``rules``.
 
@@ -404,34 +473,29 @@ def assemble(
         InputError: the start symbol has no rules, or what `GrammarRules` refuses.
     """
     names = list(rules.symbols)
-    tables = tables or rules.tables()
-    sums = np.zeros(len(names))
-    for table, weights in tables:
-        sums += np.bincount(table[:, 0], weights=weights, minlength=len(names))
-    if start not in rules.symbols or not sums[rules.symbols[start]] > 0.0:
-        raise InputError(f"the start symbol {start!r} has no rules; name another", path)
-    off = (sums > 0.0) & (np.abs(sums - 1.0) > NEAR_ONE) & divide
-    scale = np.where(off, sums, 1.0)
-    result = dict(meta or {})
-    if off.any():
-        result["normalised"] = _report({names[i]: float(sums[i]) for i in np.flatnonzero(off)}, path)
-    (binary, p), (unary, q), (lexical, r) = tables
+    if tables is None:
+        tables = rules.tables()
+    first = rules.symbols.get(start)
+    if first is None or not any((table[:, 0] == first).any() for table, _ in tables):
+        raise InputError(f"the start symbol {start!r} has no rules; name another", scaling.path)
+    ((binary, p), (unary, q), (lexical, r)), _ = scaling.apply(rules, tables)
+    normalised = {"normalised": scaling.report} if scaling.report else {}
     try:
         return GrammarRules(
             tuple(names),
             tuple(rules.words),
-            rules.symbols[start],
+            first,
             binary,
-            np.log(p / scale[binary[:, 0]]),
+            np.log(p),
             unary,
-            np.log(q / scale[unary[:, 0]]),
+            np.log(q),
             lexical,
-            np.log(r / scale[lexical[:, 0]]),
+            np.log(r),
             tuple(labels.get(name, name) for name in names),
-            result,
+            {**(meta or {}), **normalised},
         )
     except InputError as error:
-        raise InputError(str(error), path) from error
+        raise InputError(str(error), scaling.path) from error
 
 
 def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, read_text, refuse_existing, write_text
 from truesource.grammar.support.settings import refuse_other_kind
+from truesource.grammar.text_rules import AS_WRITTEN, ReadOptions
 
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
@@ -51,22 +52,22 @@ class GrammarSource:
 
     @cached_property
     def first_line(self) -> str:
-        """The first line that is not blank, of the first 20; empty where there is none or the file is not text."""
+        """The first line that is not blank; empty if there is none or the file is not text."""
+        return next((line for line in self._first_lines if line.strip()), "")
+
+    @cached_property
+    def first_rule(self) -> str:
+        """The first line that is neither blank nor a comment; empty if there is none or the file is not text."""
+        return next((line.strip() for line in self._first_lines if line.strip() and line.strip()[0] != "#"), "")
+
+    @cached_property
+    def _first_lines(self) -> list[str]:
         if self.first_bytes.startswith(b"PK"):  # a zip file, which may be large
-            return ""
+            return []
         try:
-            return next((line for line in self.text.split("\n", 20) if line.strip()), "")
+            return self.text.split("\n", 200)[:200]
         except InputError:
-            return ""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read a grammar; see `truesource.grammar.formats.load_rules`."""
-
-    start: str | None = None
-    normalise: bool = False
-    lenient: bool = False
+            return []
 
 
 def _one_file(path: Path, pcfg: GrammarRules | None = None) -> list[Path]:
@@ -119,21 +120,17 @@ def format_of(name: str) -> GrammarFormat:
 
 def load_rules(
     path: str | Path,
+    options: ReadOptions = AS_WRITTEN,
     *,
-    normalise: bool = False,
     format: str | None = None,  # noqa: A002
-    start: str | None = None,
-    lenient: bool = False,
 ) -> GrammarRules:
     """Read a grammar; what the file holds decides the format, unless it is given.
 
     Args:
         path: a file, packed (``.gz``) or not; for a Berkeley pair either file, or what their names have in common.
-        normalise: take the numbers of a text as weights, divided by the sum of each symbol's. Berkeley and EarleyX
-            text is always read so, as their files do not sum to one.
+        options: how to read it. Weights are divided by the sum of each symbol's in formats whose files do not sum to
+            one (Berkeley, EarleyX, weight first).
         format: one of `names`.
-        start: start symbol, in place of the file's own.
-        lenient: as for `truesource.grammar.formats.text.parse_text`, so that a mistake can be shown beside others.
 
     Raises:
         InputError: the file is absent, damaged, or not a proper grammar.
@@ -142,7 +139,7 @@ def load_rules(
     if format is None:
         others = (name for name in names() if name != DEFAULT)
         format = next((name for name in others if format_of(name).sniff(source)), DEFAULT)  # noqa: A001
-    return format_of(format).read(source, ReadOptions(start, normalise, lenient))
+    return format_of(format).read(source, options)
 
 
 def source_files(path: str | Path) -> list[Path]:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.grammar.formats import GrammarFormat, GrammarSource
-from truesource.grammar.rules import GrammarRules, Rules, assemble, log
+from truesource.grammar.rules import GrammarRules, RowScaling, Rules, assemble, log
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, opened_to_write, read_lines
@@ -152,15 +152,14 @@ def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
     symbols follow `state_names`, and the start comes first.
 
     Raises:
-        InputError: a name is empty or has a blank in it, ``ROOT_0`` is a symbol but not the start, or a symbol rewrites
-            only to itself.
+        InputError: a label is empty or has a blank in it, ``ROOT_0`` is a symbol but not the start, or a symbol
+            rewrites only to itself.
     """
     targets = target_files(path, pcfg)
     pairs = state_names(pcfg)
-    for what, written in (("label", pcfg.labels), ("word", pcfg.terminals)):
-        bad = next((name for name in written if not name or re.search(r"[ \t\r\n]", name)), None)
-        if bad is not None:
-            raise InputError(f"Berkeley text cannot hold the {what} {bad!r}, which is empty or has a blank in it")
+    bad = next((label for label in pcfg.labels if not label or re.search(r"[ \t\r\n]", label)), None)
+    if bad is not None:
+        raise InputError(f"Berkeley text cannot hold the label {bad!r}, which is empty or has a blank in it")
     names = [f"{label}_{k}" for label, k in pairs]
     if START in names and names[pcfg.start] != START:
         raise InputError(f"Berkeley text starts at {START}, which this grammar uses for another symbol; rename that")
@@ -273,7 +272,9 @@ def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules
             int(kept.sum()),
         )
         tables[1] = unary[kept], q[kept]
-    return assemble(rules, start=first, labels=labels, divide=True, path=grammar, meta=meta, tables=tables)
+    return assemble(
+        rules, start=first, labels=labels, scaling=RowScaling(divide=True, path=grammar), meta=meta, tables=tables
+    )
 
 
 def _fields(line: str) -> list[str]:

@@ -5,35 +5,39 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from truesource.grammar.formats import GrammarFormat, text_writer
-from truesource.grammar.rules import GrammarRules, Rules, assemble
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.text_rules import AS_WRITTEN, ReadOptions, TextRules, build, top_symbol
 
 START = "ROOT"
 _SUBSTATE = re.compile(r"(\S+)_\d+")
-_LINE = re.compile(r"(?P<parent>\S+?)->\[(?P<children>.*)\] : (?P<p>\S+)")
+_LINE = re.compile(r"(?:(?P<count>[0-9.eE+-]+)\s+)?(?P<parent>\S+?)\s*->\s*\[(?P<children>.*)\]\s*:\s*(?P<p>\S+)")
 
 
-def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | None = None) -> GrammarRules:
+def parse_earleyx(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | None = None) -> GrammarRules:
     """Read EarleyX text; weights are divided by each symbol's sum, as the format's files round them.
 
-    A child ``_word`` is a word unless ``_word`` is itself a left-hand side. Where every symbol but ``ROOT`` is named
-    ``NP_3``, these are substates of the label ``NP``, and ``ATNP`` beside ``NP`` is ``@NP``, as exporters of split
-    grammars write it.
+    A child ``_word`` is a word unless ``_word`` is itself a left-hand side. A number before the rule is the
+    pseudo-count of a prior, which the language does not depend on. If every symbol but ``ROOT`` is named ``NP_3``,
+    these are substates of the label ``NP``, and ``ATNP`` next to ``NP`` is ``@NP``, as exporters of split grammars
+    write it.
 
     Args:
         text: the rules.
-        start: start symbol; default ``ROOT``. The tool's own start is the child of its rule ``ROOT->[...]``.
+        options: how to read them. The default start symbol is ``ROOT``, else the only symbol below no other. The
+            tool's own start is the child of its rule ``ROOT->[...]``.
         path: named in errors.
 
     Raises:
         InputError: with the line at fault.
     """
-    read: list[tuple[str, list[str], float]] = []
+    rules: list[tuple[str, list[str], float, int]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -46,23 +50,20 @@ def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | Non
             weight = math.nan
         if not (math.isfinite(weight) and weight >= 0.0):
             raise InputError(f"{match['p']!r} is not a probability", path, number)
-        children = match["children"].split()
-        if len(children) not in (1, 2):
-            raise InputError(f"a rule has {len(children)} children, expecting 1 or 2", path, number)
         if weight > 0.0:
-            read.append((match["parent"], children, weight))
-    if not read:
+            rules.append((match["parent"], match["children"].split(), weight, number))
+    if not rules:
         raise InputError("the grammar has no rules", path)
-    first = start or START
-    lefts = {parent for parent, _, _ in read}
-    rules = Rules([first])
-    for parent, children, weight in read:
-        state = rules.symbol(parent)
-        if len(children) == 1 and children[0].startswith("_") and children[0] not in lefts:
-            rules.add(2, (state, rules.word(children[0][1:])), weight)
-        else:
-            rules.add(2 - len(children), (state, *map(rules.symbol, children)), weight)
-    return assemble(rules, start=first, labels=_labels(lefts), divide=True, path=path)
+    lefts = {parent for parent, *_ in rules}
+    read = TextRules(
+        start=options.start or top_symbol(((parent, children) for parent, children, *_ in rules), START, path)
+    )
+    read.labels = _labels(lefts)
+    for parent, names, weight, number in rules:
+        is_word = [name.startswith("_") and name not in lefts for name in names]
+        children = [(name[1:], "word") if w else (name, "symbol") for name, w in zip(names, is_word, strict=True)]
+        read.rules.append((parent, children, weight, number))
+    return build(read, replace(options, normalise=True), path)
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:
@@ -117,7 +118,7 @@ def _stands_above(pcfg: GrammarRules) -> bool:
 
 
 FORMAT = GrammarFormat(
-    read=lambda source, options: parse_earleyx(source.text, start=options.start, path=source.path),
+    read=lambda source, options: parse_earleyx(source.text, options, source.path),
     write=text_writer(format_earleyx),
     sniff=lambda source: _LINE.fullmatch(source.first_line.strip()) is not None,
 )

@@ -19,11 +19,12 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.formats import GrammarFormat, GrammarSource, ReadOptions, text_writer
-from truesource.grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
+from truesource.grammar.formats import GrammarFormat, text_writer
+from truesource.grammar.formats.text import NLTK_HEADING, NLTK_TOLERANCE, add_alternatives, logical_lines, parse_text
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, decode_record
+from truesource.grammar.text_rules import AS_WRITTEN, EMPTY_SIGNS, ReadOptions, TextRules, build
 
 if TYPE_CHECKING:
     import nltk
@@ -40,24 +41,14 @@ _TOKEN = re.compile(
 _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
 
 
-def parse_nltk(
-    text: str,
-    *,
-    start: str | None = None,
-    normalise: bool = False,
-    path: str | Path | None = None,
-    lenient: bool = False,
-) -> GrammarRules:
+def parse_nltk(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | None = None) -> GrammarRules:
     """Read NLTK text, ``str(grammar)`` of an ``nltk.PCFG`` too; arguments and errors as for `parse_text`."""
-    lines = text.split("\n")
-    if NLTK_HEADING.fullmatch(lines[0].strip()):
-        return parse_text(text, start=start, normalise=normalise, path=path, lenient=lenient)
-    written, labels = _head(lines[0], path)
-    read = TextRules()
-    for number, raw in enumerate(lines, start=1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
+    lines = list(logical_lines(text))
+    if lines and NLTK_HEADING.fullmatch(lines[0][1]):
+        return parse_text(text, options, path)
+    written, labels = _head(text.split("\n", 1)[0], path)
+    read = TextRules(tolerance=NLTK_TOLERANCE)
+    for number, line in lines:
         if line.startswith("%"):
             words = line.split()
             if words[0] != "%start" or len(words) != 2:
@@ -76,12 +67,15 @@ def parse_nltk(
     if not read.rules:
         raise InputError("the grammar has no rules", path)
     read.labels = {written.get(name, name): label for name, label in labels.items()}
-    return build(read, start=start, normalise=normalise, path=path, lenient=lenient)
+    return build(read, options, path)
 
 
 def _token(match: re.Match[str]) -> tuple[str, str]:
     kind = match.lastgroup or ""
-    return match[kind], "word" if kind in ("single", "double") else kind
+    name = match[kind]
+    if kind in ("single", "double"):
+        return name, "word"
+    return name, "open" if kind in ("symbol", "other") and name in EMPTY_SIGNS else kind
 
 
 @with_config(STRICT)
@@ -107,7 +101,7 @@ def format_nltk(pcfg: GrammarRules) -> str:
     Each probability is within one rounding, written without an exponent, which NLTK does not know.
 
     Raises:
-        InputError: a word has both kinds of quotes or a line end in it, or is a symbol's name below one parent.
+        InputError: a word has both kinds of quotes in it, or is a symbol's name below one parent.
     """
     names: dict[str, str] = {}
     for symbol in pcfg.symbols:
@@ -145,43 +139,39 @@ def format_nltk(pcfg: GrammarRules) -> str:
 
 def _quoted(word: str) -> str:
     quote = next((q for q in "'\"" if q not in word), None)
-    if quote is None or "\n" in word:
-        raise InputError(
-            f"NLTK text cannot hold the word {word!r}: it has "
-            + ("both kinds of quotes" if quote is None else "a line end")
-            + " in it, and nothing escapes there"
-        )
+    if quote is None:
+        raise InputError(f"NLTK text cannot hold the word {word!r}: it has both kinds of quotes in it")
     return f"{quote}{word}{quote}"
 
 
-def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False) -> GrammarRules:
+def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, split_words: bool = False) -> GrammarRules:
     """The rules of an `nltk.PCFG`, whose strings are words and whose nonterminals are symbols.
 
     Three or more children become binary rules, as in `truesource.grammar.formats.text`. Every symbol is its own label.
 
     Args:
         grammar: what `nltk.PCFG.fromstring` or `nltk.induce_pcfg` gives.
-        normalise: divide the probabilities of each symbol by their sum; NLTK lets that be off by 0.01.
+        normalise: divide the probabilities of each symbol by their sum, even if that is not within 0.01 of one.
+        split_words: as in `truesource.grammar.text_rules.ReadOptions`.
 
     Raises:
-        InputError: it is no `nltk.PCFG`, a rule has no children or no probability above 0, a word is not a string, two
-            symbols have the same name, or the probabilities of a symbol do not sum to one.
+        InputError: it is no `nltk.PCFG`, a rule has no probability above 0, a word is not a string, two symbols have
+            the same name, or the probabilities of a symbol do not sum to one.
     """
     import nltk
 
     if not isinstance(grammar, nltk.PCFG):
         raise InputError(f"expecting an nltk.PCFG, got {type(grammar).__name__}")
     name = _names_of_symbols()
-    read = TextRules(start=name(grammar.start()))
+    read = TextRules(start=name(grammar.start()), tolerance=NLTK_TOLERANCE)
     for number, rule in enumerate(grammar.productions(), start=1):
         children = [_child(child, name, number) for child in rule.rhs()]
-        if not children or not rule.prob() > 0.0:
-            what = "no children" if not children else f"the probability {rule.prob()}"
-            raise InputError(f"rule {number} of the grammar has {what}; remove it first")
+        if not rule.prob() > 0.0:
+            raise InputError(f"rule {number} of the grammar has the probability {rule.prob()}; remove it first")
         read.rules.append((name(rule.lhs()), children, rule.prob(), number))
     if not read.rules:
         raise InputError("the grammar has no rules")
-    return build(read, normalise=normalise)
+    return build(read, ReadOptions(normalise=normalise, split_words=split_words))
 
 
 def _names_of_symbols() -> Callable[[Any], str]:
@@ -224,12 +214,9 @@ def to_nltk(pcfg: GrammarRules) -> nltk.PCFG:
     return nltk.PCFG(symbols[pcfg.start], [rule for of_symbol in rules for rule in of_symbol])
 
 
-def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
-    start, normalise, lenient = options.start, options.normalise, options.lenient
-    return parse_nltk(source.text, start=start, normalise=normalise, path=source.path, lenient=lenient)
-
-
 #: only our export is recognised; other NLTK text is read as well by `truesource.grammar.formats.text`
 FORMAT = GrammarFormat(
-    read=_read_source, write=text_writer(format_nltk), sniff=lambda source: source.first_line.startswith(HEAD)
+    read=lambda source, options: parse_nltk(source.text, options, source.path),
+    write=text_writer(format_nltk),
+    sniff=lambda source: source.first_line.startswith(HEAD),
 )

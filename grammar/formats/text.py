@@ -1,7 +1,11 @@
 r"""Grammar text: ``S -> NP VP 0.9 | 'go' 0.1``, a superset of NLTK's format.
 
-* One or more rules a line, alternatives after ``|``; ``#`` starts a comment at the start of a line.
-* Each alternative ends in its probability, bare or in brackets (``[0.9]``).
+* One or more rules a line, alternatives after ``|``; ``#`` starts a comment, at the start of a line or after a rule.
+* Each alternative ends in its probability, bare or in brackets (``[0.9]``). If all are in brackets, those of a symbol
+  may sum to one within 0.01, as NLTK allows; they are then divided by their sum.
+* ``ε`` (or ``λ``, ``∅``, ``epsilon``, ``<eps>``, ``<epsilon>``), or nothing between a bar and the probability, is the
+  empty string: such rules are removed exactly (`truesource.grammar.empty_rules`). A word spelled so is quoted.
+* A line that ends in a backslash goes on in the next one.
 * A name that stands left of an arrow is a symbol; any other is a word. Quotes (``'go'``, ``"go"``) make a
   word of anything, angle brackets (``<ADVP|PRT>``) a symbol; inside both, a backslash escapes. A text that quotes
   one word quotes all: there a name without rules and without quotes is a mistake.
@@ -15,17 +19,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from truesource.grammar.formats import GrammarFormat, GrammarSource, ReadOptions, text_writer
-from truesource.grammar.rules import GrammarRules, Rules, assemble
+from truesource.grammar.formats import GrammarFormat, text_writer
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tree import word_label
+from truesource.grammar.text_rules import AS_WRITTEN, ReadOptions, TextRules, build
 from truesource.grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(
@@ -35,22 +37,11 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-Key = tuple[
-    Any, ...
-]  #: what a symbol is: ("symbol", name), ("word", word), ("chain", left-hand side, and the keys of its children)
-NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = (\S+)\)")  # of str(nltk.PCFG)
+NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = '?(\S+?)'?\)")  # of str(nltk.PCFG)
+NLTK_TOLERANCE = 0.01  #: how far from one NLTK lets the probabilities of a symbol sum
+_ARROWS = ("→", "⟶", "=>", "::=", "-->", ":-", ":")  #: what other notations write for an arrow
+_NOTATION = re.compile(r"\([^()]+\)|[^\[]*\[[^\]]*[=?][^\]]*\]?")  #: an optional child, features in brackets
 _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
-
-
-@dataclass
-class TextRules:
-    """Content of a text, before symbols and words are told apart."""
-
-    start: str | None = None
-    labels: dict[str, str] = field(default_factory=dict)
-    heads: list[tuple[str, int]] = field(default_factory=list)  #: what stands after ``%head``, and its line
-    #: parent, children as (name, kind), weight; kind is "word", "symbol" or "open" (decided by the left-hand sides)
-    rules: list[tuple[str, list[tuple[str, str]], float, int]] = field(default_factory=list)
 
 
 def _tokens(line: str) -> list[tuple[str, str]]:
@@ -69,12 +60,9 @@ def _tokens(line: str) -> list[tuple[str, str]]:
 
 def _read(text: str, path: str | Path | None) -> TextRules:
     read = TextRules()
-    # not splitlines: words may hold the Unicode line separators that it breaks at
-    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        if number == 1 and (heading := NLTK_HEADING.fullmatch(stripped)):
+    is_boxed = True
+    for number, stripped in logical_lines(text):
+        if not read.rules and (heading := NLTK_HEADING.fullmatch(stripped)):
             read.start = heading[1]
             continue
         if stripped.split(maxsplit=1)[0] == "%head":
@@ -93,173 +81,108 @@ def _read(text: str, path: str | Path | None) -> TextRules:
                 read.labels[words[1]] = words[2]
             continue
         if len(tokens) < 2 or tokens[1][1] != "arrow" or tokens[0][1] not in ("open", "symbol"):
-            raise InputError(f"expecting a rule such as S -> NP VP 0.9, got {stripped[:60]!r}", path, number)
+            arrow = next((name for name, _ in tokens[1:2] if name in _ARROWS), None)
+            hint = "" if arrow is None else f"; write -> in place of {arrow}"
+            raise InputError(f"expecting a rule such as S -> NP VP 0.9, got {stripped[:60]!r}{hint}", path, number)
         add_alternatives(read, tokens, path, number)
+        is_boxed &= all(_weight(*token) is None for token in tokens if token[1] == "open")
     if not read.rules:
         raise InputError("the grammar has no rules", path)
+    if is_boxed:
+        read.tolerance = NLTK_TOLERANCE
     return read
+
+
+def logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) without comments and blank lines; a line that ends in a backslash goes on in the next."""
+    start, parts = 1, list[str]()
+    # not splitlines: words may hold the Unicode line separators that it breaks at
+    for number, line in enumerate([*re.split(r"\r\n|\r|\n", text), ""], start=1):
+        stripped = line.strip()
+        if not parts:
+            if not stripped or stripped.startswith("#"):
+                continue
+            start = number
+        parts.append(stripped.removesuffix("\\"))
+        if not stripped.endswith("\\"):
+            yield start, " ".join(parts).strip()
+            parts = []
 
 
 def add_alternatives(read: TextRules, tokens: list[tuple[str, str]], path: str | Path | None, line: int) -> None:
     """Take in one line: a left-hand side, an arrow, and alternatives with a ``bar`` between them."""
+    tokens = _without_comment(tokens)
     alternative: list[tuple[str, str]] = []
+    barred = any(kind == "bar" for _, kind in tokens)
     for token in [*tokens[2:], ("|", "bar")]:
         if token[1] != "bar":
             alternative.append(token)
             continue
-        read.rules.append((tokens[0][0], *_alternative(alternative, path, line), line))
+        read.rules.append((tokens[0][0], *_alternative(alternative, barred, path, line), line))
         alternative = []
 
 
+def _without_comment(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The tokens up to a ``#`` after a probability, if the line does not end in a probability without that."""
+    if _weight(*tokens[-1]) is not None:
+        return tokens
+    marks = (i for i in range(3, len(tokens)) if tokens[i][1] in ("open", "other") and tokens[i][0].startswith("#"))
+    end = next((i for i in marks if _weight(*tokens[i - 1]) is not None), len(tokens))
+    return tokens[:end]
+
+
+def _weight(name: str, kind: str) -> float | None:
+    """The number that a token is, or None."""
+    if kind not in ("open", "boxed"):
+        return None
+    try:
+        value = float(name)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def _alternative(
-    tokens: list[tuple[str, str]], path: str | Path | None, line: int
+    tokens: list[tuple[str, str]], barred: bool, path: str | Path | None, line: int
 ) -> tuple[list[tuple[str, str]], float]:
+    """Children and probability; no children where the rule is empty."""
     if not tokens:
         raise InputError("an alternative is empty; write children and a probability", path, line)
     *children, (last, kind) = tokens
-    try:
-        weight = float(last) if kind in ("open", "boxed") else math.nan
-    except ValueError:
-        weight = math.nan
-    if not math.isfinite(weight):
+    weight = _weight(last, kind)
+    if weight is None:
         raise InputError(f"a rule must end in its probability, got {last!r}", path, line)
     if weight <= 0.0:
         raise InputError(f"the probability {last} is not positive; leave such a rule out", path, line)
-    if not children:
-        raise InputError("empty rules are not supported; remove them from the grammar first", path, line)
+    if not children and kind != "boxed" and not barred:
+        raise InputError(
+            f"a rule without children is written with ε before its probability, as in ε {last}", path, line
+        )
     if any(kind in ("arrow", "boxed") for _, kind in children):
         raise InputError("an arrow or a bracketed number stands among the children", path, line)
+    for name, kind in children:
+        if kind == "open" and _NOTATION.fullmatch(name):
+            raise InputError(
+                f"{name[:40]!r} is notation of other grammars; write one rule for each form of a child that is"
+                " optional or has features, or quote it if it is a word",
+                path,
+                line,
+            )
     return children, weight
 
 
-def parse_text(
-    text: str,
-    *,
-    start: str | None = None,
-    normalise: bool = False,
-    path: str | Path | None = None,
-    lenient: bool = False,
-) -> GrammarRules:
+def parse_text(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | None = None) -> GrammarRules:
     """Read grammar text (module docstring).
 
     Args:
         text: the rules.
-        start: start symbol, before ``%start`` and the first left-hand side.
-        normalise: take numbers as weights and divide by each symbol's sum.
+        options: how to read them.
         path: named in errors.
-        lenient: take unquoted names without rules as words even where other words are quoted, and note them with
-            their lines in ``meta["unquoted"]``, as `truesource.grammar.diagnostics` wants them.
 
     Raises:
         InputError: with the line at fault.
     """
-    return build(_read(text, path), start=start, normalise=normalise, path=path, lenient=lenient)
-
-
-def build(
-    read: TextRules,
-    *,
-    start: str | None = None,
-    normalise: bool = False,
-    path: str | Path | None = None,
-    lenient: bool = False,
-) -> GrammarRules:
-    """The grammar that a text describes; arguments and errors as for `parse_text`."""
-    lefts = dict.fromkeys(parent for parent, _, _, _ in read.rules)
-    first = start or read.start or next(iter(lefts))
-    if first not in lefts:
-        raise InputError(f"the start symbol {first!r} has no rules", path)
-    unquoted = _unquoted(read, lefts)
-    if unquoted and not lenient:
-        name, line = next(iter(unquoted.items()))
-        raise InputError(
-            f"{name!r} has no rules, and is not quoted as other words of this text are; quote it if it is a word,"
-            " or give it rules",
-            path,
-            line,
-        )
-    made = _Made([first, *lefts], {name: read.labels.get(name, name) for name in lefts})
-    flat: list[tuple[int, str, tuple[str, ...], float]] = []  # kind: 0 binary, 1 unary, 2 lexical
-    for left, children, weight, line in read.rules:
-        keys: list[Key] = []
-        for name, kind in children:
-            if kind == "symbol" and name not in lefts:
-                raise InputError(f"the symbol {name!r} has no rules", path, line)
-            keys.append(("symbol" if kind != "word" and name in lefts else "word", name))
-        if len(keys) == 1:
-            kind, name = keys[0]
-            flat.append((2 if kind == "word" else 1, left, (name,), weight))
-            continue
-        parent, share = left, weight
-        for key in keys:
-            made.symbol(key)
-        while len(keys) > 2:
-            is_new = ("chain", left, *keys[1:]) not in made.names
-            chain = made.chain(left, keys[1:])
-            flat.append((0, parent, (made.symbol(keys[0]), chain), share))
-            if not is_new:
-                break
-            parent, share, keys = chain, 1.0, keys[1:]
-        else:
-            flat.append((0, parent, (made.symbol(keys[0]), made.symbol(keys[1])), share))
-    flat += [(2, made.names[key], (key[1],), 1.0) for key in made.names if key[0] == "word"]
-    rules = Rules(made.names.values())
-    for number, parent, below, weight in flat:
-        ids = map(rules.word if number == 2 else rules.symbol, below)
-        rules.add(number, (rules.symbol(parent), *ids), weight)
-    meta: dict[str, Any] = {"unquoted": unquoted} if unquoted else {}
-    if read.heads:
-        heads = HeadRules.parse(read.heads, path)
-        heads.require_known(made.labels.values(), path)
-        meta["heads"] = list(heads.lines)
-    return assemble(rules, start=first, labels=made.labels, divide=normalise, path=path, meta=meta)
-
-
-def _unquoted(read: TextRules, lefts: Container[str]) -> dict[str, int]:
-    """Names without rules or quotes in a text that quotes other words, each with its first line."""
-    tokens = [(name, kind, line) for _, children, _, line in read.rules for name, kind in children]
-    if not any(kind == "word" for _, kind, _ in tokens):
-        return {}
-    result: dict[str, int] = {}
-    for name, kind, line in tokens:
-        if kind == "open" and name not in lefts:
-            result.setdefault(name, line)
-    return result
-
-
-class _Made:
-    """Symbols by what they are: those of the text, those of words among other children, and rests of long rules.
-
-    The keys are tuples, so that no two of them run together; a name that is taken gets primes.
-    """
-
-    def __init__(self, written: Iterable[str], labels: dict[str, str]) -> None:
-        self.names: dict[Key, str] = {("symbol", name): name for name in written}
-        self.labels = labels  #: treebank label of each name
-        self._taken = set(self.names.values())
-
-    def symbol(self, key: Key) -> str:
-        """Name of a symbol of the text, or of the one that a word has of its own."""
-        if key not in self.names:
-            name = self._add(key, word_label(str(key[1])))
-            self.labels[name] = name
-        return self.names[key]
-
-    def chain(self, left: str, keys: Sequence[Key]) -> str:
-        """Name of what is left of a rule of ``left`` when the children before ``keys`` are split off."""
-        key = ("chain", left, *keys)
-        if key not in self.names:
-            children = " ".join(self.symbol(child) for child in keys)
-            name = self._add(key, f"@{left}: {children}")
-            self.labels[name] = "@" + self.labels[left].lstrip("@")
-        return self.names[key]
-
-    def _add(self, key: Key, name: str) -> str:
-        while name in self._taken:
-            name += "'"
-        self._taken.add(name)
-        self.names[key] = name
-        return name
+    return build(_read(text, path), options, path)
 
 
 def _write_symbol(name: str) -> str:
@@ -289,9 +212,8 @@ def format_text(pcfg: GrammarRules) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
-    start, normalise, lenient = options.start, options.normalise, options.lenient
-    return parse_text(source.text, start=start, normalise=normalise, path=source.path, lenient=lenient)
-
-
-FORMAT = GrammarFormat(read=_read_source, write=text_writer(format_text), sniff=lambda source: bool(source.first_line))
+FORMAT = GrammarFormat(
+    read=lambda source, options: parse_text(source.text, options, source.path),
+    write=text_writer(format_text),
+    sniff=lambda source: bool(source.first_line),
+)

@@ -22,18 +22,18 @@ BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #:
 
 #: Endings that a signature names where three letters or more stand before; the first that fits.
 _ENDINGS = ("ness", "ment", "ing", "ion", "ity", "est", "ous", "ive", "ful", "ble", "ed", "er", "al", "ly", "y", "s")
-_OTHER_SPACE = re.compile(r"\s")
+_SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """Steps of cleaning every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
+    r"""Steps of cleaning every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
 
-    Always, other white space inside a word (a no-break space, say) becomes ``_``: corpora are text with spaces
-    between words. Applying a normalisation twice changes nothing more (rare words apart: they are counted anew). A
-    category ends, in Penn's convention, at the first ``-`` or ``=``, but a first character stays (``-LRB-``), and
-    so does a part of one letter after the category (``PRP-S``); quoted words that label themselves (``'x-a'``) stay
-    in every convention. Collapsed chains keep the root and the preterminals too. Classes of rare words:
+    Always, white space inside a word (a no-break space, or an escape such as ``\x20``) becomes ``_``: corpora are text
+    with spaces between words. Applying a normalisation twice changes nothing more (rare words apart: they are counted
+    anew). A category ends, in Penn's convention, at the first ``-`` or ``=``, but a first character stays (``-LRB-``),
+    and so does a part of one letter after the category (``PRP-S``); quoted words that label themselves (``'x-a'``)
+    stay in every convention. Collapsed chains keep the root and the preterminals too. Classes of rare words:
     `signature`; conventions: `truesource.grammar.conventions`.
 
     Raises:
@@ -169,8 +169,8 @@ class Normalisation:
 
 
 def _clean_word(word: str, lowercase: bool) -> str:
-    if not word.isascii():
-        word = _OTHER_SPACE.sub("_", word)
+    if word.split() != [word]:
+        word = _SPACE.sub("_", word)
     return word.lower() if lowercase and word not in BRACKETS else word
 
 

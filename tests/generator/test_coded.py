@@ -60,8 +60,8 @@ def test_rows_are_kept_one_after_the_other() -> None:
 
 
 def test_a_corpus_gives_the_same_sentences_coded(tmp_path: Path) -> None:
-    """Some words are spelt differently in the text column: one has a space."""
-    pcfg = PCFG.from_text("S -> S S 0.4 | 'a' 0.3 | 'b c' 0.3")
+    """Some words are spelt differently in the text column: one has a no-break space."""
+    pcfg = PCFG.from_text("S -> S S 0.4 | 'a' 0.3 | 'b\u00a0c' 0.3")
     corpus = Corpus.sample(pcfg, {"train": 60, "dev": 5}, seed=1, path=tmp_path / "corpus", shard_size=20)
     assert list(corpus.coded("train")) == corpus.sentences("train")
-    assert "b c" in corpus.coded("train").words
+    assert "b\u00a0c" in corpus.coded("train").words

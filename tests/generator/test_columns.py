@@ -20,7 +20,7 @@ from truesource.grammar.support.errors import InputError
 PCFG_TOY = PCFG.from_text(TOY)
 SPLITS = {"train": 300, "dev": 70, "test": 40}
 #: words with brackets and white space, a symbol with brackets, a chain of binary rules
-ODD = PCFG.from_text("S -> <(A)> <(A)> <(A)> 0.5 | <(A)> 0.5\n<(A)> -> '(' 0.3 | 'New York' 0.3 | 'a\\\\x28' 0.4")
+ODD = PCFG.from_text("S -> <(A)> <(A)> <(A)> 0.5 | <(A)> 0.5\n<(A)> -> '(' 0.3 | 'New\u00a0York' 0.3 | 'a\\\\x28' 0.4")
 
 
 def sample(path: Path, trees: Trees = "ids", pcfg: PCFG = PCFG_TOY, **changes: Any) -> Corpus:

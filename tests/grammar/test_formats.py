@@ -7,6 +7,7 @@ import gzip
 import json
 import logging
 import math
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import rules_of
@@ -27,6 +28,7 @@ from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.text_rules import ReadOptions
 from truesource.grammar.treebank.binarise import surface
 
 TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | 'a' 0.5\nA -> 'b' 0.4 | 'ü' 0.6")
@@ -60,7 +62,10 @@ def odd_grammars(draw: st.DrawFn) -> PCFG:
     pcfg = draw(small_pcfgs())
     n, v = len(pcfg.symbols), len(pcfg.terminals)
     text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=4)
-    names = draw(st.lists(st.sampled_from(ODD) | text, min_size=n + v, max_size=n + v, unique=True))
+    word = (st.sampled_from(ODD) | text).filter(lambda name: not re.search(r"[ \t\r\n\f\v]", name))
+    words = draw(st.lists(word, min_size=v, max_size=v, unique=True))
+    symbol = (st.sampled_from(ODD) | text).filter(lambda name: name not in words)
+    names = [*draw(st.lists(symbol, min_size=n, max_size=n, unique=True)), *words]
     labels = tuple(draw(st.lists(st.sampled_from(ODD), min_size=n, max_size=n)))
     return replace(pcfg, symbols=tuple(names[:n]), terminals=tuple(names[n:]), labels=labels)
 
@@ -83,6 +88,7 @@ def test_a_word_may_be_spelled_like_a_symbol(pcfg: PCFG, pick: int) -> None:
     """Even below one parent: quotes tell them apart."""
     rules = rules_of(pcfg)
     name, word = rules.symbols[pick % len(rules.symbols)], rules.words[0]
+    assume(not re.search(r"[ \t\r\n\f\v]", name))
     renamed = replace(pcfg, terminals=tuple(name if w == word else w for w in pcfg.terminals))
     assert_same_grammar(PCFG.from_text(renamed.to_text()), renamed)
 
@@ -166,7 +172,15 @@ def test_surface_can_keep_the_nodes_of_binarisation() -> None:
         ("S -> a", r"must end in its probability.*\(toy:1\)"),
         ("S -> a 0.5 |", r"alternative is empty.*\(toy:1\)"),
         ("S -> a 0.5 | | b 0.5", "alternative is empty"),
-        ("S -> 1.0", "empty rules"),
+        ("S -> 1.0", r"written with ε before its probability, as in ε 1\.0 \(toy:1\)"),
+        ("S -> ε 0.5 | S S 0.5", "derives only the empty sentence"),
+        ("S -> ε 0.5 | S S 0.6", r"the rules of 'S' sum to 1\.1, not 1"),
+        ("S -> A 'b' 1\nA -> ε 0.4 | A A 0.6", "'A' derives no word, and some of its derivations never end"),
+        ("S → a 1.0", r"write -> in place of → \(toy:1\)"),
+        ("S -> a (ADV) 1.0", r"'\(ADV\)' is notation of other grammars; write one rule for each form"),
+        ("S -> NP[num=?n] 1.0", r"'NP\[num=\?n\]' is notation of other grammars"),
+        ("S -> 'a cow' 1.0", "the word 'a cow' has white space in it"),
+        ("S -> '' 1.0", "the word '' is empty"),
         ("S -> a 0.0 | b 1.0", "not positive"),
         ("S -> a -0.5 | b 1.5", "not positive"),
         ("S -> a nan", "must end in its probability"),
@@ -268,11 +282,11 @@ def test_earleyx_words_may_be_spelled_like_symbols() -> None:
         ("\n", "has no rules"),
         ("ROOT->[S] : 1.0\nS->[a b", r"expecting a rule such as VP->\[V NP\] : 0\.6.*\(x:2\)"),
         ("ROOT->[_a] : one", r"'one' is not a probability \(x:1\)"),
-        ("ROOT->[A B C] : 1.0\nA->[_a] : 1.0\nB->[_a] : 1.0\nC->[_a] : 1.0", "3 children"),
-        ("ROOT->[S] : 1.0", "'S' is used but has no rules"),
+        ("ROOT->[S] : 1.0", r"'S' has no rules \(x:1\)"),
         ("ROOT->[S] : nan\nS->[_a] : 1.0", r"'nan' is not a probability \(x:1\)"),
         ("ROOT->[S] : 1.0\nS->[_a] : -0.1", r"'-0.1' is not a probability \(x:2\)"),
-        ("S->[_a] : 1.0", "the start symbol 'ROOT' has no rules"),
+        ("S->[_a] : 1.0\nT->[_a] : 1.0", r"no ROOT to start from.*candidates: S, T.*--start NAME \(x\)"),
+        ("ROOT->[] : 1.0", "derives only the empty sentence"),
     ],
 )
 def test_bad_earleyx_text_is_refused(text: str, message: str) -> None:
@@ -628,7 +642,7 @@ def test_plain_names_need_no_table_for_nltk(pcfg: PCFG) -> None:
         assert_same_grammar(parse_nltk(text), pcfg)
         assert_same_grammar(PCFG.from_text(text), pcfg)
     printed = str(nltk.PCFG.fromstring(rules))
-    assert_same_grammar(parse_nltk(printed, normalise=True), pcfg, rel=1e-4)
+    assert_same_grammar(parse_nltk(printed, ReadOptions(normalise=True)), pcfg, rel=1e-4)
 
 
 def test_backslashes_are_nothing_special_to_nltk() -> None:
@@ -643,12 +657,10 @@ def test_backslashes_are_nothing_special_to_nltk() -> None:
     } == (set(ours.terminals))
 
 
-@pytest.mark.parametrize("word", ['it\'s "so"', "two\nlines"])
-def test_words_that_nltk_cannot_quote_are_refused(word: str) -> None:
-    pcfg = replace(TOY, terminals=(word, *TOY.terminals[1:]))
-    with pytest.raises(InputError, match="NLTK text cannot hold the word") as caught:
+def test_words_that_nltk_cannot_quote_are_refused() -> None:
+    pcfg = replace(TOY, terminals=('it\'s"so"', *TOY.terminals[1:]))
+    with pytest.raises(InputError, match="NLTK text cannot hold the word"):
         format_nltk(pcfg)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -678,7 +690,7 @@ def test_earleyx_text_is_read_back(pcfg: PCFG) -> None:
     named = spelled(pcfg)
     found = parse_earleyx(format_earleyx(named))
     assert rule_table(found) == pytest.approx(rule_table(named) | {("unary", "ROOT", "S"): 1.0}, rel=1e-15)
-    assert rule_table(parse_earleyx(format_earleyx(named), start="S")).keys() == rule_table(found).keys()
+    assert rule_table(parse_earleyx(format_earleyx(named), ReadOptions(start="S"))).keys() == rule_table(found).keys()
     again = parse_earleyx(format_earleyx(found))
     assert_same_grammar(again, found)
     assert format_earleyx(replace(found, start=found.symbol_ids["S"])) == format_earleyx(found)
@@ -687,7 +699,7 @@ def test_earleyx_text_is_read_back(pcfg: PCFG) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("S -> 'a b' 1.0", "cannot hold the word 'a b'"),
+        ("S -> 'a\u00a0b' 1.0", "cannot hold the word"),
         ("S -> _X 1.0\n_X -> a 1.0", "cannot hold the symbol '_X'"),
         ("S -> <A B> 1.0\n<A B> -> a 1.0", "cannot hold the symbol 'A B'"),
         ("S -> ROOT 0.5 | a 0.5\nROOT -> a 1.0", "starts from ROOT, which this grammar uses for another symbol"),
@@ -739,19 +751,23 @@ def long_rules(draw: st.DrawFn) -> list[tuple[tuple[str, bool], ...]]:
     return draw(st.lists(st.lists(child, min_size=3, max_size=5).map(tuple), min_size=1, max_size=6, unique=True))
 
 
+def one_word(name: str) -> str:
+    return name.replace(" ", "_")
+
+
 @given(long_rules())
 def test_every_long_rule_makes_its_own_sentence(rules: list[tuple[tuple[str, bool], ...]]) -> None:
     """Each symbol makes one word, so that sentences are rules; only rules that spell the same share a probability."""
     names = dict.fromkeys(name for rule in rules for name, is_word in rule if not is_word)
     lines = [
-        "S -> " + " ".join(f'"{n}"' if is_word else f"<{n}>" for n, is_word in rule) + f" {k + 1}"
+        "S -> " + " ".join(f'"{one_word(n)}"' if is_word else f"<{n}>" for n, is_word in rule) + f" {k + 1}"
         for k, rule in enumerate(rules)
     ]
-    lines += [f'<{name}> -> "made by {name}" 1' for name in names]
+    lines += [f'<{name}> -> "made-by-{one_word(name)}" 1' for name in names]
     pcfg = PCFG.from_text("\n".join(lines), normalise=True)
     total = len(rules) * (len(rules) + 1) / 2
     for k, rule in enumerate(rules):
-        sentence = [n if is_word else f"made by {n}" for n, is_word in rule]
+        sentence = [one_word(n) if is_word else f"made-by-{one_word(n)}" for n, is_word in rule]
         assert math.exp(pcfg.log_prob(sentence)) == pytest.approx((k + 1) / total, rel=1e-12)
 
 
@@ -780,7 +796,7 @@ from truesource.grammar.formats.text import format_text, parse_text
 
 
 def read(source, options):
-    return parse_text(json.loads(source.text)["rules"], start=options.start, path=source.path)
+    return parse_text(json.loads(source.text)["rules"], options, source.path)
 
 
 FORMAT = GrammarFormat(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import nltk
@@ -45,11 +46,29 @@ def test_nltk_parses_with_a_grammar_of_ours() -> None:
     assert best.prob() == pytest.approx(0.25 * 0.5 * 0.25)
 
 
-def test_probabilities_that_nltk_lets_pass_are_divided_only_when_asked() -> None:
+def test_probabilities_that_nltk_lets_pass_are_divided_and_it_is_said() -> None:
     near = nltk.PCFG.fromstring("S -> 'a' [0.501] | 'b' [0.501]")
-    with pytest.raises(InputError, match="sum"):
-        PCFG.from_nltk(near)
-    assert PCFG.from_nltk(near, normalise=True).log_prob(["a"]) == pytest.approx(-0.6931471805599453)
+    pcfg = PCFG.from_nltk(near)
+    assert pcfg.log_prob(["a"]) == pytest.approx(math.log(0.5), rel=1e-14)
+    assert pcfg.meta["normalised"] == {"symbols": 1, "lowest": 1.002, "highest": 1.002, "worst": "S"}
+
+
+@pytest.mark.parametrize("heading", ["", "Grammar with 3 productions (start state = 'S')\n"])
+def test_thirds_as_nltk_prints_them_are_read(heading: str) -> None:
+    text = heading + "".join(f"    S -> '{word}' [0.333333]\n" for word in "abc")
+    pcfg = PCFG.from_text(text)
+    assert pcfg.log_prob(["b"]) == pytest.approx(math.log(1 / 3), rel=1e-14)
+    with pytest.raises(InputError, match=r"sum to 0\.9, not 1"):
+        PCFG.from_text(text.replace("0.333333", "0.3"))
+    with pytest.raises(InputError, match=r"sum to 0\.99, not 1"):  # bare probabilities are not NLTK's
+        PCFG.from_text("S -> 'a' 0.49 | 'b' 0.5")
+
+
+def test_a_line_that_ends_in_a_backslash_goes_on() -> None:
+    text = "S -> NP \\\n  VP [1.0]\nNP -> 'a' [1.0]\nVP -> 'b' [0.5] | \\\n  'c' [0.5]\n"
+    ours = PCFG.from_text(text)
+    assert ours == PCFG.from_nltk(nltk.PCFG.fromstring(text))
+    assert ours.log_prob(["a", "c"]) == pytest.approx(math.log(0.5))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +76,6 @@ def test_probabilities_that_nltk_lets_pass_are_divided_only_when_asked() -> None
     [
         (nltk.CFG.fromstring("S -> 'a'"), "expecting an nltk.PCFG, got CFG"),
         ("S -> a 1.0", "expecting an nltk.PCFG, got str"),
-        (nltk.PCFG.fromstring("S -> 'a' [0.5] | [0.5]"), "rule 2 of the grammar has no children"),
         (nltk.PCFG.fromstring("S -> 'a' [1.0] | 'b' [0.0]"), "rule 2 of the grammar has the probability 0.0"),
         (
             nltk.PCFG(nltk.Nonterminal("S"), [nltk.ProbabilisticProduction(nltk.Nonterminal("S"), [3], prob=1.0)]),
@@ -79,3 +97,9 @@ def test_probabilities_that_nltk_lets_pass_are_divided_only_when_asked() -> None
 def test_what_is_no_grammar_of_ours_is_refused(grammar: nltk.PCFG, message: str) -> None:
     with pytest.raises(InputError, match=message):
         PCFG.from_nltk(grammar)
+
+
+def test_empty_rules_of_an_nltk_grammar_are_removed() -> None:
+    pcfg = PCFG.from_nltk(nltk.PCFG.fromstring("S -> 'a' S [0.5] | [0.5]"))
+    assert pcfg.meta["empty"] == {"rules": 1, "symbols": ["S"], "mass": 0.5}
+    assert pcfg.log_prob(["a", "a"]) == pytest.approx(math.log(0.125 / 0.5), rel=1e-14)

@@ -14,6 +14,7 @@ import pytest
 
 from truesource.grammar.formats.earleyx import parse_earleyx
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.text_rules import ReadOptions
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="TRUESOURCE_SHARED_DATA is not set")
@@ -28,7 +29,7 @@ def reference() -> Path:
 @cache
 def small(name: str) -> tuple[PCFG, list[dict[str, Any]]]:
     entry = json.loads((reference() / "small_pcfgs.json").read_text())["grammars"][name]
-    return PCFG.of(parse_earleyx(entry["grammar_text"], start=entry["root"])), entry["sentences"]
+    return PCFG.of(parse_earleyx(entry["grammar_text"], ReadOptions(start=entry["root"]))), entry["sentences"]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -59,7 +60,7 @@ def test_small_grammars_have_their_spectral_radius(name: str) -> None:
 def wsj() -> tuple[PCFG, list[dict[str, Any]]]:
     content = json.loads((reference() / "wsj3c.json").read_text())
     text = gzip.decompress((reference() / "wsj3c.grammar.gz").read_bytes()).decode()
-    return PCFG.of(parse_earleyx(text, start=content["root"])), content["sentences"]
+    return PCFG.of(parse_earleyx(text, ReadOptions(start=content["root"]))), content["sentences"]
 
 
 def test_a_treebank_grammar_of_107_000_rules() -> None:

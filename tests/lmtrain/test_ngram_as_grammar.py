@@ -42,7 +42,7 @@ def test_next_token_probabilities_are_those_of_the_model(
     assert grammar.exact.total_mass == pytest.approx(1.0, abs=1e-9)
     assert grammar.exact.reached.all()
     empty = model.next_token([]).eos
-    assert grammar.meta["empty"] == pytest.approx(empty, rel=1e-10, abs=1e-300)
+    assert grammar.meta["empty"]["mass"] == pytest.approx(empty, rel=1e-10, abs=1e-300)
     rng = np.random.default_rng(7)
     words = [*model.vocabulary, UNK]
     for _ in range(8):
@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_model(kind: Smoothing) -> None:
     frame = ScoringFrame()
     of_model, of_grammar = model.score(read, frame), Oracle(grammar).score(read, frame)
     assert not len(of_model.impossible) and not len(of_grammar.impossible)
-    shift = np.where(of_model.position == 0, np.log1p(-grammar.meta["empty"]), 0.0)
+    shift = np.where(of_model.position == 0, np.log1p(-grammar.meta["empty"]["mass"]), 0.0)
     assert of_grammar.log_prob == pytest.approx(of_model.log_prob - shift, abs=1e-10)
 
 

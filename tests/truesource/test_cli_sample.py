@@ -274,15 +274,6 @@ def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> N
     assert out.splitlines()[-1].endswith("Next: truesource induce nb.mrg -o grammar.npz")
 
 
-def test_words_with_blanks_do_not_become_text(here: Path, command: Command) -> None:
-    PCFG.from_text("S -> S S 0.3 | 'New York' 0.4 | 'x' 0.3").save(here / "sp.npz")
-    assert command("sample", "sp.npz", "-n", 60, "-o", "sp", "--lengths", "1..4", "--shares", "eval=1").code == 0
-    code, _, err = command("convert", "sp", "sp.txt", "--split", "eval")
-    assert code == 2
-    assert "the word 'New York' contains white space" in err
-    assert not (here / "sp.txt").exists()
-
-
 @pytest.mark.parametrize(
     "option",
     [("--prune", 0.1), ("--level", 0), ("--start", "S"), ("--normalise",), ("--to", "text"), ("--from", "npz")],

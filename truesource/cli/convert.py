@@ -32,6 +32,7 @@ class ConversionSettings(Settings):
     to: str | None = Field(None, description=f"Format to write: {FORMATS} (default: npz or text, by name).")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
+    split_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")
     level: int | None = Field(None, ge=0, description="Project a split-merge grammar to this number of splits.")
     prune: float | None = Field(None, description="Remove rules with a lower probability and report the cost.")
 
@@ -88,7 +89,13 @@ def convert_grammar(
     if source.is_dir():
         pcfg = _language_of_model(source, settings)
     else:
-        pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
+        pcfg = PCFG.load(
+            source,
+            normalise=settings.normalise,
+            format=settings.from_,
+            start=settings.start,
+            split_words=settings.split_words,
+        )
     pruning = None
     if settings.level is not None:
         from truesource.grammar.estimate.split_merge.result import project
@@ -117,15 +124,15 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     from truesource.lmtrain.loading import model_type_of
 
     refuse_other_kind(folder, "model")
-    given = settings.model_dump(include={"from_", "start", "normalise"}, exclude_defaults=True)
+    given = settings.model_dump(include={"from_", "start", "normalise", "split_words"}, exclude_defaults=True)
     if given:
         options = ", ".join(map(option_name, given))
         raise InputError(f"this is a folder of a model, but {options} applies to grammars only; remove it", folder)
     if model_type_of(folder) != NGRAM:
         raise InputError("of the models, only n-gram models can be written as grammars; this is another one", folder)
     pcfg = PCFG.of(as_grammar(load_ngram(folder)))
-    if pcfg.meta["empty"] > 0.0:
-        echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']:.3g} in the model.")
+    if pcfg.meta["empty"]["mass"] > 0.0:
+        echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']['mass']:.3g} in the model.")
     return pcfg
 
 

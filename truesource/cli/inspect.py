@@ -70,7 +70,12 @@ def command(
         echo(f"language {pcfg.identity}; cite {language['citation']}")
     _show_grammar(diagnosis)
     show_words(pcfg)
-    record = {**diagnosis.as_dict(), "samples": [] if is_serious(diagnosis) else _show_samples(pcfg, number)}
+    reading = {key: pcfg.meta[key] for key in ("normalised", "empty") if key in pcfg.meta}
+    record = {
+        **diagnosis.as_dict(),
+        "reading": reading,
+        "samples": [] if is_serious(diagnosis) else _show_samples(pcfg, number),
+    }
     if text is not None:
         seen = coverage(pcfg, sentences, lengths=condition)
         _show_coverage(seen, condition)

@@ -17,8 +17,8 @@ def as_grammar(model: NgramModel | NgramPieceModel) -> GrammarRules:
     """The language of an n-gram model of words, as a right-linear grammar whose symbols are contexts.
 
     The next-token probabilities of the grammar are those of the model, its ``<unk>`` being a word of the language.
-    Only the empty sentence is left out: the probability that the model gives it is ``meta["empty"]``, and at the
-    beginning of a sentence the probabilities of words are divided by what remains.
+    Only the empty sentence is left out: the probability that the model gives it is ``meta["empty"]["mass"]``, and
+    at the beginning of a sentence the probabilities of words are divided by what remains.
 
     Raises:
         InputError: the model is one of pieces, or the grammar is too large (contexts times words, or for ``mle`` the
@@ -65,7 +65,7 @@ def as_grammar(model: NgramModel | NgramPieceModel) -> GrammarRules:
         weight=np.exp(log_prob[kept]),
         end=end,
     )
-    return automaton.grammar().with_meta(model=model.name, empty=float(end[0]))
+    return automaton.grammar().with_meta(model=model.name, empty={"mass": float(end[0])})
 
 
 def _names(model: NgramModel, contexts: IntArray) -> list[str]:

@@ -1,0 +1,122 @@
+"""Removal of empty rules (``A -> ε``): every string keeps its probability given that it is not empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from truesource.grammar.inference.masses import least_solution
+from truesource.grammar.inference.rules import solve
+from truesource.grammar.rules import Rules, Tables
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+
+LEAK = 1e-6  #: mass that may be lost to rounding before derivations count as endless
+SMALL = 0.1  #: complements below this are solved for, since 1 - e has lost digits
+
+
+@dataclass(frozen=True)
+class EmptyRules:
+    """What was removed from a grammar together with its empty rules."""
+
+    rules: int  #: empty rules
+    symbols: tuple[str, ...]  #: symbols that derive the empty string
+    mass: float  #: P(the start symbol derives the empty string), 0 to 1
+
+    def as_meta(self) -> dict[str, Any]:
+        """Return the entry ``empty`` of the grammar's ``meta``."""
+        return {"rules": self.rules, "symbols": list(self.symbols), "mass": self.mass}
+
+
+def remove_empty_rules(
+    rules: Rules, tables: Tables, empty: Mapping[int, float], start: int, path: str | Path | None = None
+) -> tuple[Rules, EmptyRules]:
+    """Rewrite a proper grammar so that each symbol derives what it derived, given that this is not empty.
+
+    With ``e_A = P(A derives the empty string)`` and ``d_A = 1 - e_A``, a rule ``A -> B C`` of probability p becomes
+    ``A -> B C`` of ``p d_B d_C / d_A``, ``A -> B`` of ``p d_B e_C / d_A`` and ``A -> C`` of ``p e_B d_C / d_A``; a rule
+    ``A -> B`` becomes one of ``p d_B / d_A``, and one of a word, ``p / d_A``
+    (``e`` as in Stolcke 1995, section 4.7). The new probabilities of a symbol sum to one, since
+    ``1 - e_B e_C = d_B d_C + d_B e_C + e_B d_C``. Trees lose the nodes above nothing. Symbols that derive only the
+    empty string are removed.
+
+    Args:
+        rules: names of the symbols and words.
+        tables: binary, unary and lexical rules with their probabilities.
+        empty: probability of the empty rule of each symbol that has one.
+        start: number of the start symbol.
+        path: named in errors.
+
+    Returns:
+        The new rules, whose probabilities sum to one, and what was removed.
+
+    Raises:
+        InputError: the start symbol derives no word, or a symbol without words has derivations that never end.
+    """
+    names, words = list(rules.symbols), list(rules.words)
+    (binary, p), (unary, q), (lexical, r) = tables
+    own = np.zeros(len(names))
+    own[list(empty)] = list(empty.values())
+    e = least_solution(own, binary, p, unary, q, ceiling=1.0)
+    assert e is not None, "probabilities have a solution up to 1"
+    d = _complement(e, names, tables, path)
+    if not d[start] > 0.0:
+        raise InputError(
+            f"the start symbol {names[start]!r} derives only the empty sentence; add rules with words", path
+        )
+    parts = (
+        (0, binary, p * d[binary[:, 1]] * d[binary[:, 2]]),
+        (1, binary[:, :2], p * d[binary[:, 1]] * e[binary[:, 2]]),
+        (1, binary[:, ::2], p * e[binary[:, 1]] * d[binary[:, 2]]),
+        (1, unary, q * d[unary[:, 1]]),
+        (2, lexical, r),
+    )
+    sums = np.sum([np.bincount(table[:, 0], weight, len(names)) for _, table, weight in parts], axis=0)
+    result = Rules(name for name, rest in zip(names, d.tolist(), strict=True) if rest > 0.0)
+    for kind, table, weight in parts:
+        kept = weight > 0.0
+        for rule, value in zip(table[kept].tolist(), (weight / sums[table[:, 0]])[kept].tolist(), strict=True):
+            parent, *below = rule
+            ids = (result.word(words[i]) if kind == 2 else result.symbol(names[i]) for i in below)
+            result.add(kind, (result.symbol(names[parent]), *ids), value)
+    nullable = tuple(name for name, mass in zip(names, e.tolist(), strict=True) if mass > 0.0)
+    return result, EmptyRules(len(empty), nullable, float(e[start]))
+
+
+def _complement(e: FloatArray, names: Sequence[str], tables: Tables, path: str | Path | None) -> FloatArray:
+    """``1 - e`` (S,), to full relative precision where it is small; 0 for symbols that derive no word at all.
+
+    The complements solve ``d_A = sum of words + sum of p (d_B + e_B d_C) + sum of q d_B``, in which nothing is
+    subtracted.
+
+    Raises:
+        InputError: derivations of a symbol without words may never end.
+    """
+    (binary, p), (unary, q), (lexical, r) = tables
+    n = len(e)
+    full = np.zeros(n, dtype=np.bool_)
+    full[lexical[:, 0]] = True
+    before = -1
+    while before < (before := int(full.sum())):
+        full[binary[full[binary[:, 1]] | full[binary[:, 2]], 0]] = True
+        full[unary[full[unary[:, 1]], 0]] = True
+    endless = np.flatnonzero(~full & (e < 1.0 - LEAK))
+    if len(endless):
+        raise InputError(
+            f"{names[endless[0]]!r} derives no word, and some of its derivations never end; correct its rules", path
+        )
+    result = np.where(full, 1.0 - e, 0.0)
+    small = full & (result < SMALL)
+    if small.any():
+        rows = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
+        columns = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
+        weights = np.concatenate([p, p * e[binary[:, 1]], q])
+        matrix = csr_matrix((weights, (rows, columns)), shape=(n, n))[small]
+        words = np.bincount(lexical[:, 0], r, n)[small]
+        result[small] = solve(matrix[:, small], words + matrix[:, ~small] @ result[~small])
+    return result
