@@ -92,7 +92,7 @@ def released(jar: str, grammar: str, sentences: list[list[str]]) -> Measured:
 
 def read_trees(lines: Sequence[str | None]) -> list[Any]:
     """Bracketings as trees."""
-    from truesource.grammar.treebank.reader import read_text
+    from truesource.grammar.treebank.brackets import read_text
 
     return [None if line is None else next(tree for _, tree in read_text(line)) for line in lines]
 

@@ -36,7 +36,7 @@ from truesource.grammar.support.printable import one_line
 from truesource.grammar.support.records import STRICT, FileName, read_record
 from truesource.grammar.support.settings import refuse_other_kind
 from truesource.grammar.tree import Tree, escaped, map_words
-from truesource.grammar.treebank.reader import read_lines
+from truesource.grammar.treebank.brackets import read_lines
 from truesource.grammar.truth import Truth
 from truesource.grammar.variants import Change, Variant, file_names, measure
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-Name = Literal["penn", "switchboard", "negra", "penn-helsinki", "spmrl", "plain"]
+Name = Literal["penn", "switchboard", "ctb", "negra", "penn-helsinki", "icepahc", "spmrl", "bracketed-words", "plain"]
 NAMES: tuple[Name, ...] = get_args(Name)
 
 _NEVER = r"(?!)"
@@ -17,29 +17,62 @@ _DASHES = r"(?s:-.*|.[^-=]*)"  #: up to the first - or =, but a first character 
 #: as `_DASHES`, but a single letter is no function tag, which have three: PRP-S is PRP$ where $ could not be written
 _PENN = r"(?s:-.*|.[^-=]*(?:-[A-Z](?![^-=]))?)"
 _BANNER = r"\*x\*"  #: the copyright notice in front of some files of the Linguistic Data Consortium
+#: traces of the Penn treebanks, in copies that have lost the -NONE- above them too
+_TRACE = r"\*(?:(?:T|ICH|EXP|RNR|PPA|PRO|pro|U|NOT|OP|\?)\*)?-\d+|\*(?:T|ICH|EXP|RNR|PPA|PRO|pro|U|NOT|OP|\?)\*"
+_ZERO_PHRASE = r"(?:S|SBAR|SBARQ|SINV|SQ|[A-Z]+P)"  #: labels above which 0 and * are no words, in such copies
+#: a zero element of the corpora annotated like the Penn-Helsinki ones: 0, *, and all between stars (*con*, *speaker*)
+_ZERO = r"0|\*+|\*+[^*]+\*+(?:-.+)?|\*-\d+"
+_ZERO_SIGN = r"\*(?!T\d+\*)[^*]+\*(?:-.+)?"
+_HELSINKI_NODES = "-NONE-|CODE|ID|META|METADATA"
 
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """How one family of treebanks is annotated. All parts are regular expressions."""
+    """How one family of treebanks is annotated. All parts but the last three are regular expressions."""
 
     about: str  #: which treebanks
     nodes: str = "-NONE-"  #: labels of nodes that go with all below them, matched whole
     words: str = _NEVER  #: words that are not there, matched whole
+    tagged_words: str = _NEVER  #: words that are not there below a category, "CATEGORY word", matched whole
     category: str = _ALL  #: what stays of a label, matched from its start
     lines: str = _NEVER  #: lines between trees that are skipped, matched from their start
     signs: str = _NEVER  #: words and labels that only this convention has, matched whole
+    annotation: str = ""  #: sign in a leaf after which annotation follows, as in cats-cat; empty: leaves are words
+    joint: str = ""  #: end of a leaf and start of the next one that are parts of one word, as in hous$ $es
+    bracketed_words: bool = False  #: whether words are in brackets of their own, as in (NN (dog))
 
 
+_HELSINKI = Convention(
+    "Penn parsed corpora of historical English, Keyaki, and others annotated alike",
+    nodes=_HELSINKI_NODES,
+    words=_ZERO,
+    category=r"(?s:-.*|.[^-=;]*)",
+    signs=rf"{_ZERO_SIGN}|ID|METADATA",
+)
 CONVENTIONS: Mapping[Name, Convention] = {
-    "penn": Convention("Penn Treebank, OntoNotes, GUM", category=_PENN, lines=_BANNER, signs="-NONE-"),
+    "penn": Convention(
+        "Penn Treebank, OntoNotes, GUM",
+        words=_TRACE,
+        tagged_words=rf"{_ZERO_PHRASE} [0*]",
+        category=_PENN,
+        lines=_BANNER,
+        signs="-NONE-",
+    ),
     "switchboard": Convention(
         "Switchboard part of the Penn Treebank",
         nodes="-NONE-|-DFL-|CODE",
-        words=r"[EN]_S|\\[][+]",
+        words=rf"[EN]_S|\\[][+]|{_TRACE}",
+        tagged_words=rf"{_ZERO_PHRASE} [0*]",
         category=_PENN,
         lines=_BANNER,
         signs=r"[EN]_S|\\[][+]|Speaker[AB]\d+|-DFL-",
+    ),
+    "ctb": Convention(
+        "Chinese Treebank as published, with lines of SGML between the trees",
+        words=_TRACE,
+        tagged_words=rf"{_ZERO_PHRASE} [0*]",
+        category=_DASHES,
+        lines=r"\s*</?[A-Za-z]",
     ),
     "negra": Convention(
         "Negra and Tiger in their Penn format",
@@ -49,18 +82,95 @@ CONVENTIONS: Mapping[Name, Convention] = {
         lines=r"%%",
         signs=r"\*T\d+\*.*|.+\*T\d+\*|\$\*LRB\*",
     ),
-    "penn-helsinki": Convention(
-        "Penn parsed corpora of historical English, and those annotated alike",
-        nodes="-NONE-|CODE|ID|META|METADATA",
-        words=r"0|\*|\*(?:con|exp|pro|arb|T|ICH|CL)\*(?:-\d+)?",
-        category=_DASHES,
-        signs=r"\*(?:con|exp|pro|arb|ICH)\*(?:-\d+)?|ID|METADATA",
+    "penn-helsinki": _HELSINKI,
+    "icepahc": replace(
+        _HELSINKI,
+        about="Icelandic Parsed Historical Corpus: as penn-helsinki, with lemmas after words and split words",
+        annotation="-",
+        joint="$",
+        signs=_NEVER,
     ),
     "spmrl": Convention(
         "SPMRL shared tasks: French, German, Hebrew and others", category=r"(?s:.(?:(?!##).)*)", signs=r".+##.*"
     ),
+    "bracketed-words": Convention(
+        "Trees whose words are in brackets of their own, (NN (dog)), annotated like penn",
+        words=_TRACE,
+        category=_PENN,
+        bracketed_words=True,
+    ),
     "plain": Convention("trees of a grammar: every node, word and label as it is", nodes=_NEVER),
 }
+PLAIN = CONVENTIONS["plain"]
+SEPARATORS = "-/_|+#"  #: signs after which annotation follows in leaves of known corpora
+NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annotated
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Leaves or labels that look as if a treebank has another convention."""
+
+    about: str  #: what they look like
+    examples: Counter[str]  #: which, with how many
+    total: int  #: leaves and labels, or leaves, among which they were counted
+    remedy: dict[str, str]  #: settings of the normalisation that remove them
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.examples.total()
+
+    def __str__(self) -> str:
+        some = ", ".join(f"{name} {count:,}" for name, count in self.examples.most_common(5))
+        return f"{self.count:,} of {self.total:,} ({self.count / self.total:.1%}) {self.about} ({some})"
+
+
+def signs_of_others(words: Mapping[str, int], labels: Mapping[str, int], convention: Name) -> list[Sign]:
+    """Find signs of other conventions in what was kept, the most frequent first.
+
+    Args:
+        words: occurrences of each word.
+        labels: nodes of each label.
+        convention: what the trees were read by.
+    """
+    names = Counter(words) + Counter(labels)
+    counts: dict[Name, Counter[str]] = {}
+    patterns = {name: re.compile(c.signs, re.DOTALL) for name, c in CONVENTIONS.items() if name != convention}
+    for word, count in names.items():
+        for name, pattern in patterns.items():
+            if pattern.fullmatch(word):
+                counts.setdefault(name, Counter())[generalised(word)] += count
+    signs = [
+        Sign(
+            f"words or labels were kept that look like markers of the convention {name}",
+            examples,
+            names.total(),
+            {"convention": name},
+        )
+        for name, examples in counts.items()
+    ]
+    signs += _annotated(Counter(words), CONVENTIONS[convention])
+    return sorted(signs, key=lambda sign: -sign.count)
+
+
+def _annotated(words: Counter[str], convention: Convention) -> list[Sign]:
+    """A sign if nearly all words are forms with annotation after a separator."""
+    for separator in SEPARATORS:
+        pattern = re.compile(rf".+{re.escape(separator)}.+", re.DOTALL)
+        having = Counter({word: count for word, count in words.items() if pattern.fullmatch(word)})
+        if separator != convention.annotation and having.total() >= NEARLY_ALL * words.total() > 0:
+            about = f"words are a form and annotation after {separator!r}"
+            return [Sign(about, having, words.total(), _remedy(separator, words))]
+    return []
+
+
+def _remedy(separator: str, words: Counter[str]) -> dict[str, str]:
+    """The convention with this annotation whose split words occur, or the annotation alone."""
+    for name, convention in CONVENTIONS.items():
+        joint = convention.joint
+        if convention.annotation == separator and any(w.startswith(joint) and len(w) > len(joint) for w in words):
+            return {"convention": name}
+    return {"annotation": separator}
 
 
 @dataclass
@@ -69,10 +179,15 @@ class Ledger:
 
     dropped: Counter[str] = field(default_factory=Counter)  #: words that went, by the label or word that says so
     cut: Counter[tuple[str, str]] = field(default_factory=Counter)  #: nodes by their label and what stayed of it
+    separated: Counter[str] = field(default_factory=Counter)  #: leaves by the separator that annotation was cut at
+    joined: int = 0  #: leaves that became part of the word before them
 
     def __str__(self) -> str:
         """Say on one line what was dropped and what was cut."""
-        return f"dropped {_counted(self.dropped, 'word')}; cut {self._labels()}"
+        parts = [f"dropped {_counted(self.dropped, 'word')}", f"cut {self._labels()}"]
+        parts += [f"cut annotation after {name!r} off {n:,} words" for name, n in self.separated.items()]
+        parts += [f"joined {self.joined:,} parts to the words before them"] if self.joined else []
+        return "; ".join(parts)
 
     def _labels(self) -> str:
         if not self.cut:
@@ -85,6 +200,8 @@ class Ledger:
         """Plain values for JSON."""
         return {
             "dropped": dict(self.dropped.most_common()),
+            "separated": dict(self.separated),
+            "joined": self.joined,
             "cut": [{"label": label, "category": short, "nodes": n} for (label, short), n in self.cut.most_common()],
         }
 
@@ -92,22 +209,6 @@ class Ledger:
 def generalised(name: str) -> str:
     """A marker without its numbers: ``*T#*`` for ``*T1*``."""
     return re.sub(r"(?<=\D)\d+|\d+(?=\D)", "#", name)
-
-
-def signs_of_others(names: Iterable[tuple[str, int]], convention: Name) -> dict[Name, Counter[str]]:
-    """Words and labels that look like markers of another convention, by that convention, the most frequent first.
-
-    Args:
-        names: words and labels that were kept, with their counts.
-        convention: what the trees were read by.
-    """
-    result: dict[Name, Counter[str]] = {}
-    patterns = {name: re.compile(c.signs) for name, c in CONVENTIONS.items() if name != convention}
-    for word, count in names:
-        for name, pattern in patterns.items():
-            if pattern.fullmatch(word):
-                result.setdefault(name, Counter())[generalised(word)] += count
-    return dict(sorted(result.items(), key=lambda pair: -pair[1].total()))
 
 
 def without_headers(text: str) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -13,158 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, signs_of_others
-from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.conventions import CONVENTIONS, Ledger, Name
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, opened_to_write, refuse_existing
+from truesource.grammar.support.files import atomic_path, opened_to_write, read_text_lines, refuse_existing
 from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank.binarise import Binarisation, splice
+from truesource.grammar.treebank.brackets import Flaw, LooseWordError, require_tags, scan_lines
 from truesource.grammar.treebank.normalise import NO_WORDS, Normalisation, frequent_words, replace_unknown, signature
-from truesource.grammar.treebank.reader import (
-    Located,
-    dataset_column,
-    find_files,
-    from_nltk,
-    nltk_corpus,
-    read_file,
-    to_nltk,
-)
+from truesource.grammar.treebank.reader import Located, dataset_column, find_files, from_nltk, nltk_corpus, to_nltk
+from truesource.grammar.treebank.reading import Refusal, TreebankReading
+from truesource.grammar.treebank.statistics import TreebankStatistics, count
 
 if TYPE_CHECKING:
     import nltk
 
 
-@dataclass(frozen=True, eq=False)
-class TreebankStatistics:
-    """Counts over the trees of a treebank. Heights are in nodes, the word included."""
-
-    trees: int  #: trees kept
-    tokens: int  #: words
-    words: Mapping[str, int]  #: occurrences of each
-    lengths: IntArray  #: (longest + 1,) number of trees of each length in words; entry 0 is 0
-    phrasal: Mapping[str, int]  #: nodes of each label above other nodes, most frequent first
-    preterminal: Mapping[str, int]  #: nodes of each label above a word, most frequent first
-    phrasal_rules: int  #: different ``X -> Y Z ...``
-    lexical_rules: int  #: different ``X -> word``
-    mean_height: float
-    max_height: int
-    unary_share: float  #: share of the phrasal nodes with one child, 0 to 1
-    binary_share: float  #: the same with two children
-    nary_share: float  #: the same with three or more
-    refused: Mapping[str, int]  #: trees refused, by reason
-
-    @property
-    def types(self) -> int:
-        """Different words."""
-        return len(self.words)
-
-    @property
-    def mean_length(self) -> float:
-        """Words per tree."""
-        return self.tokens / self.trees
-
-    def as_dict(self) -> dict[str, int | float]:
-        """The single numbers, by name; refusals as ``refused: reason``."""
-        numbers: dict[str, int | float] = {
-            "trees": self.trees,
-            "tokens": self.tokens,
-            "types": self.types,
-            "mean_length": self.mean_length,
-            "max_length": len(self.lengths) - 1,
-            "phrasal_labels": len(self.phrasal),
-            "preterminal_labels": len(self.preterminal),
-            "phrasal_rules": self.phrasal_rules,
-            "lexical_rules": self.lexical_rules,
-            "mean_height": self.mean_height,
-            "max_height": self.max_height,
-            "unary_share": self.unary_share,
-            "binary_share": self.binary_share,
-            "nary_share": self.nary_share,
-        }
-        return numbers | {f"refused: {reason}": count for reason, count in self.refused.items()}
-
-    def as_records(self) -> list[dict[str, str | int | float]]:
-        """The single numbers as records with ``name`` and ``value``, for JSON and tables."""
-        return [{"name": name, "value": value} for name, value in self.as_dict().items()]
-
-    def __str__(self) -> str:
-        """A few readable lines."""
-        most = [
-            ", ".join(f"{x} {n:,}" for x, n in list(counts.items())[:8]) for counts in (self.phrasal, self.preterminal)
-        ]
-        refused = ", ".join(f"{count:,} ({reason})" for reason, count in self.refused.items()) or "none"
-        return "\n".join(
-            [
-                f"{self.trees:,} trees, {self.tokens:,} words, {self.types:,} different",
-                f"length     {self.mean_length:.2f} words on average, {len(self.lengths) - 1} at most",
-                f"height     {self.mean_height:.2f} on average, {self.max_height} at most",
-                f"phrases    {len(self.phrasal)} labels: {most[0]}",
-                f"words      {len(self.preterminal)} labels: {most[1]}",
-                f"rules      {self.phrasal_rules:,} phrasal, {self.lexical_rules:,} lexical",
-                f"children   one {self.unary_share:.1%}, two {self.binary_share:.1%}, more {self.nary_share:.1%}",
-                f"refused    {refused}",
-            ]
-        )
-
-
-def count(trees: Iterable[Tree], refused: Iterable[str] = ()) -> TreebankStatistics:
-    """Count over ``trees`` (at least one); ``refused`` holds the reason of every tree that was refused."""
-    phrasal_rules: Counter[tuple[str, ...]] = Counter()
-    lexical_rules: Counter[tuple[str, str]] = Counter()
-    lengths: list[int] = []
-    heights: list[int] = []
-    for tree in trees:
-        n_words = 0
-        for node in tree.subtrees():
-            if isinstance(node.children[0], str):
-                n_words += len(node.children)
-                for word in node.children:
-                    lexical_rules[node.label, str(word)] += 1
-            else:
-                phrasal_rules[(node.label, *(c.label for c in node.children if isinstance(c, Tree)))] += 1
-        lengths.append(n_words)
-        heights.append(tree.height())
-    phrasal: Counter[str] = Counter()
-    arity: Counter[int] = Counter()
-    for rule, number in phrasal_rules.items():
-        phrasal[rule[0]] += number
-        arity[min(len(rule) - 1, 3)] += number
-    preterminal: Counter[str] = Counter()
-    words: Counter[str] = Counter()
-    for (label, word), number in lexical_rules.items():
-        preterminal[label] += number
-        words[word] += number
-    nodes = max(phrasal.total(), 1)
-    return TreebankStatistics(
-        trees=len(lengths),
-        tokens=sum(lengths),
-        words=words,
-        lengths=np.bincount(lengths).astype(np.int64),
-        phrasal=dict(phrasal.most_common()),
-        preterminal=dict(preterminal.most_common()),
-        phrasal_rules=len(phrasal_rules),
-        lexical_rules=len(lexical_rules),
-        mean_height=float(np.mean(heights)),
-        max_height=max(heights),
-        unary_share=arity[1] / nodes,
-        binary_share=arity[2] / nodes,
-        nary_share=arity[3] / nodes,
-        refused=dict(Counter(refused).most_common()),
-    )
-
-
 _DEFAULT = Normalisation()
 _PROGRESS_STEP = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A tree that was read but not kept."""
-
-    reason: str  #: why
-    source: str  #: file or other source
-    line: int  #: where it starts: line of a file, row of a dataset, or position; from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +49,9 @@ class Treebank:
 
     def __post_init__(self) -> None:
         if not self.trees:
-            reasons = sorted({refusal.reason for refusal in self.refused})
-            why = f": all {len(self.refused)} were refused ({'; '.join(reasons)})" if reasons else ""
+            reasons = {refusal.kind: refusal for refusal in reversed(self.refused)}
+            some = "; ".join(f"{each.reason}, {each.source}:{each.line}" for each in list(reasons.values())[:3])
+            why = f": all {len(self.refused)} were refused ({some})" if reasons else ""
             raise InputError(f"the treebank holds no tree{why}", self.source)
 
     def __len__(self) -> int:
@@ -218,11 +84,12 @@ class Treebank:
             limit: stop when this many trees are kept.
 
         Raises:
-            InputError: no such file, a bracketing that is broken (with file and line), or no tree.
+            InputError: no such file, a file that is no bracketing, or no tree that can be read and is kept. Trees that
+            cannot be read are in ``refused``.
         """
         name = ", ".join(map(str, [source] if isinstance(source, (str, Path)) else source))
-        skipped = CONVENTIONS["plain" if normalise is None else normalise.convention].lines
-        files = ((str(path), read_file(path, skipped)) for path in find_files(source))
+        convention = CONVENTIONS["plain" if normalise is None else normalise.convention]
+        files = ((str(path), scan_lines(read_text_lines(path), path, convention)) for path in find_files(source))
         return cls._gather(files, name, normalise, limit)
 
     @classmethod
@@ -242,7 +109,7 @@ class Treebank:
         """Make one from `nltk.Tree` objects.
 
         Raises:
-            InputError: a node is neither a preterminal above one word nor a phrase above nodes.
+            InputError: something is not an `nltk.Tree`, or a word is not a string without white space.
         """
         return cls._gather([("nltk", from_nltk(trees))], "nltk", normalise, None)
 
@@ -303,10 +170,9 @@ class Treebank:
             for number, (name, line, tree) in enumerate(located, 1):
                 if number % _PROGRESS_STEP == 0:
                     progress.advance(_PROGRESS_STEP)
-                kept = (tree if tree.children else None) if normalise is None else normalise.apply(tree, ledger)
-                reason = NO_WORDS if kept is None else None if normalise is None else normalise.refusal(kept)
-                if kept is None or reason is not None:
-                    refused.append(Refusal(str(reason), name, line))
+                kept = _normalised(tree, line, normalise, ledger)
+                if isinstance(kept, Flaw):
+                    refused.append(Refusal(kept.reason, name, kept.line, kept.kind))
                     continue
                 trees.append(kept)
                 of_files.append(numbers.setdefault(name, len(numbers)))
@@ -341,21 +207,12 @@ class Treebank:
     def statistics(self) -> TreebankStatistics:
         """Sizes, labels, rules, shapes, refusals."""
         with no_garbage_collection():
-            return count(self.trees, (refusal.reason for refusal in self.refused))
+            return count(self.trees, (refusal.kind for refusal in self.refused))
 
-    def signs_of_others(self) -> dict[Name, Counter[str]]:
-        """Words and labels that were kept and look like markers of another convention than the one read by."""
-        counted = self.statistics
-        names = Counter(counted.words) + Counter(counted.phrasal) + Counter(counted.preterminal)
-        return signs_of_others(names.items(), self.convention or "plain")
-
-    def markers_kept(self) -> dict[Name, str]:
-        """For each other convention whose markers were kept: how many, and which, in words."""
-        return {
-            name: f"{signs.total():,} words or labels were kept that look like markers of the convention {name}"
-            f" ({', '.join(f'{sign} {count:,}' for sign, count in signs.most_common(5))})"
-            for name, signs in self.signs_of_others().items()
-        }
+    @cached_property
+    def reading(self) -> TreebankReading:
+        """What was read: trees, words, what was removed or refused, and what looks odd."""
+        return TreebankReading.of(self.statistics, self.ledger, self.refused, self.convention or "plain")
 
     @cached_property
     def digest(self) -> str:
@@ -382,6 +239,21 @@ class Treebank:
         packed = Path(path).suffix == ".gz"
         with atomic_path(path) as temporary, opened_to_write(temporary, packed=packed, level=6) as stream:
             stream.writelines(lines)
+
+
+def _normalised(tree: Tree | Flaw, line: int, normalise: Normalisation | None, ledger: Ledger) -> Tree | Flaw:
+    """The tree as it is kept, or why it is not."""
+    if isinstance(tree, Flaw):
+        return tree
+    try:
+        if normalise is None:
+            require_tags(tree)
+            return tree if tree.children else Flaw(NO_WORDS, line, NO_WORDS)
+        kept = normalise.apply(tree, ledger)
+    except LooseWordError as error:
+        return Flaw(error.reason, line, error.code)
+    reason = normalise.refusal(kept)
+    return kept if kept is not None and reason is None else Flaw(str(reason), line, str(reason))
 
 
 def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:

@@ -12,10 +12,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, generalised
+from truesource.grammar.conventions import CONVENTIONS, Convention, Ledger, Name, generalised
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import check_fields
 from truesource.grammar.tree import Tree, fold, is_word_label, map_words
+from truesource.grammar.treebank.brackets import LooseWordError, tagged
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
@@ -86,6 +87,23 @@ class Normalisation:
         ),
     ] = "penn"
 
+    annotation: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=3,
+            description="Sign in a leaf after which its lemma or tag follows, such as - in cats-cat or / in cat/NN; the"
+            " word is what stands before the last one. none: that of the convention.",
+        ),
+    ] = None
+    loose_words: Annotated[
+        Literal["refuse", "tag"],
+        Field(
+            description="Trees with a word next to other children of its node, as in (NP New York): leave such trees"
+            " out (refuse), or put a tag of its own, the word in quotes, above each such word (tag)."
+        ),
+    ] = "refuse"
+
     def __post_init__(self) -> None:
         check_fields(self, "normalisation")
         if self.root == "":
@@ -101,20 +119,22 @@ class Normalisation:
 
         Args:
             tree: as it was read.
-            ledger: takes down what was dropped and what was cut.
+            ledger: takes down what was dropped, cut and joined.
 
         Raises:
-            InputError: a word is not the only child of its node.
+            LooseWordError: a word is not the only child of its node, and such words are not given tags.
         """
+        if self.loose_words == "tag":
+            tree = tagged(tree)
 
         def combine(node: Tree, values: list[Tree | None]) -> Tree | None:
             top = node is tree
+            if len(node.children) > 1 and len(values) < len(node.children):
+                raise LooseWordError(node)
             label = self._label(node.label, top)
             short = _category(node.label, self.convention) if self.strip_functions else node.label
             if ledger is not None and short != node.label:
                 ledger.cut[node.label, short] += 1
-            if len(node.children) > 1 and len(values) < len(node.children):
-                raise InputError(f"a word stands beside other children of {node.label!r}; it must be an only child")
             if not values:
                 return self._preterminal(node, label, short, ledger)
             children = [value for value in values if value is not None]
@@ -129,9 +149,46 @@ class Normalisation:
             return Tree(label, tuple(children))
 
         result = fold(tree, combine)
+        if result is not None and self._convention.joint:
+            result = self._joined(result, ledger)
         if result is None or self.root is None or result.label == self.root:
             return result
         return Tree(self.root, (result,))
+
+    @property
+    def _convention(self) -> Convention:
+        return CONVENTIONS[self.convention]
+
+    def _joined(self, tree: Tree, ledger: Ledger | None) -> Tree | None:
+        """The tree with the parts of each split word at the place of the first part."""
+        joint = self._convention.joint
+        words = tree.leaves()
+        merged: list[str | None] = []
+        last = 0  # place of the word that the next part belongs to
+        for i, word in enumerate(words):
+            if i and word.startswith(joint) and words[i - 1].endswith(joint):
+                merged.append(None)
+                merged[last] = str(merged[last]).removesuffix(joint) + word.removeprefix(joint)
+            else:
+                merged.append(word)
+                last = i
+        joined = merged.count(None)
+        if not joined:
+            return tree
+        if ledger is not None:
+            ledger.joined += joined
+        rest = iter(merged)
+
+        def combine(node: Tree, values: list[Tree | None]) -> Tree | None:
+            if not values:
+                word = next(rest)
+                return None if word is None else Tree(node.label, (word,))
+            children = [value for value in values if value is not None]
+            if len(children) == 1 and self._swallows(node.label, children[0], node is tree):
+                return Tree(node.label, children[0].children)
+            return Tree(node.label, tuple(children)) if children else None
+
+        return fold(tree, combine)
 
     def refusal(self, tree: Tree | None) -> str | None:
         """Why the outcome of `apply` cannot be kept; None when it can."""
@@ -150,14 +207,20 @@ class Normalisation:
     def _preterminal(self, node: Tree, label: str, short: str, ledger: Ledger | None) -> Tree | None:
         if not node.children:
             return None
+        whole = word = str(node.children[0])
+        separator = self.annotation or self._convention.annotation
+        if separator:
+            form, _, rest = whole.rpartition(separator)
+            word = form if form and rest else whole
         if self.strip_empty:
-            word = str(node.children[0])
             by_label = _is_no_constituent(short, self.convention)
-            if by_label or _is_no_word(word, self.convention):
+            if by_label or _is_no_word(word, self.convention) or _is_no_word(f"{short} {word}", self.convention, True):
                 if ledger is not None:
                     ledger.dropped[generalised(short if by_label else word)] += 1
                 return None
-        words = tuple(_clean_word(str(word), self.lowercase) for word in node.children)
+        if ledger is not None and word is not whole:
+            ledger.separated[separator] += 1
+        words = (_clean_word(word, self.lowercase),)
         return node if label == node.label and words == node.children else Tree(label, words)
 
     def _swallows(self, label: str, child: Tree, top: bool) -> bool:
@@ -186,8 +249,9 @@ def _is_no_constituent(label: str, convention: Name) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _is_no_word(word: str, convention: Name) -> bool:
-    return re.fullmatch(CONVENTIONS[convention].words, word, re.DOTALL) is not None
+def _is_no_word(word: str, convention: Name, is_tagged: bool = False) -> bool:
+    pattern = CONVENTIONS[convention].tagged_words if is_tagged else CONVENTIONS[convention].words
+    return re.fullmatch(pattern, word, re.DOTALL) is not None
 
 
 def signature(word: str) -> str:

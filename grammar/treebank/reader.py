@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.conventions import CONVENTIONS
+from truesource.grammar.conventions import without_headers
 from truesource.grammar.support.archives import read_texts
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.files import digest_json, read_text_lines
 from truesource.grammar.support.records import read_records
-from truesource.grammar.tree import Tree, fold, unescaped
+from truesource.grammar.tree import Tree, fold
+from truesource.grammar.treebank.brackets import Flaw, scan_lines
 
 if TYPE_CHECKING:
     import nltk
 
 
-SUFFIXES = (".mrg", ".ptb", ".txt", ".parse")  #: files taken from a folder, each also with ``.gz``
+#: endings of files of trees, in any case, each also with ``.gz``
+SUFFIXES = (".mrg", ".ptb", ".parse", ".psd", ".bracket", ".brackets", ".tree", ".trees", ".penn", ".bkt")
+TEXT = ".txt"  #: ending of files that are read if they begin like trees
 
-# White space is ASCII only: a no-break space is part of a word, as treebanks have it.
-_SPACE = r" \t\r\n\f\v"
-_TOKENS = re.compile(
-    rf"\([^{_SPACE}()]+[{_SPACE}]+[^{_SPACE}()]+[{_SPACE}]*\)"  # a whole preterminal: (NN dog)
-    rf"|\([{_SPACE}]*[^{_SPACE}()]*"  # an opening bracket and its label
-    rf"|\)"
-    rf"|[^{_SPACE}()]+"  # a word or label that stands alone
-).findall
-_WORDS = re.compile(rf"[^{_SPACE}()]+").findall
+
+def is_tree_name(path: Path) -> bool:
+    """Whether a file has the name of a file of trees, plain or gzipped."""
+    return path.name.lower().removesuffix(".gz").endswith((*SUFFIXES, TEXT))
 
 
 def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files that ``source`` means, in the order they are read.
 
     Args:
-        source: a file; a folder (every ``*.mrg``, ``*.ptb``, ``*.txt``, ``*.parse`` below it, plain or
-            ``.gz``, sorted); a glob pattern (sorted, ``**`` is recursive); or a sequence of these.
+        source: a file; a folder; a glob pattern (sorted, ``**`` is recursive); or a sequence of these. Of a folder,
+            sorted, all files below it with an ending of `SUFFIXES`, and ``.txt`` files that begin with a bracket; if
+            there are none, all files that begin with a bracket.
 
     Raises:
         InputError: nothing is there.
@@ -47,12 +47,7 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
         return [path for part in source for path in find_files(part)]
     path = Path(source)
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file() and p.name.removesuffix(".gz").endswith(SUFFIXES))
-        if not files:
-            raise InputError(
-                f"no treebank file ({', '.join('*' + s for s in SUFFIXES)}, plain or .gz) in the folder", path
-            )
-        return files
+        return _files_of(path)
     if path.exists():
         return [path]
     if glob.has_magic(str(source)):
@@ -64,123 +59,27 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     raise InputError("there is no such file", path)
 
 
-def read_file(path: str | Path, skipped: str | None = None) -> Iterator[tuple[int, Tree]]:
-    """Yield (line the tree starts at, tree) for each tree of a file, gzipped when its name ends in ``.gz``.
-
-    Words and labels stay as they are in the file (``-LRB-`` too) but for the escapes of `grammar.tree`; an
-    empty outer label, as in ``( (S ...))``, is the empty string. Trees may share nodes.
-
-    Raises:
-        InputError: the file is missing, not UTF-8, a damaged gzip file, or not a bracketing (see `read_lines`).
-    """
-    path = Path(path)
-    return read_lines(read_text_lines(path), path, skipped)
+def _files_of(folder: Path) -> list[Path]:
+    below = sorted(p for p in folder.rglob("*") if p.is_file())
+    names = {p: p.name.lower().removesuffix(".gz") for p in below}
+    files = [p for p in below if names[p].endswith(SUFFIXES) or (names[p].endswith(TEXT) and begins_like_trees(p))]
+    files = files or [p for p in below if not p.name.startswith(".") and begins_like_trees(p)]
+    if not files:
+        endings = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
+        raise InputError(f"no treebank file in the folder: neither {endings} nor a file that begins with (", folder)
+    return files
 
 
-def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
-    """Read trees from a string as `read_file` does; ``source`` is named in errors."""
-    return read_lines(text.split("\n"), source)
+def begins_like_trees(path: str | Path) -> bool:
+    """Whether the first character of a file, without white space and headers, is an opening bracket."""
+    try:
+        lines = list(islice(read_text_lines(Path(path)), 200))
+    except InputError:
+        return False
+    return without_headers("\n".join(lines)).startswith("(")
 
 
-def read_lines(
-    lines: Iterable[str], source: str | Path | None = None, skipped: str | None = None
-) -> Iterator[tuple[int, Tree]]:
-    """Parse lines of a bracketing of one or many trees, a line holding many trees or a part of one.
-
-    A whole tree without words, ``()``, ``(())`` or ``(ROOT )``, as parsers write where they fail, has no children.
-
-    Args:
-        lines: the text, cut at line ends.
-        source: name for error messages.
-        skipped: regular expression of the starts of lines between trees that are none (`Convention.lines`).
-
-    Raises:
-        InputError: with the line, for a bracket that is never closed, a stray closing bracket, text
-            outside brackets, a node without label inside a tree, a node without children (an empty leaf
-            such as ``(NN )``) inside a tree, or a word that is not the only child of its node.
-    """
-    preterminals: dict[str, Tree] = {}
-    labels: list[str] = []
-    families: list[list[Tree | str]] = []  # children so far of every open node
-    starts: list[int] = []
-    hollow = 0  # line of an empty node that is all of an open tree so far
-    is_skipped = re.compile(skipped or r"(?!)").match
-    for number, line in enumerate(lines, 1):
-        if not labels and is_skipped(line):
-            continue
-        for token in _TOKENS(line):
-            if token[0] == "(":
-                if token[-1] != ")":
-                    labels.append(unescaped(token[1:].lstrip(" \t\r\n\f\v")))
-                    families.append([])
-                    starts.append(number)
-                    continue
-                node, start = preterminals.get(token), number
-                if node is None:
-                    label, word = map(unescaped, _WORDS(token))
-                    node = preterminals[token] = Tree(label, (word,))
-            elif token == ")":
-                if not labels:
-                    raise InputError("a closing bracket without an opening one", source, number)
-                label, children, start = labels.pop(), families.pop(), starts.pop()
-                if not children:
-                    if not labels:
-                        yield start, Tree(label, ())
-                        hollow = 0
-                        continue
-                    if label or labels != [""] or families[-1] or hollow:
-                        raise _childless(label, source, start)
-                    hollow = start  # of (()), if nothing follows
-                    continue
-                if hollow:
-                    raise _childless("", source, hollow)
-                if not label and labels:
-                    raise _unlabelled(source, start, starts[0])
-                if isinstance(children[0], str) and len(children) > 1:
-                    raise _beside(children[0], label, source, start)
-                node = Tree(label, tuple(children))
-            else:
-                if not labels:
-                    skipping = [name for name, each in CONVENTIONS.items() if re.match(each.lines, line)]
-                    hint = f"; the convention {' or '.join(skipping)} skips such lines" if skipping else ""
-                    raise InputError(f"text outside brackets: {token[:40]!r}{hint}", source, number)
-                if families[-1]:
-                    raise _beside(token, labels[-1], source, number)
-                if labels[-1]:
-                    families[-1].append(unescaped(token))
-                else:
-                    labels[-1] = unescaped(token)  # a label on the line after its bracket
-                continue
-            if labels:
-                families[-1].append(node)
-            else:
-                yield start, node
-    if labels:
-        many = f"{len(labels)} brackets are" if len(labels) > 1 else "1 bracket is"
-        message = f"{many} still open at the end of the file, in the tree that starts at line {starts[0]}"
-        raise InputError(message, source, starts[0])
-
-
-def _unlabelled(source: str | Path | None, line: int, start: int) -> InputError:
-    return InputError(
-        f"a node without a label inside the tree that starts at line {start}; a closing bracket may be missing before"
-        " it",
-        source,
-        line,
-    )
-
-
-def _childless(label: str, source: str | Path | None, line: int) -> InputError:
-    return InputError(f"the node ({label} ) has no children; a leaf needs a word", source, line)
-
-
-def _beside(word: str, label: str, source: str | Path | None, line: int) -> InputError:
-    return InputError(
-        f"the word {word[:40]!r} stands beside other children of {label!r}; a word must be an only child", source, line
-    )
-
-
-Located = tuple[int, Tree]  #: a tree and where it stands (line, row or position, from 1)
+Located = tuple[int, Tree | Flaw]  #: a tree, or why it cannot be read, and its line, row or position, from 1
 
 
 def to_nltk(tree: Tree) -> nltk.Tree:
@@ -197,14 +96,13 @@ def from_nltk(trees: Iterable[nltk.Tree]) -> Iterator[Located]:
     """Trees from `nltk.Tree` objects, numbered from 1.
 
     Raises:
-        InputError: something is not a tree, a leaf is not a word (a string without white space), a node has
-            no children, or a word is not an only child.
+        InputError: something is not a tree, or a leaf is not a word (a string without white space).
     """
     for number, tree in enumerate(trees, 1):
-        yield number, _from_nltk(tree, f"tree {number}")
+        yield number, _from_nltk(tree, f"tree {number}", number)
 
 
-def _from_nltk(top: Any, where: str) -> Tree:
+def _from_nltk(top: Any, where: str, number: int) -> Tree | Flaw:
     from nltk import Tree as NltkTree
 
     if not isinstance(top, NltkTree):
@@ -219,12 +117,12 @@ def _from_nltk(top: Any, where: str) -> Tree:
     for node in reversed(nodes):
         words = [child for child in node if not isinstance(child, NltkTree)]
         label = node.label()
-        if not len(node) or (words and len(node) > 1):
-            raise InputError(f"in {where} the node {label!r} has neither one word nor constituents as its children")
+        if not len(node):
+            return Flaw(f"the node {label!r} has no children; a leaf needs a word", number, "childless")
         for name in (label, *words):
             if not isinstance(name, str) or any(c in name for c in " \t\r\n\f\v") or (not name and node is not top):
                 raise InputError(f"in {where} {name!r} is not a word or label: a string without white space is needed")
-        children = tuple(words) if words else tuple(done.pop() for _ in node)
+        children = tuple(done.pop() if isinstance(child, NltkTree) else child for child in node)
         done.append(Tree(label, children))
     return done.pop()
 
@@ -238,7 +136,7 @@ def nltk_corpus(name: str) -> Iterator[tuple[str, Iterator[Located]]]:
         InputError: the corpus is unknown, is not installed, or holds no bracketed trees.
     """
     for source, text in _nltk_texts(name):
-        yield source, read_text(text, source)
+        yield source, scan_lines(text.split("\n"), source)
 
 
 def nltk_digest(name: str) -> str:
@@ -305,8 +203,8 @@ def _rows(rows: Iterable[Any], column: str, source: str) -> Iterator[Located]:
         text = row[column]
         if not isinstance(text, str):
             raise InputError(f"row {number} holds {type(text).__name__} in column {column!r}, not a bracketing", source)
-        for _, tree in read_text(text, f"{source}, row {number}"):
-            yield number, tree
+        for _, tree in scan_lines(text.split("\n"), f"{source}, row {number}"):
+            yield number, replace(tree, line=number) if isinstance(tree, Flaw) else tree
 
 
 def _open(path: Path, column: str) -> Any:

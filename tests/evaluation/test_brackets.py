@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from truesource.evaluation.parsing import BracketCounts, Matches, brackets, compare_brackets, pooled
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 
 def tree(text: str) -> Tree:

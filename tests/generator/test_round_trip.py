@@ -19,7 +19,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.tree import Tree, escaped, is_word_label, unescaped, word_label
 from truesource.grammar.treebank import Normalisation, Treebank
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 LENGTHS = LengthRange(1, 8)
 ODD = (

@@ -12,7 +12,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, splice
 from truesource.grammar.treebank.binarise import head_index
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 ODD = [
     "PRP$",

@@ -78,7 +78,7 @@ def test_what_is_read(convention: Name, text: str, trees: list[str], dropped: di
     bank = read(text, convention, tmp_path)
     assert [str(tree) for tree in bank] == trees
     assert bank.ledger.dropped == dropped
-    assert not bank.signs_of_others() or convention in ("plain", "spmrl", "negra")
+    assert not bank.reading.signs or convention in ("plain", "spmrl", "negra")
     total = sum(bank.ledger.dropped.values())
     assert str(bank.ledger).startswith(f"dropped {total or 'no'} word")
 
@@ -94,16 +94,16 @@ def test_what_is_read(convention: Name, text: str, trees: list[str], dropped: di
 )
 def test_markers_of_another_convention_are_noticed(wanted: Name, text: str, sign: str, tmp_path: Path) -> None:
     text = "".join(line for line in text.splitlines(True) if not line.startswith("%%"))
-    found = read(text, "penn", tmp_path).signs_of_others()
-    assert next(iter(found)) == wanted
-    assert sign in found[wanted]
-    bank = read(text, wanted, tmp_path)
-    assert wanted not in bank.signs_of_others()
+    signs = read(text, "penn", tmp_path).reading.signs
+    assert signs[0].remedy == {"convention": wanted}
+    assert sign in signs[0].examples
+    again = read(text, wanted, tmp_path).reading.signs
+    assert {"convention": wanted} not in [other.remedy for other in again]
 
 
 def test_ordinary_trees_look_like_no_other_convention(tmp_path: Path) -> None:
     text = "( (S (NP-SBJ (CD 0) (-LRB- -LRB-) (NN *) (-RRB- -RRB-)) (VP (VBD was) (NP (CD 1\\/2))) (. .)))"
-    assert not read(text, "penn", tmp_path).signs_of_others()
+    assert not read(text, "penn", tmp_path).reading.signs
 
 
 def test_a_header_says_which_convention_skips_it(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_headers_do_not_hide_what_a_file_is() -> None:
 
 
 def test_an_unknown_convention_is_refused() -> None:
-    with pytest.raises(InputError, match=r"convention: expected one of 'penn', 'switchboard', 'negra'.* not 'pen'"):
+    with pytest.raises(InputError, match=r"convention: expected one of 'penn', 'switchboard', 'ctb'.* not 'pen'"):
         Normalisation(convention="pen")  # type: ignore[arg-type]
 
 

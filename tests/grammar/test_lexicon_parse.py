@@ -302,7 +302,7 @@ def test_odd_treebanks(lexicon_mode: str) -> None:
 
 def parse(text: str) -> Tree:
     """Brackets as they are, labels not looked at."""
-    from truesource.grammar.treebank.reader import read_text
+    from truesource.grammar.treebank.brackets import read_text
 
     return next(iter(read_text(text)))[1]
 

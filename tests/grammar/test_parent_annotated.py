@@ -9,7 +9,7 @@ from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Binarisation, Treebank
 from truesource.grammar.treebank.binarise import surface
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 SUBJECT = "(ROOT (S (NP (PRP he)) (VP (V sees) (NP (D the) (N dog)))))"
 OBJECT = "(ROOT (S (NP (PRP he)) (VP (V sees) (NP (PRP him)))))"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, Treebank
-from truesource.grammar.treebank.reader import find_files, read_file, read_text
+from truesource.grammar.treebank.brackets import read_file, read_text
+from truesource.grammar.treebank.reader import find_files
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 
@@ -84,9 +85,9 @@ def test_whole_trees_without_words_are_refused_and_counted(tmp_path, empty):
         (f"(() {DOG})", 1, "has no children"),
         ("(() ())", 1, "has no children"),
         ("(S ())", 1, "has no children"),
-        ("(S\n(NP the (NN dog)))", 2, "the word 'the' stands beside other children of 'NP'"),
-        ("(S\n(NP (NN dog) the))", 2, "the word 'the' stands beside other children of 'NP'"),
-        ("(S\n(NP the dog))", 2, "the word 'dog' stands beside other children of 'NP'"),
+        ("(S\n(NP the (NN dog)))", 1, "the word 'the' stands next to other children of 'NP'"),
+        ("(S\n(NP (NN dog) the))", 1, "the word 'the' stands next to other children of 'NP'"),
+        ("(S\n(NP the dog))", 1, "the word 'the' stands next to other children of 'NP'"),
     ],
 )
 def test_errors_say_where(tmp_path, text, line, message):
@@ -152,7 +153,7 @@ def test_files_that_cannot_be_decoded(tmp_path, name, content, message, line):
 def test_files_are_found_in_order(tmp_path):
     for name in ("b.mrg", "a.ptb", "c.parse.gz", "sub/0.txt", "no.md", "x.mrg.bak", "plain"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
+        (tmp_path / name).write_text("(S a)" if name.endswith("txt") else "")
     names = lambda source: [str(p.relative_to(tmp_path)) for p in find_files(source)]  # noqa: E731
     assert names(tmp_path) == ["a.ptb", "b.mrg", "c.parse.gz", "sub/0.txt"]
     assert names(str(tmp_path)) == names(tmp_path)

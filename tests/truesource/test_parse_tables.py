@@ -8,7 +8,7 @@ from truesource.cli.output import show
 from truesource.cli.parse import MOST, parse_tables
 from truesource.evaluation.parsing import score_parses
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 from truesource.report.table_files import csv_text
 
 

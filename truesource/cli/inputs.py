@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.treebank import Treebank
+    from truesource.grammar.conventions import Name
+    from truesource.grammar.treebank import Normalisation, Treebank
     from truesource.grammar.truth import Truth
 
 
@@ -40,12 +41,41 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     return read(path), None
 
 
+def normalisation(convention: Name, overrides: list[str] | None) -> Normalisation:
+    """What is done to the trees of a treebank.
+
+    Args:
+        convention: of the treebank.
+        overrides: further settings as KEY=VALUE.
+
+    Raises:
+        InputError: a setting does not exist, or has another value.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from truesource.grammar.support.records import explain
+    from truesource.grammar.treebank import Normalisation
+    from truesource.run.reading import override
+
+    values: dict[str, object] = {"convention": convention}
+    for text in overrides or []:
+        override(values, text)
+    try:
+        return TypeAdapter(Normalisation).validate_python(values)
+    except ValidationError as error:
+        raise InputError(f"--normalise: {explain(error)}") from error
+
+
 def show_reading(bank: Treebank) -> None:
-    """Say what reading a treebank dropped and cut, and warn of what looks like markers of another convention."""
-    if bank.ledger.dropped or bank.ledger.cut:
-        echo(f"convention {bank.convention}: {bank.ledger}")
-    for name, kept in bank.markers_kept().items():
-        echo(f"Warning: {kept}; read the treebank with --convention {name}, or leave them if they are words", err=True)
+    """Say what reading a treebank removed and refused, and warn of what looks like another convention."""
+    for line in bank.reading.lines():
+        echo(line)
+    for sign in bank.reading.signs:
+        options = " ".join(
+            f"--convention {value}" if name == "convention" else f"--normalise {name}={shlex.quote(value)}"
+            for name, value in sign.remedy.items()
+        )
+        echo(f"Warning: {sign}; read the treebank with {options}, or leave them if they are words", err=True)
 
 
 def read_documents(path: Path, split: str) -> tuple[list[str], LengthRange | None]:

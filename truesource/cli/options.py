@@ -69,6 +69,14 @@ Convention = Annotated[
         help="Annotation convention of the treebank; plain keeps everything.",
     ),
 ]
+Normalise = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--normalise",
+        metavar="KEY=VALUE",
+        help="Setting of treebank.normalise, such as annotation=- or loose_words=tag; repeatable.",
+    ),
+]
 Heads = Annotated[
     Path | None,
     typer.Option("--heads", help="File of head rules, such as 'VP -> *V NP', for head-initial and head-final."),

@@ -108,7 +108,7 @@ def _compile_for_induction() -> None:
     """Train on trees that need not be sampled, which has kernels of its own."""
     from truesource.grammar.estimate.split_merge import SplitMerge
     from truesource.grammar.estimate.split_merge.train import split_merge
-    from truesource.grammar.treebank.reader import read_text
+    from truesource.grammar.treebank.brackets import read_text
 
     split_merge([tree for _, tree in read_text(TREES)], SplitMerge(**ITERATIONS), seed=1)
 

@@ -31,7 +31,7 @@ from truesource.grammar.support.hub_card import checked_license, dataset_card
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.printable import markdown
-from truesource.grammar.treebank.reader import SUFFIXES
+from truesource.grammar.treebank.reader import is_tree_name
 from truesource.parsing.record import FORMAT, FORMAT_VERSION, ParsedCorpus, add_up, files_of
 from truesource.parsing.settings import ParseOutcome, ParseSettings
 from truesource.parsing.shard_parser import ShardParser, text_file
@@ -175,7 +175,7 @@ class Parsing:
 
 def is_file_name(path: Path) -> bool:
     """True if a path is a file, or has the name of a file of trees; all others are folders, there or to be made."""
-    return path.is_file() or (path.name.removesuffix(".gz").endswith(SUFFIXES) and not path.is_dir())
+    return path.is_file() or (is_tree_name(path) and not path.is_dir())
 
 
 def make_trees(

@@ -17,7 +17,7 @@ from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.reader import read_file
+from truesource.grammar.treebank.brackets import read_file
 from truesource.parsing.settings import ParseOutcome, ParseSettings
 
 FORMAT = "truesource trees"

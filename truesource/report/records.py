@@ -92,9 +92,8 @@ class _TreebankCounts(TypedDict):
 
 
 @with_config(STRICT)
-class _Refused(TypedDict):
-    reason: str
-    count: Count
+class _TreebankReading(TypedDict):
+    summary: list[str]
 
 
 @with_config(STRICT)
@@ -110,7 +109,7 @@ class TreebankRecord(TypedDict):
     source: str
     statistics: _TreebankCounts
     lengths: list[Count]
-    refused: list[_Refused]
+    reading: _TreebankReading
     truth: _TreebankTruth | None
 
 

@@ -26,7 +26,7 @@ from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChang
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 INFINITY = math.inf
 

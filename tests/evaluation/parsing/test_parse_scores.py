@@ -14,7 +14,7 @@ from truesource.evaluation.measures.bootstrap import resampled_ratio
 from truesource.evaluation.parsing import BANDS, COUNTS, RATIOS, SHARES, SHORT, ParseScores, score_parses
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 
 def tree(text: str) -> Tree:

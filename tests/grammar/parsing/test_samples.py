@@ -21,7 +21,7 @@ from truesource.grammar.parsing.samples import ScoredTree, TreeScores, posterior
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree, fold
-from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.brackets import read_text
 
 Case = tuple[PCFG, list[list[str]]]
 #: Two symbols of one label, two that binarisation made, chains through them, and no cycle.

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.inputs import read_sentences, show_reading
-from truesource.cli.options import Convention, Force, Json, Overrides, Seed
+from truesource.cli.inputs import normalisation, read_sentences, show_reading
+from truesource.cli.options import Convention, Force, Json, Normalise, Overrides, Seed
 from truesource.cli.output import OutputFiles, json_of
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig
-    from truesource.grammar.conventions import Name
     from truesource.grammar.estimate.inside_outside import Brackets
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.treebank import Normalisation
 
 
 class Method(StrEnum):
@@ -66,6 +66,7 @@ def command(
     set_: Overrides = None,
     held_out: HeldOut = None,
     convention: Convention = "penn",
+    normalise: Normalise = None,
     seed: Seed = DEFAULT_SEED,
     unbracketed: Unbracketed = None,
     brackets: BracketsFile = None,
@@ -92,8 +93,9 @@ def command(
     if start_from is not None:
         if idle := sorted(name for name, value in options.items() if value is not None):
             raise InputError(f"{_options(idle)} cannot be combined with --start-from; remove it")
-        if unbracketed is not None and convention != "penn":
-            raise InputError("--convention applies to treebanks, but --unbracketed has no trees; remove it")
+        if unbracketed is not None and (convention != "penn" or normalise):
+            option = "--normalise" if normalise else "--convention"
+            raise InputError(f"{option} applies to treebanks, but --unbracketed has no trees; remove it")
 
         reestimate(
             start_from,
@@ -101,7 +103,7 @@ def command(
             iterations or 50,
             unbracketed=unbracketed,
             brackets=brackets,
-            convention=convention,
+            normalise=normalisation(convention, normalise),
             held_out=held_out,
             trace=trace,
             outputs=OutputFiles(grammar=output, trace=trace, json=json, force=force),
@@ -113,7 +115,7 @@ def command(
         raise InputError(f"--cycles applies to the method split-merge, not to {method}; remove it")
     config = _config(method, cycles, lexicon, set_)
     files = OutputFiles(grammar=output, trace=trace, json=json, force=force)
-    _from_trees(treebank, held_out, config, convention, seed, output, trace, files)
+    _from_trees(treebank, held_out, config, normalisation(convention, normalise), seed, output, trace, files)
 
 
 def _config(
@@ -144,28 +146,24 @@ def _from_trees(
     treebank: str,
     held_out: str | None,
     config: GrammarConfig,
-    convention: Any,
+    normalise: Normalisation,
     seed: int,
     output: Path,
     trace: Path | None,
     outputs: OutputFiles,
 ) -> None:
     import shutil
-    from collections import Counter
     from functools import partial
 
     from truesource.chain.grammar.induce import induce, useless_cycles
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.formats import save_grammar
     from truesource.grammar.support.files import digest_json, write_json_lines
-    from truesource.grammar.treebank import Normalisation, Treebank
+    from truesource.grammar.treebank import Treebank
 
-    normalise = Normalisation(convention=convention)
     bank = Treebank.read(treebank, normalise)
     echo(str(bank.statistics))
     show_reading(bank)
-    for reason, count in Counter(refusal.reason for refusal in bank.refused).most_common():
-        echo(f"{count:,} trees refused: {reason}")
     others = None if held_out is None else Treebank.read(held_out, normalise)
     call = digest_json([config.model_dump(mode="json"), seed, bank.digest, others and others.digest])[:12]
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
@@ -262,7 +260,7 @@ def reestimate(
     *,
     unbracketed: Path | None,
     brackets: str | None,
-    convention: Name,
+    normalise: Normalisation,
     held_out: str | None,
     trace: Path | None,
     outputs: OutputFiles,
@@ -284,7 +282,7 @@ def reestimate(
     if unbracketed is not None:
         sentences, others = _read_text(unbracketed, held_out)
     else:
-        sentences, known, others = _read_brackets(str(brackets), convention, held_out)
+        sentences, known, others = _read_brackets(str(brackets), normalise, held_out)
     call = digest_json([start.digest, sentences, known, others, iterations])[:12]  # each call has its own
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
     fitted = inside_outside(
@@ -314,11 +312,10 @@ def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:
     return read_sentences(path, "train")[0], None if held_out is None else read_sentences(Path(held_out), "dev")[0]
 
 
-def _read_brackets(path: str, convention: Name, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
+def _read_brackets(path: str, normalise: Normalisation, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
     from truesource.grammar.estimate.inside_outside import tree_brackets
-    from truesource.grammar.treebank import Normalisation, Treebank
+    from truesource.grammar.treebank import Treebank
 
-    normalise = Normalisation(convention=convention)
     bank = Treebank.read(path, normalise)
     show_reading(bank)
     others = None if held_out is None else Treebank.read(held_out, normalise).sentences()

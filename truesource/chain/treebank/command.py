@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Convention, Force, Json, Lengths, Seed
+from truesource.cli.options import Convention, Force, Json, Lengths, Normalise, Seed
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def command(
         bool, typer.Option("--disjoint", help="Leave out held-out sentences that the training text has too.")
     ] = False,
     convention: Convention = "penn",
+    normalise: Normalise = None,
     seed: Seed = DEFAULT_SEED,
     json: Json = None,
     force: Force = False,
@@ -41,18 +42,18 @@ def command(
     """
     from truesource.chain.lengths import length_condition
     from truesource.chain.treebank.text import RECORD, write_text_folder
-    from truesource.cli.inputs import show_reading
+    from truesource.cli.inputs import normalisation, show_reading
     from truesource.cli.output import OutputFiles, claim_folder, json_of
-    from truesource.grammar.treebank import Normalisation, Treebank
+    from truesource.grammar.treebank import Treebank
 
     share = _share(held_out)
     condition = length_condition(lengths)
     claim_folder(output, "folder of texts", RECORD, force=force)
     files = OutputFiles(json=json, force=force)
-    normalise = Normalisation(convention=convention)
-    bank = Treebank.read(treebank, normalise)
+    settings = normalisation(convention, normalise)
+    bank = Treebank.read(treebank, settings)
     show_reading(bank)
-    kept, other = _parts(bank, held_out, share, normalise, seed)
+    kept, other = _parts(bank, held_out, share, settings, seed)
     made = write_text_folder(
         output,
         kept,

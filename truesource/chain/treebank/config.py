@@ -37,7 +37,7 @@ class DatasetSource(Settings):
 class TreebankConfig(Settings):
     """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
 
-    advanced: ClassVar = frozenset({"held_out_files", "limit"})
+    advanced: ClassVar = frozenset({"limit"})
     embedded: Literal["english", "english:size=medium", "english:size=small"] | None = Field(
         None, description="Sample trees from the embedded English grammar, or from a smaller size of it."
     )

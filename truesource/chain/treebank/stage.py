@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,16 +63,13 @@ def make(run: RunFolder) -> str:
     else:
         held_out.write(folder / "held_out.mrg.gz", force=True)
     statistics = train.statistics
-    refused = Counter(refusal.reason for refusal in bank.refused)
     write_json(
         folder / "statistics.json",
         {
             "source": bank.source,
             "statistics": statistics.as_dict(),
             "lengths": np.bincount([len(tree.leaves()) for tree in train]).tolist(),
-            "refused": [{"reason": reason, "count": count} for reason, count in refused.most_common()],
-            "convention": bank.convention,
-            "reading": bank.ledger.as_dict(),
+            "reading": bank.reading.as_dict(),
             "held_out": 0 if held_out is None else len(held_out),
             "truth": _truth(config),
         },
@@ -82,11 +78,12 @@ def make(run: RunFolder) -> str:
 
 
 def _show_reading(bank: Treebank) -> None:
-    """Log what reading dropped and cut, and warn of what looks like markers of another convention."""
-    if bank.ledger.dropped or bank.ledger.cut:
-        log.info("convention %s: %s", bank.convention, bank.ledger)
-    for name, kept in bank.markers_kept().items():
-        log.warning("%s; set treebank.normalise.convention to %s, or leave them if they are words", kept, name)
+    """Log what reading removed and refused, and warn of what looks like another convention."""
+    for line in bank.reading.lines():
+        log.info("%s", line)
+    for sign in bank.reading.signs:
+        settings = " and ".join(f"treebank.normalise.{name} to {value}" for name, value in sign.remedy.items())
+        log.warning("%s; set %s, or leave them if they are words", sign, settings)
 
 
 def _digests(path: Path) -> list[str]:

@@ -1,0 +1,105 @@
+"""What reading a treebank did: what was read, removed and refused, and what looks like another convention."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from truesource.grammar.conventions import SEPARATORS, Ledger, Name, Sign, signs_of_others
+from truesource.grammar.treebank.normalise import BRACKETS
+from truesource.grammar.treebank.statistics import TreebankStatistics
+
+SHOWN = 5  #: odd words, and reasons of refusals with an example each, that a summary lists
+_ODD = re.compile(r"[*<>{}\[\]@#=_|\\~^+$]")  #: characters that annotation is made of, next to others
+_ORDINARY = re.compile(r"[$#]|\.\.+|[A-Z]{1,2}\$")  #: currencies, dots
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A tree that was read but not kept."""
+
+    reason: str  #: why
+    source: str  #: file or other source
+    line: int  #: where it starts: line of a file, row of a dataset, or position; from 1
+    kind: str  #: by which refusals are counted: a code, or the reason
+
+
+@dataclass(frozen=True)
+class TreebankReading:
+    """Summary of how a treebank was read."""
+
+    convention: Name
+    trees: int  #: kept
+    words: int  #: kept
+    ledger: Ledger  #: what was removed and cut
+    separators: Mapping[str, int]  #: words with this separator between other characters
+    refused: Sequence[tuple[Refusal, int]]  #: the first refused tree of each kind, and how many of it
+    odd: Sequence[tuple[str, int]]  #: the most frequent words with characters that annotation is made of
+    signs: Sequence[Sign]  #: of other conventions
+
+    @classmethod
+    def of(
+        cls, statistics: TreebankStatistics, ledger: Ledger, refused: Iterable[Refusal], convention: Name
+    ) -> TreebankReading:
+        """Summarise what was counted while a treebank was read."""
+        separators: Counter[str] = Counter()
+        odd: Counter[str] = Counter()
+        for word, count in statistics.words.items():
+            inner = word[1:-1]
+            for separator in SEPARATORS:
+                if separator in inner and word not in BRACKETS:
+                    separators[separator] += count
+            if len(word) > 1 and _ODD.search(word) and not _ORDINARY.fullmatch(word):
+                odd[word] += count
+        kinds: Counter[str] = Counter()
+        examples: dict[str, Refusal] = {}
+        for refusal in refused:
+            kinds[refusal.kind] += 1
+            examples.setdefault(refusal.kind, refusal)
+        labels = Counter(statistics.phrasal) + Counter(statistics.preterminal)
+        return cls(
+            convention=convention,
+            trees=statistics.trees,
+            words=statistics.tokens,
+            ledger=ledger,
+            separators=dict(separators.most_common()),
+            refused=[(examples[kind], n) for kind, n in kinds.most_common()],
+            odd=odd.most_common(SHOWN),
+            signs=signs_of_others(statistics.words, labels, convention),
+        )
+
+    def lines(self) -> list[str]:
+        """The summary, a line for each subject."""
+        result = [f"read       {self.trees:,} trees, {self.words:,} words; convention {self.convention}: {self.ledger}"]
+        if self.separators:
+            some = ", ".join(f"{name} {n:,} ({n / self.words:.1%})" for name, n in list(self.separators.items())[:3])
+            result.append(f"inside     words with a separator inside: {some}")
+        if self.odd:
+            result.append(f"odd words  {', '.join(f'{word} {n:,}' for word, n in self.odd)}")
+        total = self.trees + sum(n for _, n in self.refused)
+        for first, n in self.refused[:SHOWN]:
+            where = f"{first.source}:{first.line}"
+            result.append(f"refused    {n:,} of {total:,} trees, the first ({where}): {first.reason}")
+        if more := sum(n for _, n in self.refused[SHOWN:]):
+            result.append(f"refused    {more:,} of {total:,} trees for other reasons")
+        return result
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "summary": self.lines(),
+            "trees": self.trees,
+            "words": self.words,
+            "convention": self.convention,
+            **self.ledger.as_dict(),
+            "separators": dict(self.separators),
+            "odd_words": [{"word": word, "count": n} for word, n in self.odd],
+            "refused": [
+                {"reason": first.reason, "kind": first.kind, "count": n, "source": first.source, "line": first.line}
+                for first, n in self.refused
+            ],
+            "signs": [{"about": str(sign), "settings": sign.remedy} for sign in self.signs],
+        }

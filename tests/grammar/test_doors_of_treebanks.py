@@ -1,0 +1,232 @@
+"""Treebanks of other people: zero elements, annotation in leaves, split words, other formats, trees that are broken."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from truesource.grammar.conventions import Name
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.treebank import Normalisation, Treebank
+from truesource.grammar.treebank.foreign import FOREIGN
+from truesource.grammar.treebank.reader import SUFFIXES, find_files
+
+GOOD = "(S (NP (D the) (N dog)) (VP (V barks)))"
+
+
+def bank_of(text: str, folder: Path, convention: Name = "penn", **settings: object) -> Treebank:
+    path = folder / "trees.psd"
+    path.write_text(text, encoding="utf-8")
+    return Treebank.read(path, Normalisation(convention=convention, **settings))  # type: ignore[arg-type]
+
+
+# -- zero elements ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "zero",
+    ["*speaker*", "*hearer*", "*nexp*", "*o*", "*が*", "*pro*", "*T*-1", "*ICH*-12", "*", "0", "***", "*-2"],
+)
+def test_zero_elements_of_the_helsinki_family_are_removed(zero: str, tmp_path: Path) -> None:
+    bank = bank_of(f"( (IP-MAT (NP-SBJ {zero}) (VB go)) (ID 1;JP))", tmp_path, "penn-helsinki")
+    assert bank.sentences() == [["go"]]
+    assert bank.ledger.dropped.total() == 2
+
+
+@pytest.mark.parametrize("word", ["*Star", "star*", "A*B", "00", "**bold", "10"])
+def test_words_with_stars_stay(word: str, tmp_path: Path) -> None:
+    for convention in ("penn", "penn-helsinki"):
+        assert bank_of(f"(S (N {word}) (V go))", tmp_path, convention).sentences() == [[word, "go"]]
+
+
+@pytest.mark.parametrize("trace", ["*PRO*-2", "*T*-1", "*U*", "0", "*-3", "*ICH*-1", "*EXP*-2", "*?*", "*", "*pro*"])
+def test_traces_of_penn_that_lost_the_tag_above_them_are_removed(trace: str, tmp_path: Path) -> None:
+    bank = bank_of(f"(S (NP-SBJ {trace}) (VP (V go) (NP (CD 0) (SYM *) (UH *LOL*))))", tmp_path)
+    assert bank.sentences() == [["go", "0", "*", "*LOL*"]]
+
+
+def test_leaves_between_stars_are_a_sign_of_the_helsinki_family(tmp_path: Path) -> None:
+    bank = bank_of("(IP-MAT (NP-SBJ *speaker*) (VB go))\n(IP-MAT (NP-SBJ *hearer*) (VB go))", tmp_path)
+    (sign,) = bank.reading.signs
+    assert sign.remedy == {"convention": "penn-helsinki"}
+    assert (sign.count, sign.total) == (2, 12)
+    assert dict(sign.examples) == {"*speaker*": 1, "*hearer*": 1}
+
+
+# -- annotation in leaves ---------------------------------------------------------------------------------
+
+ICELANDIC = (
+    "( (IP (N kona-kona) (V fer-fara) (NP (N tungur$-tunga) (D $nar-hinn)) (NP *con*-D) (C 0) (. .-.)) (ID 1,.2))\n"
+)
+
+
+def test_lemmas_are_cut_and_split_words_joined(tmp_path: Path) -> None:
+    bank = bank_of(ICELANDIC, tmp_path, "icepahc")
+    assert bank.sentences() == [["kona", "fer", "tungurnar", "."]]
+    assert [str(tree) for tree in bank] == ["(ROOT (IP (N kona) (V fer) (NP (N tungurnar)) (. .)))"]
+    assert bank.ledger.separated == {"-": 5}
+    assert bank.ledger.joined == 1
+    assert "joined 1 parts" in str(bank.ledger)
+
+
+def test_lemmas_and_split_words_are_a_sign_of_their_convention(tmp_path: Path) -> None:
+    remedies = [sign.remedy for sign in bank_of(ICELANDIC, tmp_path, "penn-helsinki").reading.signs]
+    assert remedies == [{"convention": "icepahc"}]
+
+
+@pytest.mark.parametrize(
+    ("parts", "word"), [("(A a$) (B $b$) (C $c)", "abc"), ("(X (A a$)) (Y (B $b))", "ab"), ("(A a$) (B b)", None)]
+)
+def test_parts_of_a_word(parts: str, word: str | None, tmp_path: Path) -> None:
+    bank = bank_of(f"(S {parts} (V go))", tmp_path, "icepahc")
+    assert bank.sentences() == [[word, "go"] if word else ["a$", "b", "go"]]
+
+
+@pytest.mark.parametrize(("separator", "leaf"), [("/", "cat/NN"), ("_", "cat_NN"), ("|", "cat|cat"), ("-", "cat-cat")])
+def test_annotation_after_a_separator_is_noticed_and_cut(separator: str, leaf: str, tmp_path: Path) -> None:
+    text = f"(S (N {leaf}) (N {leaf}))"
+    (sign,) = bank_of(text, tmp_path).reading.signs
+    assert sign.remedy == {"annotation": separator}
+    assert (sign.count, sign.total) == (2, 2)
+    bank = bank_of(text, tmp_path, annotation=separator)
+    assert bank.sentences() == [["cat", "cat"]]
+    assert not bank.reading.signs
+
+
+def test_few_words_with_a_separator_are_no_sign(tmp_path: Path) -> None:
+    bank = bank_of("(S (N well-being) (V is) (A up-to-date) (N dog) (. .))", tmp_path)
+    assert not bank.reading.signs
+    assert bank.reading.separators == {"-": 2}
+
+
+# -- other formats ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "convention"),
+    [
+        ("#FORMAT 4\n#BOS 1\n", "export format of Negra", "penn"),
+        ("#BOS 1 1 1 1\nDer\tder\tART\n", "export format of Negra", "penn"),
+        ("%% word\tlemma\ttag\n#BOS 1\n", "export format of Negra", "negra"),
+        ("%% word\tlemma\ttag\n#BOS 1\n", "export format of Negra", "penn"),
+        ("#1:1.[0] S(agent:NP(Head:Nhaa:x))#\n", "Sinica", "penn"),
+        ("<?xml version='1.0'?>\n<corpus>", "XML", "penn"),
+        ("# sent_id = 1\n1\tthe\tthe\n", "CoNLL", "penn"),
+        ("; a comment\n(S (A a))", "comments that start with ;", "penn"),
+        ("/*\nHEADER\n*/\n(S (A a))", "CorpusSearch", "penn"),
+    ],
+)
+def test_other_formats_are_refused_by_name(text: str, name: str, convention: Name, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        bank_of(text, tmp_path, convention)
+    assert caught.value.code == "foreign-format"
+    assert name in str(caught.value)
+    assert "negra skips" not in str(caught.value)
+
+
+def test_every_format_has_a_remedy() -> None:
+    assert all(name and remedy for _, name, remedy in FOREIGN)
+
+
+def test_lines_of_sgml_are_skipped_by_the_convention_that_the_refusal_names(tmp_path: Path) -> None:
+    text = "<DOC>\n<S ID=1>\n( (IP (NP-SBJ (NN a)) (VP (VV b))) )\n</S>\n</DOC>\n"
+    with pytest.raises(InputError, match="the convention ctb skips such lines"):
+        bank_of(text, tmp_path)
+    assert bank_of(text, tmp_path, "ctb").sentences() == [["a", "b"]]
+
+
+def test_discontinuous_brackets_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"discontinuous bracketing.*'0=Wake'.*discodop") as caught:
+        bank_of("(S (VP 0=Wake 2=up) (NP 1=me))", tmp_path)
+    assert caught.value.code == "discontinuous"
+    with pytest.raises(InputError, match="discontinuous"):
+        bank_of("(S (VP (V 0=Wake) (P 2=up)) (NP (N 1=me)))", tmp_path)
+    assert bank_of("(S (N 1=a) (N x=2))", tmp_path).sentences() == [["1=a", "x=2"]]
+
+
+# -- files of a folder ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".MRG", ".PSD"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_ending_is_found(suffix: str, packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}{'.gz' if packed else ''}"
+    path.write_bytes(gzip.compress(GOOD.encode()) if packed else GOOD.encode())
+    (tmp_path / "README.txt").write_text("about the trees")
+    assert find_files(tmp_path) == [path]
+
+
+def test_without_a_known_ending_files_that_begin_with_a_bracket_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.fid").write_text(f"\n  {GOOD}")
+    (tmp_path / "b").write_text(f"*x*x*x*\n\n{GOOD}")
+    (tmp_path / "README").write_text("about the trees")
+    (tmp_path / "c.bin").write_bytes(b"\xff\xfe(")
+    assert [path.name for path in find_files(tmp_path)] == ["a.fid", "b"]
+    assert len(Treebank.read(tmp_path)) == 2
+    (tmp_path / "a.fid").unlink()
+    (tmp_path / "b").unlink()
+    with pytest.raises(InputError, match="nor a file that begins with"):
+        find_files(tmp_path)
+
+
+# -- trees that are broken --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ("(NP New York)", "loose-word"),
+        ("(S (NP (D the) dog))", "loose-word"),
+        ("(S (NN (x)))", "childless"),
+        ("(S (NN ) (V go))", "childless"),
+        ("(S ((D the)) (V go))", "unlabelled"),
+        ("(S (NP (D the)", "unclosed"),
+        (")", "stray-bracket"),
+        ("()", "no words left"),
+    ],
+)
+def test_one_bad_tree_is_counted_and_the_others_are_read(bad: str, kind: str, tmp_path: Path) -> None:
+    bank = bank_of(f"{GOOD}\n{bad}\n{GOOD}\n", tmp_path)
+    assert len(bank) == 2
+    (refusal,) = bank.refused
+    assert (refusal.kind, refusal.line) == (kind, 2)
+    assert bank.reading.refused == [(refusal, 1)]
+    assert any(line.startswith("refused    1 of 3 trees, the first") for line in bank.reading.lines())
+
+
+def test_several_brackets_that_are_never_closed(tmp_path: Path) -> None:
+    bank = bank_of(f"{GOOD}\n(S (A a\n  (B b)\n{GOOD}\n(X\n{GOOD}\n", tmp_path)
+    assert [str(tree) for tree in bank] == [f"(ROOT {GOOD})"] * 3
+    assert [(refusal.kind, refusal.line) for refusal in bank.refused] == [("unclosed", 2), ("unclosed", 5)]
+    with pytest.raises(InputError, match="this is no bracketing"):
+        bank_of("(X\n" * 200, tmp_path)
+
+
+def test_words_in_brackets_of_their_own_have_a_convention(tmp_path: Path) -> None:
+    bank = bank_of("(S (NN (dog)) (VB (barks)) (NN cat))", tmp_path, "bracketed-words")
+    assert [str(tree) for tree in bank] == ["(ROOT (S (NN dog) (VB barks) (NN cat)))"]
+
+
+def test_words_without_tags_get_tags_on_request(tmp_path: Path) -> None:
+    bank = bank_of("(S (NP New York) is (ADJP (JJ big)) *T*-1)", tmp_path, loose_words="tag")
+    assert [str(tree) for tree in bank] == ["(ROOT (S (NP ('New' New) ('York' York)) ('is' is) (ADJP (JJ big))))"]
+
+
+def test_all_refused_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"all 2 were refused \(the word 'New' stands next to.*trees\.psd:1\)"):
+        bank_of("(NP New York)\n(NP New Jersey)", tmp_path)
+
+
+# -- the summary ------------------------------------------------------------------------------------------
+
+
+def test_the_summary_of_a_reading(tmp_path: Path) -> None:
+    text = f"{GOOD}\n(S (NP (-NONE- *T*-1) (N <dash/>)) (VP (V up-to) (N @x)))\n(NP New York)\n"
+    reading = bank_of(text, tmp_path).reading
+    assert (reading.trees, reading.words) == (2, 6)
+    assert reading.odd == [("<dash/>", 1), ("@x", 1)]
+    assert reading.as_dict()["dropped"] == {"-NONE-": 1}
+    assert reading.as_dict()["refused"][0]["kind"] == "loose-word"
+    assert reading.lines()[0].startswith("read       2 trees, 6 words; convention penn: dropped 1 word (-NONE- 1)")
