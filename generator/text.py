@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,11 +21,14 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_text, read_text_lines, write_json_lines
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.brackets import scan_lines
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer
 
 
+HEAD = 1000  #: lines that tell what a file is
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
 
@@ -59,7 +62,8 @@ def read_sentences(path: str | Path) -> list[list[str]]:
     Other white space, such as a no-break space, is part of a word, as it is in treebanks.
 
     Raises:
-        InputError: the file is missing, is not UTF-8 text, is empty, or has an empty line (line given).
+        InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
+            (code ``treebank``).
     """
     return [split_words(line) for line in _read_lines(Path(path), "sentence", "tokenised sentence", ASCII_SPACE)]
 
@@ -68,9 +72,35 @@ def stream_sentences(path: str | Path) -> Iterator[list[str]]:
     """Read sentences as `read_sentences` does, line after line; an empty line is a sentence without words.
 
     Raises:
-        InputError: the file is missing, or a line is not UTF-8 text (line given), once the line is reached.
+        InputError: the file is missing or a treebank (code ``treebank``), or a line is not UTF-8 text (line given),
+            once the line is reached.
     """
-    return map(split_words, read_text_lines(path))
+    lines = read_text_lines(path)
+    head = list(islice(lines, HEAD))
+    refuse_trees(head, path)
+    yield from map(split_words, chain(head, lines))
+
+
+def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
+    """Refuse a treebank where a text is expected, as its first lines tell.
+
+    Raises:
+        InputError: the first line that is not blank begins a tree (code ``treebank``).
+    """
+    first = next((line for line in lines if line.strip()), "")
+    if not first.lstrip().startswith("("):
+        return
+    try:
+        _, tree = next(scan_lines(lines))
+    except (InputError, StopIteration):
+        return
+    if isinstance(tree, Tree) and any(node.is_preterminal for node in tree.subtrees()) and tree.height() > 2:
+        raise InputError(
+            "this is a treebank, but a text is expected; write its sentences as text by `truesource convert`, as in"
+            f" truesource convert {path} text.txt",
+            path,
+            code="treebank",
+        )
 
 
 def split_words(line: str) -> list[str]:
@@ -96,7 +126,8 @@ def read_documents(path: str | Path) -> list[str]:
     """Read one document a line, as it stands there, without the end of the line; ``.gz`` is unpacked.
 
     Raises:
-        InputError: the file is missing, is not UTF-8 text, is empty, or has an empty line (line given).
+        InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
+            (code ``treebank``).
     """
     return [line.removesuffix("\r") for line in _read_lines(Path(path), "document", "document", None)]
 
@@ -108,6 +139,7 @@ def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str
         lines.pop()
     if not lines:
         raise InputError(f"the file is empty; expecting one {long} a line", path)
+    refuse_trees(lines[:HEAD], path)
     for number, line in enumerate(lines, start=1):
         if not line.strip(space):
             raise InputError(f"an empty line; expecting one {what} a line", path, number)

@@ -32,6 +32,7 @@ class InputError(ValueError):
     * ``busy``: another process writes the same file or folder (`truesource.grammar.support.locks.BusyError`);
     * ``foreign-format``, ``discontinuous``, ``loose-word``: trees that cannot be read as they are, see
       `truesource.grammar.treebank`;
+    * ``treebank``: trees where a text is expected;
     * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is asked for;
     * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
     * those of `NothingToMeasureError`: what is missing for a measure;

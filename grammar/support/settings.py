@@ -169,9 +169,10 @@ _KINDS = {
     "model": (("training.json",), ("config.json", "tokenizer.json")),
     "corpus": (("record.json", "grammar.npz"),),
     "variants": (("variants.json",),),
+    "trees": (("record.json", "data/trees-*"),),
 }
 _PLURALS = {"corpus": "corpora"}
-_CALLED = {"variants": "folder of parallel corpora"}
+_CALLED = {"variants": "folder of parallel corpora", "trees": "folder of trees that truesource parse made"}
 _SHOWN = 5  #: models that a message lists
 #: where a run and a corpus have what else may have been meant
 _PARTS = {
@@ -185,12 +186,13 @@ _PARTS = {
 
 
 def kind_of(folder: Path) -> str | None:
-    """Kind of a folder, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``; None: none.
+    """Kind of a folder, by the names of its files: ``run``, ``model``, ``corpus``, ``variants``, ``trees``; None: none.
 
-    A run may be unfinished; ``variants`` are the parallel corpora of a grammar and of its variants.
+    A run may be unfinished; ``variants`` are the parallel corpora of a grammar and of its variants, ``trees`` those of
+    parsed sentences.
     """
     for kind, alternatives in _KINDS.items():
-        if any(all((folder / name).is_file() for name in names) for names in alternatives):
+        if any(all(any(folder.glob(name)) for name in names) for names in alternatives):
             return kind
     return None
 

@@ -11,13 +11,14 @@ import typer
 from pydantic import Field
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Json, SplitName
+from truesource.cli.options import Convention, Force, Json, SplitName
 from truesource.cli.settings import with_options
 from truesource.grammar.formats import names
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings, option_name
 
 if TYPE_CHECKING:
+    from truesource.grammar.conventions import Name
     from truesource.grammar.pcfg import PCFG
 
 
@@ -41,7 +42,9 @@ class ConversionSettings(Settings):
 def command(
     source: Annotated[
         Path,
-        typer.Argument(help="Grammar (or NAME of NAME.grammar and NAME.lexicon), language, n-gram model, corpus."),
+        typer.Argument(
+            help="Grammar (or NAME of NAME.grammar and NAME.lexicon), language, n-gram model, corpus, trees."
+        ),
     ],
     target: Annotated[
         Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")
@@ -52,24 +55,33 @@ def command(
         bool, typer.Option("--symbols", help="Write the grammar's symbols into the trees of a corpus, not labels.")
     ] = False,
     binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
+    convention: Convention = "penn",
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Convert a grammar to another format, or write the trees or sentences of a corpus as text.
+    """Convert a grammar to another format, or write the trees or sentences of a corpus or treebank as text.
 
     Numbers in Berkeley and EarleyX text are always normalised. The folder of an n-gram model of words becomes the
     grammar of its language.
 
     Example: truesource convert grammar.npz grammar.txt
     """
-    if not source.is_dir() or (source / "config.json").is_file():
-        convert_grammar(source, target, settings, json=json, force=force)
-        return
+    from truesource.cli.inputs import is_treebank
     from truesource.grammar.support.errors import InputError
 
+    trees = is_treebank(source)
+    if not trees and (not source.is_dir() or (source / "config.json").is_file()):
+        convert_grammar(source, target, settings, json=json, force=force)
+        return
     given = ", ".join(map(option_name, settings.model_dump(exclude_defaults=True)))
     if given:
-        raise InputError(f"this is a corpus folder, but {given} applies to grammars only; remove it", source)
+        what = "treebank" if trees else "corpus folder"
+        raise InputError(f"this is a {what}, but {given} applies to grammars only; remove it", source)
+    if trees:
+        if symbols or binarised:
+            raise InputError("--symbols and --binarised apply to corpora only; remove them", source)
+        write_treebank(source, target, convention, json=json, force=force)
+        return
     write_corpus(source, target, split, symbols=symbols, binarised=binarised, json=json, force=force)
 
 
@@ -136,6 +148,49 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     return pcfg
 
 
+def write_treebank(source: Path, target: Path, convention: Name, *, json: Path | None, force: bool) -> None:
+    """Write the trees of a treebank, or their sentences if the name of ``target`` ends in ``.txt``; gzipped if .gz.
+
+    Raises:
+        InputError: the treebank cannot be read, or ``target`` cannot be written.
+    """
+    from truesource.cli.inputs import normalisation, show_reading
+    from truesource.cli.output import OutputFiles, json_of
+    from truesource.generator.text import line_of
+    from truesource.grammar.treebank import Treebank
+
+    files = OutputFiles(text=target, json=json, force=force)
+    bank = Treebank.read(source, normalisation(convention, None))
+    show_reading(bank)
+    if _is_text(target):
+        _write_lines(target, map(line_of, bank.sentences()), len(bank))
+    else:
+        bank.write(target, force=True)
+    what = "sentences" if _is_text(target) else "trees"
+    also = files.also(json=json_of({"file": str(target), what: len(bank), "reading": bank.reading.as_dict()}))
+    following = f"train {target} -o model/" if _is_text(target) else f"induce {target} -o grammar.npz"
+    echo(f"Wrote {target}{also}: {len(bank):,} {what}. Next: truesource {following}")
+
+
+def _is_text(target: Path) -> bool:
+    return target.name.removesuffix(".gz").endswith(".txt")
+
+
+def _write_lines(target: Path, lines: Iterable[str], n: int) -> None:
+    """Write lines of text, packed for ``.gz``, atomically."""
+    from truesource.grammar.support.files import atomic_path, opened_to_write
+    from truesource.grammar.support.printable import meter
+
+    with (
+        atomic_path(target) as temporary,
+        meter("writing lines", total=n) as progress,
+        opened_to_write(temporary, packed=target.suffix == ".gz") as stream,
+    ):
+        for line in lines:
+            stream.write(line.encode() + b"\n")
+            progress.advance(1)
+
+
 def write_corpus(
     source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, json: Path | None, force: bool
 ) -> None:
@@ -148,13 +203,11 @@ def write_corpus(
     from truesource.cli.output import OutputFiles, json_of
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
-    from truesource.grammar.support.files import atomic_path, opened_to_write
-    from truesource.grammar.support.printable import meter
 
     files = OutputFiles(text=target, json=json, force=force)
     corpus = Corpus.load(source)
     n = corpus.n_sentences(split)
-    plain = target.name.removesuffix(".gz").endswith(".txt")
+    plain = _is_text(target)
     if plain and (symbols or binarised):
         raise InputError("--symbols and --binarised are for trees, but .txt files have sentences; remove them", target)
     lines: Iterable[str]
@@ -162,15 +215,7 @@ def write_corpus(
         lines = (line_of(sentence) for sentence in corpus.sentences(split))
     else:
         lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
-    packed = target.suffix == ".gz"
-    with (
-        atomic_path(target) as temporary,
-        meter("writing lines", total=n) as progress,
-        opened_to_write(temporary, packed=packed) as stream,
-    ):
-        for line in lines:
-            stream.write(line.encode() + b"\n")
-            progress.advance(1)
+    _write_lines(target, lines, n)
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
     what = "sentences" if plain else "trees"
     also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))

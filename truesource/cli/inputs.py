@@ -41,6 +41,21 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     return read(path), None
 
 
+def is_treebank(source: Path) -> bool:
+    """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
+    from truesource.grammar.support.settings import kind_of
+    from truesource.grammar.treebank.reader import begins_like_trees, find_files
+
+    if source.is_file():
+        return begins_like_trees(source)
+    if not source.is_dir() or kind_of(source) not in (None, "trees"):
+        return False
+    try:
+        return any(map(begins_like_trees, find_files(source)))
+    except InputError:
+        return False
+
+
 def normalisation(convention: Name, overrides: list[str] | None) -> Normalisation:
     """What is done to the trees of a treebank.
 

@@ -86,9 +86,12 @@ def command(
             record["halves"] = halves
     if floor is not None and not is_serious(diagnosis):
         record["data_floor"] = _show_floor(pcfg, floor)
-    for problem in diagnosis.problems:
+    problems = [*diagnosis.problems]
+    if text is not None and seen.unknown_tokens == seen.tokens:
+        problems.append(f"{text} has no word of the grammar; compare the words above with those of the text")
+    for problem in problems:
         echo(f"! {problem}")
-    wrote = "" if diagnosis.problems else "No problem found. "
+    wrote = "" if problems else "No problem found. "
     keep(_table(record))
     if written := files.write(json=json_of(record)):
         wrote += f"Wrote {' and '.join(written)}. "
