@@ -44,16 +44,16 @@ def peak_mib() -> float:
 
 
 def ours(n: int, order: int, smoothing: Any) -> Row:
-    from truesource.lmtrain.architectures.ngram.models import NgramModel
+    from truesource.lmtrain.architectures.ngram.models import NgramModel, NgramPieceModel, make_ngram
     from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream
     from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
-    def make(text: list[list[str]]) -> NgramModel:
+    def make(text: list[list[str]]) -> NgramModel | NgramPieceModel:
         tokenizer = build_tokenizer(text)
         v = WordVocabulary(tokenizer)
         stream = read_stream(text, v)
         trie = count_ngrams(stream, order, n_tokens=len(v), bos=v.bos, eos=v.eos)
-        return NgramModel(adjust(trie, smoothing), smoothing, tokenizer, "ours")
+        return make_ngram(adjust(trie, smoothing), smoothing, tokenizer, "ours")
 
     from truesource.generator.language_model import ScoringFrame
 

@@ -176,6 +176,7 @@ def load_network(
             ignore_mismatched_sizes=True,  # refused below, by name
         )
     require_tensors(info["missing_keys"], info["unexpected_keys"], info["mismatched_keys"], folder)
+    drop_padding(tokenizer, token_count(model))
     require_token_numbers(tokenizer, model, folder)
     require_unchanged(folder, ["generation_config.json", *(path.name for path in folder.glob("*.safetensors"))])
     place = torch_device(device)
@@ -246,9 +247,11 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     """
     path = folder / "tokenizer.json"
     if not path.is_file():
-        raise InputError(
-            "there is no fast tokeniser (tokenizer.json) beside the model; save one there with save_pretrained", folder
-        )
+        slow = next((name for name in ("tokenizer.model", "spiece.model") if (folder / name).is_file()), None)
+        how = "save one there with save_pretrained"
+        if slow is not None:
+            how = f"make it from {slow}: AutoTokenizer.from_pretrained(folder).save_pretrained(folder), with protobuf"
+        raise InputError(f"there is no fast tokeniser (tokenizer.json) next to the model; {how}", folder)
     with library_errors("the tokeniser cannot be loaded", path), _quiet():
         Tokenizer.from_file(str(path))
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -281,6 +284,23 @@ def require_token_numbers(
             f" the model {words} word vectors",
             folder,
         )
+
+
+def drop_padding(tokenizer: PreTrainedTokenizerFast, words: int) -> None:
+    """Take a padding token out of a tokeniser, in place, if the network has no vector for it; padding is never scored.
+
+    Args:
+        tokenizer: of a checkpoint, to which the padding token was added after training.
+        words: vectors that the network has.
+    """
+    beyond = {token for token, number in tokenizer.get_vocab().items() if number >= words}
+    if beyond != {tokenizer.pad_token}:
+        return
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
+    content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] not in beyond]
+    content["padding"] = None
+    tokenizer.pad_token = None
+    tokenizer._tokenizer = Tokenizer.from_str(json.dumps(content))
 
 
 def token_count(model: PreTrainedModel) -> int:

@@ -23,7 +23,9 @@ def load_model(
 ) -> LanguageModel:
     """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
 
-    * a folder, see `truesource.lmtrain.trained_models.load_folder`; a `Path` is always a folder;
+    * a folder, see `truesource.lmtrain.trained_models.load_folder`;
+    * a file of n-grams, ``lm.arpa``, see `truesource.lmtrain.architectures.ngram.arpa.load_arpa`; any other `Path` is a
+      folder;
     * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.models.ready_model`;
     * the name of an entry point of the group ``truesource.models``, which names such code;
     * ``CODE@FOLDER``: the architecture that ``CODE`` names, trained in ``FOLDER``.
@@ -42,6 +44,10 @@ def load_model(
     code = None if named.code is None else load_code(named.code, named.base)
     if code is not None and named.folder is None:
         return ready_model(code)
+    if named.file is not None:
+        with extras_for(f"the model {named.text}"):
+            from truesource.lmtrain.architectures.ngram.arpa import load_arpa
+        return load_arpa(named.file)
     folder = cast(Path, named.folder)
     with extras_for(f"the model {named.text}"):
         from truesource.lmtrain.trained_models import load_folder, load_own_model

@@ -32,6 +32,7 @@ ARCHITECTURES = "truesource.architectures"  #: the same of architectures that ca
 _NAMES = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _CODE = re.compile(rf".+:{_NAMES}")
 _MODULE = re.compile(_NAMES)
+ARPA = ".arpa"  #: ending of files of n-grams, also with ``.gz``
 _SHOWN = 5  #: names of a module that a message lists
 _files: dict[Path, tuple[ModuleType, str]] = {}  #: modules of files that this process has imported, and their digests
 _neighbours: dict[str, Path] = {}  #: top-level modules that such files imported from their own folder
@@ -233,17 +234,20 @@ class ModelReference:
 
     text: str  #: as given
     folder: Path | None = None  #: of a trained model
-    code: str | None = None  #: of a ready model, or, beside a folder, of the architecture that was trained there
+    file: Path | None = None  #: of a model in one file
+    code: str | None = None  #: of a ready model, or, next to a folder, of the architecture that was trained there
     base: Path | None = None  #: folder that relative paths start from; None: the working folder
 
     @property
     def ready(self) -> bool:
-        """True if code alone gives the model."""
+        """True if code or a file alone gives the model."""
         return self.folder is None
 
     @property
     def title(self) -> str:
         """A short name: of the folder, or of what the code names."""
+        if self.file is not None:
+            return self.file.name.removesuffix(".gz").removesuffix(ARPA)
         return self.text.rpartition(":")[2] if self.folder is None else self.folder.resolve().name
 
     def at(self, folder: Path) -> ModelReference:
@@ -254,8 +258,9 @@ class ModelReference:
 def model_reference(reference: str | Path | ModelReference, base: Path | None = None) -> ModelReference:
     """Decide what a reference to a model names.
 
-    In this order: a folder that exists, code (``file.py:name``, ``package.module:name``), the name of an entry point of
-    the group ``truesource.models``, code and a folder (``CODE@FOLDER``).
+    In this order: a folder that exists, a file of n-grams (``.arpa``, ``.arpa.gz``), code (``file.py:name``,
+    ``package.module:name``), the name of an entry point of the group ``truesource.models``, code and a folder
+    (``CODE@FOLDER``).
 
     Args:
         reference: as given; a `Path` is always a folder; what was decided already is returned.
@@ -268,6 +273,8 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
         return reference
     text = str(reference)
     folder = (base or Path()).joinpath(Path(text).expanduser())
+    if is_arpa(folder):
+        return ModelReference(text, file=folder, base=base)
     if isinstance(reference, Path) or folder.is_dir():
         refuse_other_kind(folder, "model", code="no-model")
         return ModelReference(text, folder=folder, base=base)
@@ -280,10 +287,15 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
     if code:
         return ModelReference(text, folder=(base or Path()).joinpath(Path(trained).expanduser()), code=code, base=base)
     raise InputError(
-        f"there is no model {text!r}: it is not a folder, not code as file.py:name, and no installed package offers"
-        " a model of this name",
+        f"there is no model {text!r}: it is not a folder, not a file of n-grams (.arpa), not code as file.py:name, and"
+        " no installed package offers a model of this name",
         code="no-model",
     )
+
+
+def is_arpa(path: Path) -> bool:
+    """Whether a path is a file of n-grams, by its name."""
+    return path.name.removesuffix(".gz").endswith(ARPA) and path.is_file()
 
 
 def require_there(reference: str) -> None:

@@ -331,13 +331,15 @@ def corpus_condition(model: Path) -> dict[str, str]:
 
 
 def reference_digest(named: ModelReference) -> str:
-    """SHA-256 over what makes a model: its folder, the source file of its code, or both.
+    """SHA-256 over what makes a model: its folder or file, the source file of its code, or both.
 
     What code reads besides, such as other files, is not in it.
 
     Raises:
         InputError: there is no such folder, or the code cannot be imported.
     """
+    if named.file is not None:
+        return digest_file(named.file)
     code = None if named.code is None else load_code(named.code, named.base)
     of_code = None if code is None else code.digest or digest_json([named.code])
     if named.folder is None:

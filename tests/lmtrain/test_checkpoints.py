@@ -398,6 +398,17 @@ def small(folder: Path) -> None:
         ).save_pretrained(folder)
 
 
+def test_padding_that_was_added_later_needs_no_vector(tmp_path: Path) -> None:
+    tokenizer = byte_level()
+    network = gpt2(tokenizer)
+    plain = load_model(save(tmp_path / "plain", network, tokenizer), device="cpu")
+    tokenizer.add_special_tokens({"pad_token": "<|added_pad|>"})
+    assert tokenizer.pad_token_id >= network.config.vocab_size
+    padded = load_model(save(tmp_path / "padded", network, tokenizer), device="cpu")
+    texts = [["the", "dog"], ["a"], ["one", "two", "three", "dogs"]]
+    assert padded.score(texts, ScoringFrame()).log_prob.tolist() == plain.score(texts, ScoringFrame()).log_prob.tolist()
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

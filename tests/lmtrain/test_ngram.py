@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from truesource.generator.columns import CodedSentences
 from truesource.generator.language_model import DistributionModel, ScoringFrame, assemble_scores
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.architectures.ngram.models import NgramModel
+from truesource.lmtrain.architectures.ngram.models import NgramModel, make_ngram
 from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, discounts, read_stream
 from truesource.lmtrain.decoding.decode import draw
 from truesource.lmtrain.decoding.sampling import Stepper
@@ -49,7 +49,9 @@ def fit(
     v = WordVocabulary(tokenizer)
     trie = count_ngrams(read_stream(corpus, v), order, n_tokens=len(v), bos=v.bos, eos=v.eos)
     trie.check()
-    return NgramModel(adjust(trie, kind), kind, tokenizer, "n", discount=discount)
+    model = make_ngram(adjust(trie, kind), kind, tokenizer, "n", discount=discount)
+    assert isinstance(model, NgramModel)
+    return model
 
 
 def reference(model: NgramModel, corpus: Sentences) -> Mle:

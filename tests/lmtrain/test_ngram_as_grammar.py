@@ -26,7 +26,7 @@ def fit(corpus: Sentences, order: int, kind: Smoothing, min_count: int = 1) -> N
     tokenizer = build_tokenizer(corpus, min_count=min_count)
     v = WordVocabulary(tokenizer)
     trie = count_ngrams(read_stream(corpus, v), order, n_tokens=len(v), bos=v.bos, eos=v.eos)
-    return NgramModel(adjust(trie, kind), kind, tokenizer, "n")
+    return make_ngram(adjust(trie, kind), kind, tokenizer, "n")
 
 
 @given(CORPUS, st.integers(1, 4), st.sampled_from(["mle", "kneser_ney"]), st.integers(1, 2))

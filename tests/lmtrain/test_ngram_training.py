@@ -48,6 +48,23 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {config.smoothing: root / config.smoothing for config in (TRIGRAMS, UNSMOOTHED)}
 
 
+def test_single_discounts_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Tiny:
+        splits = ("train",)
+
+        def sentences(self, split: str) -> Sentences:
+            return [["a", "b"], ["a"]]
+
+    train(Tiny(), TRIGRAMS, None, tmp_path / "tiny", seed=0)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "a single discount" in warning
+    assert "1 (" in warning and "2 (" in warning and "3 (0.5)" in warning
+    caplog.clear()
+    train(Source(), TRIGRAMS, None, tmp_path / "usual", seed=0)
+    discounts = json.loads((tmp_path / "usual" / "config.json").read_text())["discounts"]
+    assert bool([r for r in caplog.records if r.levelname == "WARNING"]) == any(len(set(d)) == 1 for d in discounts)
+
+
 @pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
 def test_a_finished_folder_is_complete(finished: dict[str, Path], smoothing: str) -> None:
     folder = finished[smoothing]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 from pydantic import Field
@@ -20,6 +20,7 @@ from truesource.grammar.support.settings import Settings, option_name
 if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
     from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.architectures.ngram.models import NgramModel
 
 
 FORMATS = ", ".join(names())
@@ -92,13 +93,14 @@ def convert_grammar(
     from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.formats import format_of, save_grammar, target_files
     from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.references import is_arpa
 
     for name in (settings.from_, settings.to):
         if name is not None:
             format_of(name)
     files = target_files(target, settings.to)
     outputs = OutputFiles(more=files, json=json, force=force)
-    if source.is_dir():
+    if source.is_dir() or is_arpa(source):
         pcfg = _language_of_model(source, settings)
     else:
         pcfg = PCFG.load(
@@ -127,22 +129,23 @@ def convert_grammar(
 
 
 def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
-    """The grammar of the n-gram model in a folder."""
+    """The grammar of the n-gram model in a folder or an ARPA file."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.settings import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
-    from truesource.lmtrain.architectures.ngram.models import NGRAM, load_ngram
+    from truesource.lmtrain.architectures.ngram.models import NGRAM
     from truesource.lmtrain.loading import model_type_of
+    from truesource.lmtrain.models import load_model
 
     refuse_other_kind(folder, "model")
     given = settings.model_dump(include={"from_", "start", "normalise", "split_words"}, exclude_defaults=True)
     if given:
         options = ", ".join(map(option_name, given))
         raise InputError(f"this is a folder of a model, but {options} applies to grammars only; remove it", folder)
-    if model_type_of(folder) != NGRAM:
+    if folder.is_dir() and model_type_of(folder) != NGRAM:
         raise InputError("of the models, only n-gram models can be written as grammars; this is another one", folder)
-    pcfg = PCFG.of(as_grammar(load_ngram(folder)))
+    pcfg = PCFG.of(as_grammar(cast("NgramModel", load_model(folder))))
     if pcfg.meta["empty"]["mass"] > 0.0:
         echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']['mass']:.3g} in the model.")
     return pcfg

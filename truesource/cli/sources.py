@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HEAD = 4096  #: bytes looked at to tell what a file is
 _BRACKETING = re.compile(r"\(\s*\(|\(\S")  #: in tokenised text an opening bracket stands alone
-_RULE = re.compile(r"\S+\s*->|\S+->\[")
+_RULE = re.compile(r"(?:[0-9.eE+-]+\s+){0,2}(?:\S+\s*-{1,2}>|\S+->\[)")
 _STREAM = 0x4E41  #: keeps these samples apart from a corpus drawn with the same seed
 
 
@@ -115,7 +115,7 @@ def kind_of(given: str) -> str:
         InputError: nothing is there.
     """
     from truesource.grammar.languages import is_reference, missing
-    from truesource.lmtrain.references import names_model
+    from truesource.lmtrain.references import is_arpa, names_model
 
     path = Path(given)
     if path.is_dir():
@@ -133,6 +133,8 @@ def kind_of(given: str) -> str:
         if names_model(given):
             return "model"
         raise missing(given)
+    if is_arpa(path):
+        return "model"
     bare = path.name.removesuffix(".gz")
     if bare.endswith((".npz", ".lexicon")):
         return "grammar"

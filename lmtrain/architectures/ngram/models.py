@@ -25,6 +25,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import NgramScorer, NgramStepper, Reader, log_mass
 from truesource.lmtrain.architectures.ngram.trie import FILE as COUNTS
 from truesource.lmtrain.architectures.ngram.trie import (
+    NgramEstimate,
     Smoothing,
     Stream,
     Trie,
@@ -49,13 +50,10 @@ class CountedModel(ABC):
     """A model of each token given the N - 1 tokens before it.
 
     Args:
-        trie: counts, as `truesource.lmtrain.architectures.ngram.trie.adjust` left them.
-        smoothing: ``mle`` or ``kneser_ney``.
+        estimate: log probabilities of the n-grams.
         tokenizer: as it is saved.
         encoder: the same tokeniser as counting sees it.
-        emitted: tokens that can follow something.
         name: what the model is called in tables.
-        discount: of ``kneser_ney``, see `truesource.lmtrain.architectures.ngram.trie.estimate`.
 
     Raises:
         InputError: counts and tokeniser are of two models.
@@ -65,22 +63,18 @@ class CountedModel(ABC):
 
     def __init__(
         self,
-        trie: Trie,
-        smoothing: Smoothing,
+        estimate: NgramEstimate,
         tokenizer: PreTrainedTokenizerFast,
         encoder: Encoder,
-        emitted: IntArray,
         name: str,
-        *,
-        discount: FloatArray | None = None,
     ) -> None:
-        if len(encoder) != trie.n_tokens:
+        if len(encoder) != estimate.trie.n_tokens:
             raise InputError(
-                f"the tokeniser has {len(encoder)} tokens, the counts {trie.n_tokens}; they are of two models"
+                f"the tokeniser has {len(encoder)} tokens, the counts {estimate.trie.n_tokens}; they are of two models"
             )
         self.tokenizer, self._encoder = tokenizer, encoder
         self.name = name
-        self.estimate = estimate(trie, smoothing, emitted, discount=discount)
+        self.estimate = estimate
         self.reader = Reader(self.estimate, encoder.bos, encoder.eos)
 
     @property
@@ -116,16 +110,13 @@ class NgramModel(CountedModel):
 
     def __init__(
         self,
-        trie: Trie,
-        smoothing: Smoothing,
+        estimate: NgramEstimate,
         tokenizer: PreTrainedTokenizerFast,
         name: str,
-        *,
-        discount: FloatArray | None = None,
     ) -> None:
         self.encoder = v = WordVocabulary(tokenizer)
-        self._columns: IntArray = np.append(v.word_ids, [v.unk, v.eos])
-        super().__init__(trie, smoothing, tokenizer, v, self._columns, name, discount=discount)
+        self._columns = emitted_words(v)
+        super().__init__(estimate, tokenizer, v, name)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -191,16 +182,12 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
 
     def __init__(
         self,
-        trie: Trie,
-        smoothing: Smoothing,
+        estimate: NgramEstimate,
         tokenizer: PreTrainedTokenizerFast,
         name: str,
-        *,
-        discount: FloatArray | None = None,
     ) -> None:
         self._vocabulary = v = SubwordVocabulary(tokenizer)
-        emitted = np.append(np.arange(len(SPECIALS), len(v)), v.eos)
-        super().__init__(trie, smoothing, tokenizer, v, emitted, name, discount=discount)
+        super().__init__(estimate, tokenizer, v, name)
 
     @property
     def reading(self) -> str:
@@ -271,13 +258,30 @@ def make_ngram(
     *,
     discount: FloatArray | None = None,
 ) -> NgramModel | NgramPieceModel:
-    """A model of words or of pieces, as its tokeniser says; arguments as for `NgramModel`.
+    """A model of words or of pieces, as its tokeniser says.
+
+    Args:
+        trie: counts, as `truesource.lmtrain.architectures.ngram.trie.adjust` left them.
+        smoothing: ``mle`` or ``kneser_ney``.
+        tokenizer: of words, as `truesource.lmtrain.tokenizer.build_tokenizer` makes it, or of pieces.
+        name: what the model is called in tables.
+        discount: of ``kneser_ney``, see `truesource.lmtrain.architectures.ngram.trie.estimate`.
 
     Raises:
         InputError: counts and tokeniser are of two models.
     """
-    kind = NgramPieceModel if is_subword(tokenizer) else NgramModel
-    return kind(trie, smoothing, tokenizer, name, discount=discount)
+    if is_subword(tokenizer):
+        pieces = SubwordVocabulary(tokenizer)
+        emitted = np.append(np.arange(len(SPECIALS), len(pieces)), pieces.eos)
+        return NgramPieceModel(estimate(trie, smoothing, emitted, discount=discount), tokenizer, name)
+    emitted = emitted_words(WordVocabulary(tokenizer))
+    return NgramModel(estimate(trie, smoothing, emitted, discount=discount), tokenizer, name)
+
+
+def emitted_words(vocabulary: WordVocabulary) -> IntArray:
+    """Tokens that can follow something in a model of words: the words, ``<unk>`` and the end."""
+    result: IntArray = np.append(vocabulary.word_ids, [vocabulary.unk, vocabulary.eos])
+    return result
 
 
 def load_ngram(folder: str | Path) -> NgramModel | NgramPieceModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from truesource.lmtrain.subwords import encoder_of, make_tokenizer
 from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import FILE, file_digests, write_times
 
+log = logging.getLogger("truesource")
 AnyNgramModel = NgramModel | NgramPieceModel
 Monitor = Callable[[AnyNgramModel], Mapping[str, float]]
 
@@ -70,6 +72,7 @@ def train_ngram(
     del stream
     trie = adjust(trie, model.smoothing)
     trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
+    _warn_of_single_discounts(trained)
     metrics = {
         "step": 0,
         "epoch": 1.0,
@@ -92,6 +95,20 @@ def train_ngram(
         "versions": versions(),
     }
     _write(trained, model, record, round(time.perf_counter() - begun, 3), out)
+
+
+def _warn_of_single_discounts(model: AnyNgramModel) -> None:
+    """Say for which lengths the counts gave no three discounts; see `truesource.lmtrain.architectures.ngram.trie`."""
+    if model.estimate.smoothing != "kneser_ney":
+        return
+    single = {n: row[0] for n, row in enumerate(model.estimate.discount.tolist(), 1) if len(set(row)) == 1}
+    if single:
+        listed = ", ".join(f"{n} ({value:.3g})" for n, value in single.items())
+        log.warning(
+            "modified Kneser-Ney needs n-grams that count 1, 2, 3 and 4; the text has too few of them, so n-grams of"
+            " these lengths lose a single discount whatever their count: %s",
+            listed,
+        )
 
 
 def _monitored(model: AnyNgramModel, monitor: Monitor | None) -> dict[str, float]:

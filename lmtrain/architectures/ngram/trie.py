@@ -26,6 +26,7 @@ MOST_NODES = 2**31 - 1  #: n-grams are 32-bit numbers
 FILE = "ngram.npz"
 FALLBACK = 0.5  #: discount of a length whose counts give none
 Smoothing = Literal["mle", "kneser_ney"]
+Estimated = Literal["mle", "kneser_ney", "arpa"]  #: how log probabilities came about; those of ARPA files are given
 
 
 class Stream(NamedTuple):
@@ -197,7 +198,7 @@ class NgramEstimate:
     """Log probabilities of the n-grams of a trie, nats; made by `estimate`."""
 
     trie: Trie  #: as `adjust` left it
-    smoothing: Smoothing
+    smoothing: Estimated
     discount: FloatArray  #: (N, 3) taken from a count of 1, 2, and 3 or more, by length
     emitted: IntArray  #: (E,) tokens that can follow something: words, ``<unk>``, ``<eos>``
     log_prob: FloatArray  #: (G,) of the last token given those before it
