@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -102,13 +103,13 @@ class CodedSentences(Sequence[list[str]]):
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]]) -> CodedSentences:
-        """Keep sentences in this form; a `CodedSentences` is returned as it is."""
+        """Keep sentences, words or text, in this form; a `CodedSentences` is returned as it is."""
         if isinstance(sentences, CodedSentences):
             return sentences
         numbers: dict[str, int] = {}
         codes: list[int] = []
         lengths: list[int] = []
-        for sentence in sentences:
+        for sentence in as_sentences(sentences):
             codes += [numbers.setdefault(word, len(numbers)) for word in sentence]
             lengths.append(len(sentence))
         return cls(list(numbers), Rows(np.array(codes, dtype=np.int32), np.array(lengths, dtype=np.int64)))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import TypedDict
 
+from truesource.grammar.sentences import WHITE_SPACE, split_words
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_text, read_text_lines, write_json_lines
 from truesource.grammar.tree import Tree
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 
 HEAD = 1000  #: lines that tell what a file is
-ASCII_SPACE = " \t\r\n\f\v"
-_WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
 
 
 class TextSplits:
@@ -65,7 +64,7 @@ def read_sentences(path: str | Path) -> list[list[str]]:
         InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
             (code ``treebank``).
     """
-    return [split_words(line) for line in _read_lines(Path(path), "sentence", "tokenised sentence", ASCII_SPACE)]
+    return [split_words(line) for line in _read_lines(Path(path), "sentence", "tokenised sentence", WHITE_SPACE)]
 
 
 def stream_sentences(path: str | Path) -> Iterator[list[str]]:
@@ -101,11 +100,6 @@ def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
             path,
             code="treebank",
         )
-
-
-def split_words(line: str) -> list[str]:
-    """The words of a line: what stands between ASCII white space."""
-    return _WORDS(line)
 
 
 def line_of(sentence: Sequence[str]) -> str:

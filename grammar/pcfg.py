@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -36,16 +37,16 @@ class PCFG(GrammarRules):
 
     @classmethod
     def from_text(
-        cls, text: str, *, start: str | None = None, normalise: bool = False, split_words: bool = False
+        cls, text: str, *, start: str | None = None, normalise: bool = False, cut_words: bool = False
     ) -> Self:
         """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `truesource.grammar.formats.text`.
 
-        Arguments are those of `truesource.grammar.text_rules.ReadOptions`.
+        Arguments are those of `truesource.grammar.read_options.ReadOptions`.
         """
         from truesource.grammar.formats.text import parse_text
-        from truesource.grammar.text_rules import ReadOptions
+        from truesource.grammar.read_options import ReadOptions
 
-        return cls.of(parse_text(text, ReadOptions(start=start, normalise=normalise, split_words=split_words)))
+        return cls.of(parse_text(text, ReadOptions(start=start, normalise=normalise, cut_words=cut_words)))
 
     def to_text(self) -> str:
         """The grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
@@ -54,7 +55,7 @@ class PCFG(GrammarRules):
         return format_text(self)
 
     @classmethod
-    def from_nltk(cls, grammar: nltk.PCFG, *, normalise: bool = False, split_words: bool = False) -> Self:
+    def from_nltk(cls, grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = False) -> Self:
         """The grammar of an `nltk.PCFG`; arguments and errors are those of `truesource.grammar.formats.nltk.from_nltk`.
 
         >>> import nltk
@@ -63,7 +64,7 @@ class PCFG(GrammarRules):
         """
         from truesource.grammar.formats.nltk import from_nltk
 
-        return cls.of(from_nltk(grammar, normalise=normalise, split_words=split_words))
+        return cls.of(from_nltk(grammar, normalise=normalise, cut_words=cut_words))
 
     def to_nltk(self) -> nltk.PCFG:
         """The grammar as an `nltk.PCFG`; `from_nltk` reads the same rules back, each its own label."""
@@ -80,7 +81,7 @@ class PCFG(GrammarRules):
         format: str | None = None,  # noqa: A002
         start: str | None = None,
         lenient: bool = False,
-        split_words: bool = False,
+        cut_words: bool = False,
     ) -> Self:
         """Read a grammar; what the file holds decides the format, unless it is given.
 
@@ -89,8 +90,8 @@ class PCFG(GrammarRules):
         """
         from truesource.grammar.formats import load_rules, require_source
         from truesource.grammar.languages import is_reference, load_language
+        from truesource.grammar.read_options import ReadOptions
         from truesource.grammar.support.errors import InputError
-        from truesource.grammar.text_rules import ReadOptions
 
         if is_reference(path):
             if format is not None or start is not None:
@@ -98,7 +99,7 @@ class PCFG(GrammarRules):
             return cls.of(load_language(str(path)))
         if format is None:
             require_source(path)
-        return cls.of(load_rules(path, ReadOptions(start, normalise, lenient, split_words), format=format))
+        return cls.of(load_rules(path, ReadOptions(start, normalise, lenient, cut_words), format=format))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write ``.npz`` (no pickle), atomically; refuses to overwrite unless ``force``."""
@@ -115,6 +116,7 @@ class PCFG(GrammarRules):
 
         return Exact(self)
 
+    @takes_sentence
     def log_prob(self, sentence: Sequence[str]) -> float:
         """Log probability of one sentence, nats; -inf when the grammar cannot make it.
 
@@ -124,10 +126,12 @@ class PCFG(GrammarRules):
         """
         return float(self.exact.string_log_probs([sentence])[0])
 
+    @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
         """Log probability that a sentence starts with ``prefix``, nats; -inf when none can."""
         return self.exact.prefix_log_prob(prefix, lengths)
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """The distribution over the next word, and of stopping, after ``prefix``.
 
@@ -136,6 +140,7 @@ class PCFG(GrammarRules):
         """
         return self.exact.next_token(prefix, lengths)
 
+    @takes_sentences
     def beliefs(
         self, sentences: Sequence[Sequence[str]], kind: Belief = "preterminal", lengths: LengthRange | None = None
     ) -> Beliefs:
@@ -157,6 +162,7 @@ class PCFG(GrammarRules):
 
         return next_words(self, sentences, lengths)
 
+    @takes_sentence
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words, and the length), (V,) probabilities.
 
@@ -165,6 +171,7 @@ class PCFG(GrammarRules):
         """
         return self.exact.masked(sentence, position)
 
+    @takes_sentence
     def viterbi(self, sentence: Sequence[str], *, coarse: bool = False) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats.
 

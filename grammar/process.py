@@ -25,6 +25,7 @@ from typing_extensions import TypedDict
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, Distributions, encoded_batches
 from truesource.grammar.inference.exact import NextToken
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.archives import BYTES, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -139,6 +140,7 @@ class Process(ABC):
         """Its name and 8 digits of the digest."""
         return f"{self.name} {self.digest[:8]}"
 
+    @takes_sentence
     def encode(self, sentence: Sequence[str]) -> Int32Array:
         """Word numbers, (n,); -1 for a word that it does not have."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
@@ -172,10 +174,12 @@ class Process(ABC):
             )
         return self
 
+    @takes_sentence
     def log_prob(self, sentence: Sequence[str]) -> float:
         """Log probability of one string, nats; -inf when it is not in the language."""
         return float(self.exact.string_log_probs([sentence])[0])
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """The distribution over the next word, and of stopping, after ``prefix``.
 
@@ -289,16 +293,19 @@ class ProcessInference:
                 progress.advance(len(some))
         return rows
 
+    @takes_sentences
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
         """Ln P(string), (N,) nats; -inf where it is not in the language."""
         return np.array([float(row.sum()) for row in self.causal_log_probs(sentences, lengths, dtype=dtype)])
 
+    @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
         """Ln P(a string starts with ``prefix``), nats; -inf when none does."""
         return float(self.causal_log_probs([prefix], lengths)[0][:-1].sum())
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """Distribution of what follows ``prefix``.
 

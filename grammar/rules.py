@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truesource.grammar.sentences import takes_sentence
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.word_numbers import decoded
@@ -228,6 +229,7 @@ class GrammarRules:
         """Number of each word."""
         return {word: i for i, word in enumerate(self.terminals)}
 
+    @takes_sentence
     def encode(self, sentence: Sequence[str]) -> Int32Array:
         """Word numbers of a sentence, (n,); -1 for a word the grammar does not have."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
@@ -325,7 +327,7 @@ def _require_words(words: tuple[str, ...]) -> None:
         wrong = next(word for word in words if not word or _SPACE.search(word))
         raise InputError(
             f"the word {wrong!r} {'has white space in it' if wrong else 'is empty'}, and no text or tokeniser can keep"
-            " it; make it several words: truesource convert --split-words"
+            " it; make it several words: truesource convert --cut-words"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.rules import ROW_TOLERANCE, GrammarRules, RowScaling, Rules, assemble
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import word_label
@@ -34,21 +35,6 @@ class TextRules:
     tolerance: float = ROW_TOLERANCE  #: how far from one the probabilities of a symbol may sum
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read a grammar."""
-
-    start: str | None = None  #: start symbol, before that of the text
-    normalise: bool = False  #: take numbers as weights, and divide them by the sum of each symbol's
-    #: take unquoted names without rules as words even if other words are quoted, and note them with their lines in
-    #: ``meta["unquoted"]``, as `truesource.grammar.diagnostics` expects
-    lenient: bool = False
-    split_words: bool = False  #: make a word with white space several words, and an empty one none
-
-
-AS_WRITTEN = ReadOptions()
-
-
 def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path | None = None) -> GrammarRules:
     """Make the grammar that a text states.
 
@@ -67,7 +53,7 @@ def build(read: TextRules, options: ReadOptions = AS_WRITTEN, path: str | Path |
     if start not in lefts:
         raise InputError(f"the start symbol {start!r} has no rules", path)
     for i, (left, children, weight, line) in enumerate(read.rules):
-        parts = _split(children) if options.split_words else children
+        parts = _split(children) if options.cut_words else children
         read.rules[i] = left, [child for child in parts if not _is_empty(child, lefts)], weight, line
     unquoted = _unquoted(read, lefts)
     if unquoted and not options.lenient:

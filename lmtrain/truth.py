@@ -21,6 +21,7 @@ from transformers import TrainerCallback
 
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -100,6 +101,7 @@ class TokenOrder:
         tokens = [*(vocabulary.ids.get(word, vocabulary.unk) for word in seen.terminals), vocabulary.eos]
         return cls(seen, np.array(tokens, dtype=np.int64), vocabulary.bos, len(vocabulary))
 
+    @takes_sentence
     def read(self, sentence: Sequence[str]) -> list[str]:
         """The sentence as the truth has it here."""
         known = self.truth.word_ids
@@ -156,6 +158,7 @@ class ExactTargets(Dataset[Batch]):
         ends = [len(sentence) + 1 for sentence in sentences]
         return [{name: table[i, :end] for name, table in whole.items()} for i, end in enumerate(ends)]
 
+    @takes_sentences
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """Any sentences as padded tensors, such as those of `endless`.
 

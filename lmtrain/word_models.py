@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores
 from truesource.generator.objectives import Objective, ranks
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
@@ -147,6 +148,7 @@ class CausalModel(_TrainedModel):
     objective: Objective = "causal"
     _extra = 1
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
 
@@ -158,6 +160,7 @@ class CausalModel(_TrainedModel):
         """
         return self._score(sentences, frame, score_causal)
 
+    @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word and the end of the sentence at every position; see `DistributionModel.distributions`.
 
@@ -167,6 +170,7 @@ class CausalModel(_TrainedModel):
         self.check_readable(sentences)
         yield from causal_distributions(self.model, self._head, self.encoder, sentences)
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
         """Probabilities of what follows ``prefix`` (words; may be empty).
 
@@ -218,6 +222,7 @@ class MaskedModel(_TrainedModel):
     objective: Objective = "masked"
     _extra = 2
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word that ``frame`` counts, with that word alone masked.
 
@@ -229,6 +234,7 @@ class MaskedModel(_TrainedModel):
         """
         return self._score(sentences, frame, score_masked)
 
+    @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word at every position, with that word alone masked; see `DistributionModel.distributions`.
 
@@ -248,6 +254,7 @@ class AnyOrderModel(_TrainedModel):
     objective: Objective = "any-order"
     _extra = 2
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word that ``frame`` counts, given those before it in random orders: means over them.
 
@@ -261,6 +268,7 @@ class AnyOrderModel(_TrainedModel):
         return self._score(sentences, frame, score_any_order)
 
     @torch.inference_mode()
+    @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word at every position, given those that become known before it in the order in which it is scored.
 

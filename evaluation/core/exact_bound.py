@@ -31,13 +31,13 @@ from truesource.generator.abilities import require
 from truesource.generator.language_model import END, ScoringFrame, assemble_scores, check_sentences, preset_frame
 from truesource.generator.objectives import Objective
 from truesource.generator.plan import Transform, order
-from truesource.generator.text import split_words
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.batch import Distributions
 from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.sentences import split_words
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes

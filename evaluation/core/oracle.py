@@ -27,6 +27,7 @@ from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth, word_counts
@@ -135,11 +136,13 @@ class Oracle:
         """True where only the sums of its scores over sentences are exact, not those of tokens."""
         return of_sentences(self.transform, self.objective)
 
+    @takes_sentence
     def read(self, sentence: Sequence[str]) -> list[str]:
         """The sentence as the oracle sees it: words outside its vocabulary are ``<unk>``."""
         known = self._language.word_ids
         return [w if w in known else UNKNOWN for w in sentence] if self.collapsed else list(sentence)
 
+    @takes_sentence
     def targets(self, sentence: Sequence[str]) -> list[str]:
         """The sentence as the oracle predicts it: words outside its vocabulary are ``<unk>``, in any contexts."""
         if not self.full_contexts:
@@ -147,6 +150,7 @@ class Oracle:
         words = frozenset(self.vocabulary or ())
         return [word if word in words else UNKNOWN for word in sentence]
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Exact log probabilities, nats, of the positions that ``frame`` counts.
 
@@ -181,6 +185,7 @@ class Oracle:
                         if block.position < len(unknown[i]) and unknown[i][block.position]:
                             rows[i][block.position] = value
 
+    @takes_sentences
     def token_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Exact log probabilities of the words of each sentence, (n,), or causal with the end (n+1,), nats.
 
@@ -226,6 +231,7 @@ class Oracle:
             return self.vocabulary
         return tuple(word for word in self.truth.terminals if word != UNKNOWN)
 
+    @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """The exact distribution at every position of sentences of one length; columns are `words`, ``<unk>``, end.
 
@@ -246,6 +252,7 @@ class Oracle:
                     table[list(members)] = row
             yield LogDistributions(parts[0].position, table)
 
+    @takes_sentences
     def batches(self, sentences: Sequence[Sequence[str]]) -> list[Batch]:
         """Sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
 
@@ -316,6 +323,7 @@ class Oracle:
         with np.errstate(divide="ignore"):
             return np.log(table, out=table)
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextToken:
         """The exact next-token distribution after ``prefix``.
 
@@ -370,6 +378,7 @@ class ConstantModel:
             self._log_prob: FloatArray = np.log(given / given.sum())
         self._place = {word: column for column, word in enumerate(self.vocabulary)}
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probabilities of the positions that ``frame`` counts, nats."""
         unknown = len(self.vocabulary)
@@ -379,6 +388,7 @@ class ConstantModel:
             rows = [np.append(row, self._log_prob[-1]) for row in rows]
         return assemble_scores(rows, [column == unknown for column in columns], frame)
 
+    @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """The one distribution, at every position of sentences of one length."""
         table = np.tile(self._log_prob, (len(sentences), 1))

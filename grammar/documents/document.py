@@ -18,6 +18,7 @@ from scipy.signal import fftconvolve
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.process import Process, no_length
+from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
@@ -250,6 +251,7 @@ class DocumentProcess(Process):
         sums = np.cumsum(self.predictor.posterior(inner), axis=1)
         return np.asarray((sums[:, :-1] <= (uniform * sums[:, -1])[:, None]).sum(axis=1))
 
+    @takes_sentences
     def posterior(self, documents: Sequence[Sequence[str]]) -> list[FloatArray]:
         """P(language | the words before) at every position of each document, (n+1, K).
 

@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, read_text, refuse_existing, write_text
 from truesource.grammar.support.settings import refuse_other_kind
-from truesource.grammar.text_rules import AS_WRITTEN, ReadOptions
 
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules

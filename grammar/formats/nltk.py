@@ -21,10 +21,11 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.formats import GrammarFormat, text_writer
 from truesource.grammar.formats.text import NLTK_HEADING, NLTK_TOLERANCE, add_alternatives, logical_lines, parse_text
+from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, decode_record
-from truesource.grammar.text_rules import AS_WRITTEN, EMPTY_SIGNS, ReadOptions, TextRules, build
+from truesource.grammar.text_rules import EMPTY_SIGNS, TextRules, build
 
 if TYPE_CHECKING:
     import nltk
@@ -144,7 +145,7 @@ def _quoted(word: str) -> str:
     return f"{quote}{word}{quote}"
 
 
-def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, split_words: bool = False) -> GrammarRules:
+def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, cut_words: bool = False) -> GrammarRules:
     """The rules of an `nltk.PCFG`, whose strings are words and whose nonterminals are symbols.
 
     Three or more children become binary rules, as in `truesource.grammar.formats.text`. Every symbol is its own label.
@@ -152,7 +153,7 @@ def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, split_words: bool 
     Args:
         grammar: what `nltk.PCFG.fromstring` or `nltk.induce_pcfg` gives.
         normalise: divide the probabilities of each symbol by their sum, even if that is not within 0.01 of one.
-        split_words: as in `truesource.grammar.text_rules.ReadOptions`.
+        cut_words: as in `truesource.grammar.read_options.ReadOptions`.
 
     Raises:
         InputError: it is no `nltk.PCFG`, a rule has no probability above 0, a word is not a string, two symbols have
@@ -171,7 +172,7 @@ def from_nltk(grammar: nltk.PCFG, *, normalise: bool = False, split_words: bool 
         read.rules.append((name(rule.lhs()), children, rule.prob(), number))
     if not read.rules:
         raise InputError("the grammar has no rules")
-    return build(read, ReadOptions(normalise=normalise, split_words=split_words))
+    return build(read, ReadOptions(normalise=normalise, cut_words=cut_words))
 
 
 def _names_of_symbols() -> Callable[[Any], str]:

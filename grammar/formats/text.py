@@ -25,9 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from truesource.grammar.formats import GrammarFormat, text_writer
+from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.text_rules import AS_WRITTEN, ReadOptions, TextRules, build
+from truesource.grammar.text_rules import TextRules, build
 from truesource.grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(

@@ -15,9 +15,10 @@ import numpy as np
 
 from truesource.grammar.formats import GrammarFormat, text_writer
 from truesource.grammar.formats.text import logical_lines
+from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.text_rules import AS_WRITTEN, EMPTY_SIGNS, ReadOptions, TextRules, build, top_symbol
+from truesource.grammar.text_rules import EMPTY_SIGNS, TextRules, build, top_symbol
 
 START = "ROOT"
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"

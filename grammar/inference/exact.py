@@ -21,6 +21,7 @@ from truesource.grammar.inference.batch import Batch, Distributions, NothingLeft
 from truesource.grammar.inference.charts import Charts, Leaves, LinearCharts
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
@@ -99,6 +100,7 @@ class Exact(GrammarTables):
                 self._charts[key] = Charts(self, lambda: self.wide, dtype, double=double)
         return self._charts[key]
 
+    @takes_sentences
     def causal_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
@@ -120,6 +122,7 @@ class Exact(GrammarTables):
             "exact next-word probabilities of sentences",
         )
 
+    @takes_sentences
     def causal_batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> list[Batch]:
@@ -150,6 +153,7 @@ class Exact(GrammarTables):
             logs = result.log_conditional[j] if j < n else np.where(whole, result.log_stop[n], -np.inf)
             yield Distributions(j, batch.members, observed, table, possible, whole, logs, result.starts[j].T)
 
+    @takes_sentences
     def string_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
@@ -163,6 +167,7 @@ class Exact(GrammarTables):
             result[[len(s) not in lengths for s in sentences]] = -np.inf
         return result
 
+    @takes_sentences
     def masked_log_probs(
         self, sentences: Sequence[Sequence[str]], *, variant: Variant = "default", dtype: DTypeLike = np.float64
     ) -> list[FloatArray]:
@@ -238,6 +243,7 @@ class Exact(GrammarTables):
 
     # -- one sentence -------------------------------------------------------------------------------
 
+    @takes_sentence
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
         """Ln P(a sentence starts with ``prefix``), given ``lengths`` if any; -inf when none does."""
         if not prefix:
@@ -249,6 +255,7 @@ class Exact(GrammarTables):
         result = self.charts().causal(words, lengths, first=len(prefix) + 1)
         return float(result.log_conditional.sum())
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """Distribution of what follows ``prefix``, every word at once.
 
@@ -266,6 +273,7 @@ class Exact(GrammarTables):
             self.pcfg.terminals, np.asarray(states @ self.emission), math.exp(result.log_stop[-1, 0]), states
         )
 
+    @takes_sentence
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words and the length), (V,), every word at once.
 
@@ -281,6 +289,7 @@ class Exact(GrammarTables):
         result: FloatArray = joint / joint.sum()
         return result
 
+    @takes_sentence
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats."""
         if self.linear is not None:

@@ -97,12 +97,12 @@ class Normalisation:
         ),
     ] = None
     loose_words: Annotated[
-        Literal["refuse", "tag"],
+        Literal["tag"] | None,
         Field(
-            description="Trees with a word next to other children of its node, as in (NP New York): leave such trees"
-            " out (refuse), or put a tag of its own, the word in quotes, above each such word (tag)."
+            description="Trees with a word next to other children of its node, as in (NP New York): tag puts a tag of"
+            " its own, the word in quotes, above each such word; none: such trees are left out."
         ),
-    ] = "refuse"
+    ] = None
 
     def __post_init__(self) -> None:
         check_fields(self, "normalisation")

@@ -17,6 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from truesource.generator.language_model import PieceTokenizer, ScoringFrame, TokenScores
 from truesource.generator.objectives import Objective
+from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch
@@ -122,6 +123,7 @@ class CausalPieceModel(_PieceModel):
         """The way that words are scored, for signatures: the correction, and the tokens around a text, by number."""
         return reading_of(self.aligner)
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
 
@@ -218,6 +220,7 @@ class MaskedPieceModel(_PieceModel):
         before, after, _, _ = self.aligner.marks
         return f"pieces/pll-word-l2r/before={numbers(before)}/after={numbers(after)}"
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
 

@@ -159,9 +159,9 @@ def test_unary_cycles_through_empty_siblings_are_summed() -> None:
 
 def test_words_are_split_on_request(tmp_path: Path) -> None:
     text = "S -> 'a cow' 0.5 | '' 0.5"
-    with pytest.raises(InputError, match="--split-words"):
+    with pytest.raises(InputError, match="--cut-words"):
         PCFG.from_text(text)
     (tmp_path / "g.txt").write_text(text)
-    for pcfg in (PCFG.from_text(text, split_words=True), PCFG.load(tmp_path / "g.txt", split_words=True)):
+    for pcfg in (PCFG.from_text(text, cut_words=True), PCFG.load(tmp_path / "g.txt", cut_words=True)):
         assert pcfg.log_prob(["a", "cow"]) == pytest.approx(0.0, abs=1e-15)
         assert pcfg.meta["empty"]["mass"] == 0.5

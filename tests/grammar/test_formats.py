@@ -27,8 +27,8 @@ from truesource.grammar.formats.earleyx import format_earleyx, parse_earleyx
 from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.read_options import ReadOptions
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.text_rules import ReadOptions
 from truesource.grammar.treebank.binarise import surface
 
 TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | 'a' 0.5\nA -> 'b' 0.4 | 'ü' 0.6")

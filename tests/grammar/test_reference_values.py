@@ -14,7 +14,7 @@ import pytest
 
 from truesource.grammar.formats.earleyx import parse_earleyx
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.text_rules import ReadOptions
+from truesource.grammar.read_options import ReadOptions
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="TRUESOURCE_SHARED_DATA is not set")

@@ -11,8 +11,8 @@ from random_grammars import small_pcfgs
 
 from truesource.grammar.formats.weight_first import format_weight_first, parse_weight_first
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.read_options import ReadOptions
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.text_rules import ReadOptions
 
 EISNER = """
 # a grammar

@@ -30,11 +30,11 @@ class ConversionSettings(Settings):
     """How `truesource convert` reads, changes and writes a grammar."""
 
     advanced: ClassVar = frozenset({"start", "level", "prune"})
-    from_: str | None = Field(None, description=f"Format of the source: {FORMATS} (default: detected).")
-    to: str | None = Field(None, description=f"Format to write: {FORMATS} (default: npz or text, by name).")
+    from_: str | None = Field(None, description=f"Source format: {FORMATS} (default: detected).")
+    to: str | None = Field(None, description=f"Target format: {FORMATS} (default: by name).")
     start: str | None = Field(None, description="Start symbol (default: the start symbol of the source).")
     normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
-    split_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")
+    cut_words: bool = Field(False, description="Make words with white space several words, and empty ones none.")
     level: int | None = Field(None, ge=0, description="Project a split-merge grammar to this number of splits.")
     prune: float | None = Field(None, description="Remove rules with a lower probability and report the cost.")
 
@@ -108,7 +108,7 @@ def convert_grammar(
             normalise=settings.normalise,
             format=settings.from_,
             start=settings.start,
-            split_words=settings.split_words,
+            cut_words=settings.cut_words,
         )
     pruning = None
     if settings.level is not None:
@@ -139,7 +139,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     from truesource.lmtrain.models import load_model
 
     refuse_other_kind(folder, "model")
-    given = settings.model_dump(include={"from_", "start", "normalise", "split_words"}, exclude_defaults=True)
+    given = settings.model_dump(include={"from_", "start", "normalise", "cut_words"}, exclude_defaults=True)
     if given:
         options = ", ".join(map(option_name, given))
         raise InputError(f"this is a folder of a model, but {options} applies to grammars only; remove it", folder)

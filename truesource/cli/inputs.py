@@ -78,16 +78,21 @@ def normalisation(convention: Name, overrides: list[str] | None) -> Normalisatio
     try:
         return TypeAdapter(Normalisation).validate_python(values)
     except ValidationError as error:
-        raise InputError(f"--normalise: {explain(error)}") from error
+        raise InputError(f"--normalisation: {explain(error)}") from error
 
 
 def show_reading(bank: Treebank) -> None:
     """Say what reading a treebank removed and refused, and warn of what looks like another convention."""
     for line in bank.reading.lines():
         echo(line)
+    warn_of_signs(bank)
+
+
+def warn_of_signs(bank: Treebank) -> None:
+    """Warn of what looks as if a treebank has another convention."""
     for sign in bank.reading.signs:
         options = " ".join(
-            f"--convention {value}" if name == "convention" else f"--normalise {name}={shlex.quote(value)}"
+            f"--convention {value}" if name == "convention" else f"--normalisation {name}={shlex.quote(value)}"
             for name, value in sign.remedy.items()
         )
         echo(f"Warning: {sign}; read the treebank with {options}, or leave them if they are words", err=True)

@@ -70,25 +70,20 @@ def command(
         echo(f"language {pcfg.identity}; cite {language['citation']}")
     _show_grammar(diagnosis)
     show_words(pcfg)
-    reading = {key: pcfg.meta[key] for key in ("normalised", "empty") if key in pcfg.meta}
-    record = {
+    record: dict[str, Any] = {
         **diagnosis.as_dict(),
-        "reading": reading,
+        "reading": {key: pcfg.meta[key] for key in ("normalised", "empty") if key in pcfg.meta},
         "samples": [] if is_serious(diagnosis) else _show_samples(pcfg, number),
     }
+    problems = list(diagnosis.problems)
     if text is not None:
-        seen = coverage(pcfg, sentences, lengths=condition)
-        _show_coverage(seen, condition)
-        record["coverage"] = seen.as_dict()
+        record["coverage"] = _show_coverage(coverage(pcfg, sentences, lengths=condition), condition, text, problems)
     if distances and not is_serious(diagnosis):
         record["mutual_information"] = _show_dependence(pcfg, distances, condition)
         if text is not None and (halves := _show_halves(pcfg, sentences)):
             record["halves"] = halves
     if floor is not None and not is_serious(diagnosis):
         record["data_floor"] = _show_floor(pcfg, floor)
-    problems = [*diagnosis.problems]
-    if text is not None and seen.unknown_tokens == seen.tokens:
-        problems.append(f"{text} has no word of the grammar; compare the words above with those of the text")
     for problem in problems:
         echo(f"! {problem}")
     wrote = "" if problems else "No problem found. "
@@ -146,7 +141,8 @@ def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> s
     return f"{what}: {some}, such as {' -> '.join(example)}"
 
 
-def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
+def _show_coverage(seen: Coverage, lengths: LengthRange | None, text: Path, problems: list[str]) -> dict[str, Any]:
+    """Print how much of a text a grammar knows; the same for JSON. A text of which it knows no word is a problem."""
     from truesource.grammar.support.printable import list_lines
 
     words = ", ".join(f"{word} ({n:,})" for word, n in seen.unknown[:MOST])
@@ -161,6 +157,9 @@ def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
     echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
     if seen.mean_log_prob is not None:
         echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")
+    if seen.unknown_tokens == seen.tokens:
+        problems.append(f"{text} has no word of the grammar; compare the words above with those of the text")
+    return seen.as_dict()
 
 
 def _show_dependence(pcfg: PCFG, most: int, lengths: LengthRange | None) -> list[float]:

@@ -72,7 +72,7 @@ Convention = Annotated[
 Normalise = Annotated[
     list[str] | None,
     typer.Option(
-        "--normalise",
+        "--normalisation",
         metavar="KEY=VALUE",
         help="Setting of treebank.normalise, such as annotation=- or loose_words=tag; repeatable.",
     ),

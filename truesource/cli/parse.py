@@ -193,11 +193,14 @@ def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> 
 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
-    from truesource.cli.inputs import show_reading
+    from truesource.cli.inputs import show_reading, warn_of_signs
     from truesource.grammar.treebank import Normalisation, Treebank
 
     bank = Treebank.read(gold, Normalisation(convention=convention))
-    show_reading(bank)
+    if bank.refused or bank.ledger.dropped or bank.ledger.cut:
+        show_reading(bank)
+    else:
+        warn_of_signs(bank)
     if len(bank) != sentences:
         raise InputError(
             f"the treebank has {len(bank):,} trees, but {text} has {sentences:,} sentences; both need the same number",

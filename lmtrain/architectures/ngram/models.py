@@ -20,6 +20,7 @@ from truesource.generator.language_model import (
     framed_scores,
 )
 from truesource.generator.objectives import Objective
+from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import NgramScorer, NgramStepper, Reader, log_mass
@@ -123,6 +124,7 @@ class NgramModel(CountedModel):
         """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
         return self.encoder.words
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
 
@@ -133,6 +135,7 @@ class NgramModel(CountedModel):
         unknown = np.delete(stream.tokens, stream.begins) == self.encoder.unk
         return framed_scores(values, unknown, stream.lengths + 1, stream.lengths, frame)
 
+    @takes_sentences
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Its expectation at positions 0 to n of sentences of one length n.
 
@@ -154,6 +157,7 @@ class NgramModel(CountedModel):
             if position + 1 < rows.shape[1]:
                 state = self.reader.advance(state, rows[:, position])
 
+    @takes_sentence
     def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
         """Probabilities of what follows ``prefix`` (words; may be empty); all 0 where ``mle`` never saw its end."""
         state = self.reader.begin(1)
@@ -194,6 +198,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         """The way that words are scored, see `truesource.lmtrain.pieces.models.CausalPieceModel.reading`."""
         return reading_of(self._vocabulary)
 
+    @takes_sentences
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts; see `lmtrain.pieces.scoring`.
 

@@ -94,7 +94,7 @@ def command(
         if idle := sorted(name for name, value in options.items() if value is not None):
             raise InputError(f"{_options(idle)} cannot be combined with --start-from; remove it")
         if unbracketed is not None and (convention != "penn" or normalise):
-            option = "--normalise" if normalise else "--convention"
+            option = "--normalisation" if normalise else "--convention"
             raise InputError(f"{option} applies to treebanks, but --unbracketed has no trees; remove it")
 
         reestimate(
