@@ -263,7 +263,7 @@ class _Steered:
     def of_tilted(self, beta: float, samples: int) -> list[KlEstimate]:
         """Estimators of the KL of the tilted truth, which is known."""
         truth, lengths = self._steering.pcfg, self._steering.lengths
-        tilted = self._steering.tilting.at(beta)
+        tilted = self._steering.tilting.at(beta, lengths)
         sampler = Sampler(tilted.pcfg, lengths)
         drawn = sampler.sentences(sampler.draw(samples, random_state(self._seed, STREAM)))
         logs = [np.concatenate(pcfg.exact.causal_log_probs(drawn, lengths)) for pcfg in (tilted.pcfg, truth)]
