@@ -48,7 +48,7 @@ def total_mass(pcfg: GrammarRules) -> FloatArray:
     if system.error(result) <= PRECISE:
         return result
     lost = 1.0 - pcfg.row_sums
-    precise = 1.0 - system.greatest_complement(np.where(np.abs(lost) > DEFICIT, lost, 0.0))
+    precise = 1.0 - system.greatest_complement(np.where(np.abs(lost) > DEFICIT, lost, 0.0), result > 0.0)
     return np.where(np.abs(precise - result) > PRECISE, precise, result)
 
 
@@ -135,15 +135,15 @@ class _System:
         """Estimated relative error of a solution by rounding."""
         return max((part.error(mass) for part in self._levels(recursive=True)), default=0.0)
 
-    def greatest_complement(self, lost: FloatArray) -> FloatArray:
+    def greatest_complement(self, lost: FloatArray, productive: BoolArray) -> FloatArray:
         """Greatest ``s <= 1`` with ``s = lost + Un s + sum p (s_B + s_C - s_B s_C)``, (S,): 1 - t of probabilities.
 
         Newton's steps fall monotonically from 1. No difference of large numbers is in them, so they keep the digits of
-        a small s; a critical solution is 0.
+        a small s; a critical solution is 0, and s is 1 where a symbol is not ``productive``.
         """
         result = np.ones(len(lost))
         for part in self._levels():
-            part.solve_complement(result, lost)
+            part.solve_complement(result, lost, productive)
         return result
 
 
@@ -243,18 +243,20 @@ class _Level:
         except InputError:  # singular, at a critical solution
             return gap
 
-    def solve_complement(self, rest: FloatArray, lost: FloatArray) -> None:
+    def solve_complement(self, rest: FloatArray, lost: FloatArray, productive: BoolArray) -> None:
         """Newton's steps for ``rest``, 1 - mass, from 1 down, in place."""
+        inner = np.flatnonzero(productive[self.states])
+        states = self.states[inner]
         for _ in range(STEPS if self.recursive else 1):
-            old = rest[self.states]
-            gap = old - self.complement(rest, lost)
+            old = rest[states]
+            gap = old - self.complement(rest, lost)[inner]
             try:
-                step = solve(self.jacobian(1.0 - rest), gap) if self.recursive else gap
+                step = solve(self.jacobian(1.0 - rest)[inner][:, inner], gap) if self.recursive else gap
             except InputError:  # singular, at a critical solution
-                step = old
+                step = np.where(old < ROUNDING, old, gap)
             new = np.clip(old - step, 0.0, old)
             new[new < 8.0 * EPSILON] = 0.0
-            rest[self.states] = new
+            rest[states] = new
             if (old - new <= TOLERANCE * old).all():
                 break
 
@@ -264,14 +266,16 @@ class _Level:
 
     def _amplified(self, mass: FloatArray) -> FloatArray:
         """How much larger a relative error becomes that each step of the equations makes, one a symbol."""
-        own = mass[self.states]
-        some = own > 0.0
+        result = np.zeros(len(self.states))
+        inner = np.flatnonzero(mass[self.states] > 0.0)
+        own = mass[self.states[inner]]
         with np.errstate(all="ignore"):
             try:
-                sums = solve(self.jacobian(mass), own)
+                ratio = solve(self.jacobian(mass)[inner][:, inner], own) / own
             except InputError:  # singular
-                return np.where(some, np.inf, 0.0)
-            return np.where(some, np.where(sums >= own * 0.5, sums / np.where(some, own, 1.0), np.inf), 0.0)
+                ratio = np.full(len(inner), np.inf)
+        result[inner] = np.where(ratio >= 0.5, ratio, np.inf)  # at least 1, but near a critical solution
+        return result
 
     def refine(self, mass: FloatArray, known: KnownSums, solved: BoolArray) -> bool:
         """Correct critical components by sums of which all members are solved, in place; False if there are too few.
