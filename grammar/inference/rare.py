@@ -133,9 +133,7 @@ class RareStrings:
         begins: list[Wide] = []
         for t in range(1, len(string) + 1):
             rules = slice(*pcfg.exact.lexicon.start[string[t - 1] : string[t - 1] + 2])
-            leaf = spread(
-                pcfg.exact.lexicon.parent[rules], np.exp(pcfg.lexical_logp[rules].astype(np.longdouble))
-            )
+            leaf = spread(pcfg.exact.lexicon.parent[rules], np.exp(pcfg.lexical_logp[rules].astype(np.longdouble)))
             for s in range(t - 1, -1, -1):
                 bare = leaf if s == t - 1 else np.zeros(n, dtype=np.longdouble)
                 for m in range(s + 1, t):
@@ -163,4 +161,3 @@ def _star(matrix: FloatArray) -> Wide:
 
 def _log(value: Wide) -> float:
     return float(np.log(value)) if value > 0.0 else -math.inf
-

@@ -25,13 +25,21 @@ from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.expected import outside_masses, range_table
 from truesource.grammar.inference.rare import RareStrings, with_moderate_rules
-from truesource.grammar.inference.rules import certainly_decays, closure, mean_matrix, solve, sparse_rows, unary_matrix
-from truesource.grammar.inference.word_types import CRITICAL
+from truesource.grammar.inference.rules import (
+    CRITICAL,
+    certainly_decays,
+    closure,
+    mean_matrix,
+    solve,
+    sparse_rows,
+    unary_matrix,
+)
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 WIDTH = 64  #: strings in a batch
+SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
 ANY = -1  #: stands for every word in a string
 
 
@@ -230,8 +238,7 @@ class WindowPredictor:
         end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
         observed = np.vstack([batch.words, end]).astype(np.int64)
         after = self._at_positions(batch, words)
-        own = [self._shares(each, column) for each, column in zip(after, observed, strict=True)]
-        logs = _log(np.stack(own))
+        logs = np.stack([self._log_shares(each, column) for each, column in zip(after, observed, strict=True)])
         for j in range(len(logs)):
             known = (observed[max(j - words, 0) : j + 1] >= 0).all(axis=0)
             rare = np.flatnonzero((logs[j] == -np.inf) & known)
@@ -283,6 +290,11 @@ class WindowPredictor:
         """Share of one word in all that follows each string, as in `_expected`, (W,); 0 where nothing follows."""
         own, total = self._expected(after, last), self._totals(after)
         return np.divide(own, total, out=np.zeros(len(own)), where=total > 0.0)
+
+    def _log_shares(self, after: Following, last: IntArray) -> FloatArray:
+        """Ln of `_shares`, (W,); -inf also if float64 may have lost digits of a number."""
+        own, total = self._expected(after, last), self._totals(after)
+        return np.where((own < SMALLEST) | (total < SMALLEST), -np.inf, _log(self._shares(after, last)))
 
     def _totals(self, after: Following) -> FloatArray:
         """Expected number of each string, (W,)."""
@@ -451,7 +463,7 @@ class Windows(WindowPredictor):
         Raises:
             InputError: there is one.
         """
-        nothing = windows[self._totals(after) <= 0.0]
+        nothing = windows[self._totals(after) < SMALLEST]
         if not len(nothing):
             return
         for rows, possible in self._moderate.batches(nothing):
@@ -497,7 +509,7 @@ class Windows(WindowPredictor):
         result = np.full(len(strings), -np.inf)
         known = np.flatnonzero((strings >= 0).all(axis=1))
         for some, after in self.batches(strings[known, :-1]):
-            result[known[some]] = _log(self._shares(after, strings[known[some], -1]))
+            result[known[some]] = self._log_shares(after, strings[known[some], -1])
         rare = known[result[known] == -np.inf]
         if rare.size:
             different, of_row = np.unique(strings[rare], axis=0, return_inverse=True)

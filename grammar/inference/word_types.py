@@ -25,7 +25,7 @@ from truesource.grammar.inference.expected import (
     outside_masses,
     range_table,
 )
-from truesource.grammar.inference.rules import closure, left_corner_matrix, mean_matrix, sparse_rows
+from truesource.grammar.inference.rules import CRITICAL, closure, left_corner_matrix, mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -168,7 +168,6 @@ def emission_of(pcfg: PCFG, tags: IntArray) -> csr_matrix[np.float64]:
 WIDTH = 32  #: words a batch where lengths are told apart
 POOL = 128  #: words a batch where they are not
 ROUNDS = 500  #: most Newton steps; ten or so is usual
-CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves the total mass with half its digits
 
 
 def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArray:

@@ -9,7 +9,7 @@ Nederhof & Satta 2003).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +50,7 @@ class Product:
     start: int = 0
     copies: Copies | None = None  #: which copies of the grammar's symbols there are; None if not from an automaton
     layers: tuple[IntArray, IntArray] | None = None  #: of each symbol but the start, length and symbol of the product
+    _by_length: dict[LengthRange, Product] = field(default_factory=dict, init=False, repr=False)
 
     def partitions(self) -> csr_matrix[np.float64]:
         """Sets of symbols that share out all strings of a symbol of the grammar, (G, S'): 1 at the members.
@@ -258,6 +259,8 @@ def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget
     Raises:
         InputError: it has more rules than allowed (code ``too-many-rules``).
     """
+    if lengths in rules._by_length:
+        return rules._by_length[lengths]
     makes = np.isfinite(log_mass)
     roots = np.zeros(makes.shape, dtype=bool)
     roots[lengths.low :, rules.start] = makes[lengths.low :, rules.start]
@@ -267,11 +270,13 @@ def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget
     size = sum(len(found) for kinds in layers.rules() for kind in kinds for found, _ in kind)
     if size > budget:
         raise InputError(
-            f"the sum over all lengths is infinite or too large or small for float64, and for the lengths {lengths} alone"
-            f" the tilted grammar has {size:,} rules, more than {budget:,}; choose shorter sentences, or a simpler reward",
+            "the sum over all lengths is infinite, or too large or small for float64, and the tilted grammar of the"
+            f" lengths {lengths} alone has {size:,} rules, more than {budget:,}; choose shorter sentences, or a simpler"
+            " reward",
             code="too-many-rules",
         )
-    return layers.product()
+    result = rules._by_length[lengths] = layers.product()
+    return result
 
 
 class _Layers:

@@ -99,7 +99,7 @@ def _log_mass(pcfg: PCFG, lengths: LengthRange | None) -> float:
     Raises:
         InputError: there is none.
     """
-    return math.log(pcfg.exact.total_mass if lengths is None else pcfg.exact.range_mass(lengths))
+    return math.log(pcfg.exact.total_mass) if lengths is None else pcfg.exact.log_range_mass(lengths)
 
 
 class FrontierPoint(NamedTuple):
@@ -227,6 +227,9 @@ class Tilting:
         """
         if isinstance(self.reward, Event):
             odds = self.event_probability(lengths)
+            if odds <= 0.0:
+                log_odds = self._log_probability(True, lengths)
+                raise InputError(f"the event has probability exp({log_odds:.6g}), too small for a frontier in float64")
             if odds >= 1.0:
                 return [FrontierPoint(None, 1.0, 0.0)]
             return [_of_event(float(e), odds) for e in np.linspace(odds, 1.0, points)]
@@ -342,7 +345,7 @@ def _tilted_given(
         )
     layers = by_length(rules, masses, lengths, budget)
     if layers is None:
-        pcfg.exact.range_mass(lengths)  # refuses lengths that no sentence of the grammar has
+        pcfg.exact.log_range_mass(lengths)  # refuses lengths that no sentence of the grammar has
         raise _NoSentenceError(lengths)
     assert layers.layers is not None, "they are those of lengths"
     description = {**description, "lengths": str(lengths)}
@@ -380,10 +383,19 @@ def _tilted(
         weights = [np.exp(log) for log in logs]
         lexical = np.bincount(rules.lexical[:, 0], weights[2], len(rules.names)).astype(np.float64)
         mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1], known=known)
-    if mass is None or not ((mass > 0.0) & np.isfinite(mass)).all():
+    if mass is None or not np.isfinite(mass).all():
         raise InputError(
-            "the sum of p(x) exp(r(x) / beta) is infinite, or too large or small for float64; choose rewards"
-            " nearer to 0, a beta further from it, or a range of lengths",
+            "the sum of p(x) exp(r(x) / beta) is infinite, or too large for float64; choose rewards nearer to 0, a beta"
+            " further from it, or a range of lengths",
+            code="infinite-sum",
+        )
+    if not (mass > 0.0).all():
+        raise InputError(
+            "parts of the sum of p(x) exp(r(x) / beta) are below 1e-308, too small for float64; choose rewards nearer"
+            " to 0, a beta further from it, or a range of lengths"
+            if scale != 0.0
+            else "sentences of the event, or parts of them, have probabilities below 1e-308, too small for float64;"
+            " choose another event, or a range of lengths",
             code="infinite-sum",
         )
     return _normalised(pcfg, rules, logs, np.log(mass), beta, description)
