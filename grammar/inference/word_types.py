@@ -364,6 +364,7 @@ def _ids(pcfg: PCFG, words: Sequence[str] | None) -> IntArray:
     return np.arange(len(pcfg.terminals)) if words is None else pcfg.encode(words).astype(np.int64)
 
 
+SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
 LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
 CHUNK = 4096  #: pairs looked up at a time
 
@@ -408,12 +409,12 @@ class Bigrams:
         """The law of the next word by a bigram model that knows the truth: each word, (V,), and the end.
 
         Raises:
-            InputError: the grammar does not have the word, or no sentence has it.
+            InputError: the grammar does not have the word, or no sentence has it, up to one in 1e300.
         """
         row, end = self.row(word), float(self.ends[self._id(word)])
         total = float(row.sum()) + end
-        if not total > 0.0:
-            raise InputError(f"no sentence has the word {word!r}; choose another")
+        if not total > SMALLEST:
+            raise InputError(f"no sentence has the word {word!r}, or only one in 1e300; choose another")
         return row / total, end / total
 
     def table(self) -> FloatArray:
