@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve
 
-from truesource.grammar.documents._kernels.tables import NEARLY_NONE
+from truesource.grammar.documents._kernels.pool import NEARLY_NONE
 from truesource.grammar.inference.tables import LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray

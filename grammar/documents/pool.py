@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truesource.grammar.documents._kernels import pool as kernels
-from truesource.grammar.documents._kernels.tables import NEARLY_NONE, HiddenMoves, KnownMoves
+from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
 from truesource.grammar.documents.automata import Automata
 from truesource.grammar.documents.document import WordPredictor, check_pool, told
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
@@ -97,7 +97,7 @@ class KnownPool(PoolPredictor):
         mantissa, exponent = np.frexp(np.append(automata.ending[possible], np.zeros(len(starts))))
         ending = np.ldexp(np.round(mantissa * 2.0**44), exponent - 44)  # equal but for rounding
         going = np.append(automata.going[possible], np.ones(len(starts)))
-        small = np.where(going < NEARLY_NONE, going, 0.0)  # what `ending` does not tell apart
+        small = np.where(going < kernels.NEARLY_NONE, going, 0.0)  # what `ending` does not tell apart
         keys = np.stack([np.append(after[possible], starts), ending, small], axis=1)
         states, number = np.unique(keys, axis=0, return_inverse=True)
         own, stop = states[:, 0].astype(np.int64), states[:, 1]

@@ -11,9 +11,10 @@ import math
 import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar.documents._kernels.tables import NEARLY_NONE, HiddenMoves, KnownMoves
+from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
 
 SMALLEST = 1e-290  #: products of probabilities below this have lost digits, or all of them
+NEARLY_NONE = 1e-6  #: shares below this lose digits as a difference from 1
 FAR = -45.0  #: nats below the largest of a sum, where what is left out is lost in rounding
 
 

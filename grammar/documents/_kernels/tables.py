@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
-NEARLY_NONE = 1e-6  #: shares below this lose digits as a difference from 1
-
 
 class KnownMoves(NamedTuple):
     """Automata of which the words so far tell the state; a state has one probability that the string ends there."""
