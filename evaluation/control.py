@@ -25,6 +25,7 @@ from truesource.grammar.tilting.rewards import Event
 from truesource.grammar.tilting.tilt import binary_kl
 
 AT_ONCE = 64  #: sentences of one length whose distributions are held together
+SMALLEST = 1e-290  #: means of exponentials below this have lost digits, or all of them
 STREAM = 11  #: of random numbers, of samples of the tilted truth
 
 
@@ -212,9 +213,13 @@ class _Steered:
     def frontier(self) -> Way:
         """The truth given the event: the end of the frontier."""
         p = self._steering.probability
-        kl = max(0.0, -math.log(p))
+        kl = max(0.0, -self._log_probability())
         scores = {"probability": p, "satisfied": 1.0, "kl": kl, "excess": 0.0}
         return Way(self._spec, "frontier", None, {name: self._exact(name, value, {}) for name, value in scores.items()})
+
+    def _log_probability(self) -> float:
+        p = self._steering.probability
+        return math.log(p) if p > 0.0 else self._steering.log_probability
 
     def best_of(self, n: int) -> Way:
         """The best of n samples of the truth."""
@@ -231,14 +236,15 @@ class _Steered:
         estimator = {"estimator": "exact" if particles == 1 else "upper-bound"}
         columns = {
             "kl": Column(-found.log_z, estimator),
-            "excess": Column(-found.log_z + math.log(self._steering.probability), {**estimator, "may": "negative"}),
+            "excess": Column(-found.log_z + self._log_probability(), {**estimator, "may": "negative"}),
         }
         scores = mean_scores(columns, np.arange(runs), parts, self._seed)
         scores["satisfied"] = self._exact("satisfied", 1.0, {"steered": f"filter-{particles}"})
-        z = np.exp(found.log_z)
+        top = 0.0 if np.exp(found.log_z).mean() > SMALLEST else float(found.log_z.max())
+        z = np.exp(found.log_z - top)
         low, high = resampled_ratio(z, np.ones(runs), seed=self._seed)
-        ends = (math.log(low), math.log(high)) if math.isfinite(low) and low > 0.0 else (None, None)
-        scores["log_z"] = Score("log_z", math.log(z.mean()), signature({**parts, "estimator": "unbiased"}), *ends)
+        ends = (top + math.log(low), top + math.log(high)) if math.isfinite(low) and low > 0.0 else (None, None)
+        scores["log_z"] = Score("log_z", top + math.log(z.mean()), signature({**parts, "estimator": "unbiased"}), *ends)
         return Way(self._spec, "filter", particles, scores)
 
     def of_model(
@@ -263,7 +269,7 @@ class _Steered:
     def of_tilted(self, beta: float, samples: int) -> list[KlEstimate]:
         """Estimators of the KL of the tilted truth, which is known."""
         truth, lengths = self._steering.pcfg, self._steering.lengths
-        tilted = self._steering.tilting.at(beta)
+        tilted = self._steering.tilting.at(beta, lengths)
         sampler = Sampler(tilted.pcfg, lengths)
         drawn = sampler.sentences(sampler.draw(samples, random_state(self._seed, STREAM)))
         logs = [np.concatenate(pcfg.exact.causal_log_probs(drawn, lengths)) for pcfg in (tilted.pcfg, truth)]

@@ -68,8 +68,9 @@ class Steering:
     def __init__(self, pcfg: PCFG, event: Event, lengths: LengthRange | None = None) -> None:
         self.pcfg, self.event, self.lengths = pcfg, event, lengths
         self.tilting = Tilting(pcfg, event)
-        self.given: Tilted = self.tilting.given()  #: the truth given the event
-        self.probability = math.exp(self.given.log_partition(lengths))  #: p(E)
+        self.given: Tilted = self.tilting.given(lengths=lengths)  #: the truth given the event
+        self.log_probability = self.given.log_partition(lengths)  #: ln p(E), nats
+        self.probability = math.exp(self.log_probability)  #: p(E); 0 below the smallest float
         self._columns = np.array([pcfg.word_ids[word] for word in self.given.pcfg.terminals] + [len(pcfg.terminals)])
 
     def satisfied(self, sentences: Sequence[Sequence[str]]) -> BoolArray:

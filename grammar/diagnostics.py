@@ -15,6 +15,7 @@ import numpy as np
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.inference.expected import derivational_entropy
+from truesource.grammar.inference.rules import CRITICAL
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import Int32Array
@@ -77,7 +78,7 @@ MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsis
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Report of `diagnose`. Numbers that need a spectral radius below 1 are None where it is not."""
+    """Report of `diagnose`. Numbers that need a spectral radius below 1 are None if it is not, or by less than 1e-9."""
 
     symbols: int
     words: int
@@ -151,8 +152,8 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         **{k: v for k, v in pcfg.sizes().items() if k != "labels"},
         total_mass=exact.total_mass,
         spectral_radius=radius,
-        mean_length=exact.mean_length if radius < 1.0 else None,
-        derivational_entropy=derivational_entropy(pcfg) if radius < 1.0 else None,
+        mean_length=exact.mean_length if radius < 1.0 - CRITICAL else None,
+        derivational_entropy=derivational_entropy(pcfg) if radius < 1.0 - CRITICAL else None,
         unreachable=unreachable,
         unproductive=unproductive,
         growing=growing,

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve
 
+from truesource.grammar.documents._kernels.pool import NEARLY_NONE
 from truesource.grammar.inference.tables import LinearRules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -129,6 +130,19 @@ class Automata:
         ends = np.bincount(place, self.p[last], minlength=self.states * len(self.words)).reshape(self.emission.shape)
         found = np.full(ends.shape, np.nan)
         np.divide(ends, self.emission, out=found, where=self.emission > 0.0)
+        return found
+
+    @cached_property
+    def going(self) -> FloatArray:
+        """P(the string goes on after the word | state, word), (G, V); nan where the word cannot stand there.
+
+        1 - `ending`, with all digits if that is near 1.
+        """
+        inner = self.target >= 0
+        place = self.source[inner].astype(np.int64) * len(self.words) + self.word[inner]
+        inside = np.bincount(place, self.p[inner], minlength=self.states * len(self.words)).reshape(self.emission.shape)
+        found = 1.0 - self.ending
+        np.divide(inside, self.emission, out=found, where=(self.emission > 0.0) & (found < NEARLY_NONE))
         return found
 
     @cached_property

@@ -96,16 +96,23 @@ class KnownPool(PoolPredictor):
         starts = automata.first[:-1]
         mantissa, exponent = np.frexp(np.append(automata.ending[possible], np.zeros(len(starts))))
         ending = np.ldexp(np.round(mantissa * 2.0**44), exponent - 44)  # equal but for rounding
-        pairs = np.stack([np.append(after[possible], starts), ending], axis=1)
-        states, number = np.unique(pairs, axis=0, return_inverse=True)
+        going = np.append(automata.going[possible], np.ones(len(starts)))
+        small = np.where(going < kernels.NEARLY_NONE, going, 0.0)  # what `ending` does not tell apart
+        keys = np.stack([np.append(after[possible], starts), ending, small], axis=1)
+        states, number = np.unique(keys, axis=0, return_inverse=True)
         own, stop = states[:, 0].astype(np.int64), states[:, 1]
-        stop[own < 0] = 1.0
+        on = np.where(states[:, 2] > 0.0, states[:, 2], 1.0 - stop)
+        stop[own < 0], on[own < 0] = 1.0, 0.0
         entered = np.zeros(after.shape, dtype=np.int32)
         entered[possible] = number.ravel()[: -len(starts)]
-        word = np.where(own[:, None] < 0, 0.0, automata.emission[own]) * (1.0 - stop)[:, None]
-        moved = np.where(word > 0.0, entered[own], np.arange(len(own))[:, None]).astype(np.int32)
+        emission = np.where(own[:, None] < 0, 0.0, automata.emission[own])
+        word = emission * on[:, None]
+        possible_words = (emission > 0.0) & (on > 0.0)[:, None]
+        moved = np.where(possible_words, entered[own], np.arange(len(own))[:, None]).astype(np.int32)
         with np.errstate(divide="ignore"):
             logs = np.log(word), np.log(stop)
+            rare = possible_words & (word < kernels.SMALLEST)  # the product is beyond float64
+            logs[0][rare] = (np.log(emission) + np.log(on)[:, None])[rare]
         return KnownMoves(
             start=number.ravel()[-len(starts) :].astype(np.int32),
             after=np.ascontiguousarray(moved.T),
@@ -148,6 +155,7 @@ class HiddenState(NamedTuple):
     rows: IntArray  #: (n,)
     belief: FloatArray  #: (W, G) P(state | words so far, language, the string goes on)
     ended: FloatArray  #: (W, K) P(the string ends here | words so far, language)
+    going: FloatArray  #: (W, K) P(it goes on), 1 - ended with all digits
     log_weight: FloatArray  #: (W, K) ln P(language | words so far), nats
 
 
@@ -174,7 +182,7 @@ class HiddenPool(PoolPredictor):
         belief = np.zeros((n, self.automata.states))
         belief[:, self.automata.first[:-1]] = 1.0
         weight = np.tile(self.log_prior, (n, 1))
-        return HiddenState(np.arange(n), belief, np.zeros(weight.shape), weight)
+        return HiddenState(np.arange(n), belief, np.zeros(weight.shape), np.ones(weight.shape), weight)
 
     def law(self, state: HiddenState) -> tuple[FloatArray, FloatArray]:
         """As `WordPredictor.law`."""

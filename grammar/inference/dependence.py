@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -14,6 +15,8 @@ from truesource.grammar.inference.word_types import CHUNK, LARGEST_TABLE, emissi
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+
+SMALLEST = 1e-290  #: products of probabilities below this have lost digits, or all of them
 
 
 class _Tags(Windows):
@@ -76,8 +79,11 @@ def mutual_information(pcfg: PCFG, most: int, lengths: LengthRange | None = None
         for at in range(0, len(left), CHUNK):
             joint = left[at : at + CHUNK] @ right
             expected = np.outer(first[at : at + CHUNK], last) / total
-            ratio = np.divide(joint, expected, out=np.ones_like(joint), where=joint > 0.0)
-            result[d] += float((joint * np.log(ratio)).sum()) / total
+            ratio = np.divide(joint, expected, out=np.ones_like(joint), where=(joint > 0.0) & (expected > SMALLEST))
+            log_ratio = np.log(ratio)
+            v, w = np.nonzero((joint > 0.0) & (expected <= SMALLEST))  # their products are beyond float64
+            log_ratio[v, w] = np.log(joint[v, w]) - np.log(first[at + v]) - np.log(last[w]) + math.log(total)
+            result[d] += float((joint * log_ratio).sum()) / total
     return np.maximum(result, 0.0)
 
 

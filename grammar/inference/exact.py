@@ -163,7 +163,7 @@ class Exact(GrammarTables):
         """
         result = np.array([float(s.sum()) for s in self.causal_log_probs(sentences, dtype=dtype)])
         if lengths is not None:
-            result -= math.log(self.range_mass(lengths))
+            result -= self.log_range_mass(lengths)
             result[[len(s) not in lengths for s in sentences]] = -np.inf
         return result
 

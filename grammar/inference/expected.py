@@ -39,7 +39,7 @@ def range_table(pcfg: PCFG, lengths: LengthRange) -> tuple[LengthTable, float]:
     table = length_table(pcfg, lengths.high)
     z = float(table.masses[pcfg.start, lengths.low :].sum())
     if z <= 0.0:
-        raise InputError(f"no sentence of this grammar has a length in {lengths}; choose another range")
+        raise pcfg.exact.no_length(lengths)
     if z < SMALLEST_MASS:
         raise InputError(f"a length in {lengths} has probability {z:.3g}, too small to divide by; choose another range")
     return table, z

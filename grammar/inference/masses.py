@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from truesource.grammar.inference.rules import lexical_rules, solve
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 STEPS = (
@@ -16,16 +19,37 @@ STEPS = (
 )
 TOLERANCE = 1e-14  #: of the last step, relative to each mass
 ROUNDING = 1e-9  #: relative size of steps that may be rounding alone, near a critical solution
+EPSILON = float(np.finfo(np.float64).eps)
+PRECISE = 1e-11  #: estimated relative error from which on masses are solved in another way
+REFUSED = 5e-11  #: estimated relative error from which on a sum is refused
+SHIFT = 1e-8  #: moves a critical matrix away from its singularity
+DEFICIT = 1e-9  #: the rules of a symbol sum to one up to this, by rounding alone
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSums:
+    """Sets of unknowns whose sums are known."""
+
+    members: csr_matrix[np.float64]  #: (G, S) 1 at the members of each set
+    total: FloatArray  #: (G,)
 
 
 def total_mass(pcfg: GrammarRules) -> FloatArray:
-    """``t_A = P(A derives some finite string)``, (S,)."""
+    """``t_A = P(A derives some finite string)``, (S,).
+
+    A critical solution has half of the digits; then the equations of ``1 - t`` give the others.
+    """
     rules = lexical_rules(pcfg)
     lexical = np.bincount(rules.parent, rules.prob, len(pcfg.symbols)).astype(np.float64)
     weights = np.exp(pcfg.binary_logp), np.exp(pcfg.unary_logp)
-    result = least_solution(lexical, pcfg.binary, weights[0], pcfg.unary, weights[1], ceiling=1.0)
+    system = _System(lexical, pcfg.binary, weights[0], pcfg.unary, weights[1])
+    result = system.least_solution(ceiling=1.0)
     assert result is not None, "probabilities have a solution up to 1"
-    return result
+    if system.error(result) <= PRECISE:
+        return result
+    lost = 1.0 - pcfg.row_sums
+    precise = 1.0 - system.greatest_complement(np.where(np.abs(lost) > DEFICIT, lost, 0.0), result > 0.0)
+    return np.where(np.abs(precise - result) > PRECISE, precise, result)
 
 
 def least_solution(
@@ -35,9 +59,9 @@ def least_solution(
     unary: Int32Array,
     unary_weight: FloatArray,
     *,
-    ceiling: float = np.inf,
+    known: Callable[[], KnownSums] | None = None,
 ) -> FloatArray | None:
-    """Least ``t >= 0`` with ``t = lexical + Un t + Bi(t, t)``, (S,); None where it is infinite.
+    """Least ``t >= 0`` with ``t = lexical + Un t + Bi(t, t)``, (S,); None if it is infinite.
 
     Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis
     2009), one strongly connected component after the other so that a critical one does not spoil the rest. Components
@@ -49,21 +73,86 @@ def least_solution(
         binary_weight: (R,) 0 or more.
         unary: (Q, 2) parent, child.
         unary_weight: (Q,) 0 or more.
-        ceiling: a bound of the solution that is known; 1 for probabilities.
+        known: returns sums of unknowns, if all recursive unknowns are probabilities. Near a critical solution they
+            restore the digits that rounding takes.
+
+    Raises:
+        InputError: rounding decides whether the solution is finite, or its tenth digit (code ``infinite-sum``).
     """
-    level, own = _levels(len(lexical), binary, unary)
-    mass = np.zeros(len(lexical))
-    of_binary, of_unary = (_grouped(level[rules[:, 0]], int(level.max()) + 1) for rules in (binary, unary))
-    for k, states in enumerate(_grouped(level, int(level.max()) + 1)):
-        rb, ru = of_binary[k], of_unary[k]
-        part = _Level(states, lexical, binary[rb], binary_weight[rb], unary[ru], unary_weight[ru])
-        if not own[states].any():  # their values depend on other levels alone
-            mass[states] = np.minimum(part.value(mass), ceiling)
-        elif not part.solve(mass, ceiling):
-            return None
-        if not np.isfinite(mass[states]).all():
-            return None
-    return mass
+    return _System(lexical, binary, binary_weight, unary, unary_weight).least_solution(known=known, refuse=True)
+
+
+class _System:
+    """The equations of all symbols, as levels, each of which needs only those before it."""
+
+    def __init__(
+        self,
+        lexical: FloatArray,
+        binary: Int32Array,
+        binary_weight: FloatArray,
+        unary: Int32Array,
+        unary_weight: FloatArray,
+    ) -> None:
+        self._rules = lexical, binary, binary_weight, unary, unary_weight
+        level, own = _levels(len(lexical), binary, unary)
+        self._recursive = own > 0
+        self._states = _grouped(level, int(level.max()) + 1)
+        self._of_binary, self._of_unary = (
+            _grouped(level[rules[:, 0]], int(level.max()) + 1) for rules in (binary, unary)
+        )
+
+    def _levels(self, *, recursive: bool = False) -> Iterator[_Level]:
+        """All levels, or those with a symbol below itself."""
+        lexical, binary, binary_weight, unary, unary_weight = self._rules
+        for states, rb, ru in zip(self._states, self._of_binary, self._of_unary, strict=True):
+            own = bool(self._recursive[states].any())
+            if own or not recursive:
+                rules = binary[rb], binary_weight[rb], unary[ru], unary_weight[ru]
+                yield _Level(states, lexical, *rules, recursive=own)
+
+    def least_solution(
+        self, *, ceiling: float = np.inf, known: Callable[[], KnownSums] | None = None, refuse: bool = False
+    ) -> FloatArray | None:
+        """The solution of `least_solution`; ``ceiling`` is a bound of it that is known, 1 for probabilities."""
+        mass = np.zeros(len(self._recursive))
+        solved = np.zeros(len(mass), dtype=bool)
+        sums: KnownSums | None = None
+        for part in self._levels():
+            if not part.recursive:  # their values depend on other levels alone
+                mass[part.states] = np.minimum(part.value(mass), ceiling)
+            elif not part.solve(mass, ceiling, bounded=known is not None or ceiling < np.inf):
+                return None
+            if not np.isfinite(mass[part.states]).all():
+                return None
+            solved[part.states] = True
+            if refuse and part.recursive and (error := part.error(mass)) > PRECISE:
+                sums = known() if known is not None and sums is None else sums
+                if (sums is None or not part.refine(mass, sums, solved)) and error > REFUSED:
+                    raise _nearly_infinite()
+        return mass
+
+    def error(self, mass: FloatArray) -> float:
+        """Estimated relative error of a solution by rounding."""
+        return max((part.error(mass) for part in self._levels(recursive=True)), default=0.0)
+
+    def greatest_complement(self, lost: FloatArray, productive: BoolArray) -> FloatArray:
+        """Greatest ``s <= 1`` with ``s = lost + Un s + sum p (s_B + s_C - s_B s_C)``, (S,): 1 - t of probabilities.
+
+        Newton's steps fall monotonically from 1. No difference of large numbers is in them, so they keep the digits of
+        a small s; a critical solution is 0, and s is 1 where a symbol is not ``productive``.
+        """
+        result = np.ones(len(lost))
+        for part in self._levels():
+            part.solve_complement(result, lost, productive)
+        return result
+
+
+def _nearly_infinite() -> InputError:
+    return InputError(
+        "the sum of all weights is at the edge of being infinite, where float64 cannot give ten digits of it;"
+        " choose weights further from that edge",
+        code="infinite-sum",
+    )
 
 
 def _levels(n: int, binary: Int32Array, unary: Int32Array) -> tuple[IntArray, IntArray]:
@@ -98,8 +187,10 @@ class _Level:
         binary_weight: FloatArray,
         unary: Int32Array,
         unary_weight: FloatArray,
+        *,
+        recursive: bool,
     ) -> None:
-        self.states, self.lexical = states, lexical[states]
+        self.states, self.recursive, self.lexical = states, recursive, lexical[states]
         self.place = np.full(len(lexical), -1, dtype=np.int64)
         self.place[states] = np.arange(len(states))
         self.binary, self.binary_weight = (self.place[binary[:, 0]], *binary[:, 1:].T), binary_weight
@@ -112,6 +203,13 @@ class _Level:
         products = np.bincount(a, self.binary_weight * mass[b] * mass[c], n)
         return np.asarray(self.lexical + products + np.bincount(above, self.unary_weight * mass[below], n))
 
+    def complement(self, rest: FloatArray, lost: FloatArray) -> FloatArray:
+        """The right-hand sides of the equations of ``rest``, 1 - mass."""
+        (a, b, c), (above, below) = self.binary, self.unary
+        n = len(self.states)
+        either = np.bincount(a, self.binary_weight * (rest[b] + rest[c] * (1.0 - rest[b])), n)
+        return np.asarray(lost[self.states] + either + np.bincount(above, self.unary_weight * rest[below], n))
+
     def jacobian(self, mass: FloatArray) -> csr_matrix[np.float64]:
         """Derivatives of `value` in the masses of the level."""
         (a, b, c), (above, below) = self.binary, self.unary
@@ -121,23 +219,95 @@ class _Level:
         here = columns >= 0
         return csr_matrix((data[here], (rows[here], columns[here])), shape=(len(self.states),) * 2)
 
-    def solve(self, mass: FloatArray, ceiling: float) -> bool:
-        """Newton's steps, in place; False where there is no finite solution."""
+    def solve(self, mass: FloatArray, ceiling: float, *, bounded: bool) -> bool:
+        """Newton's steps, in place; False if there is no finite solution, which one that is ``bounded`` always is."""
         moved = np.inf
         for _ in range(STEPS):
             old = mass[self.states]
-            step = self._step(mass, self.value(mass) - old)
-            if ceiling == np.inf and not (step >= -ROUNDING * old).all():
+            gap = self.value(mass) - old
+            step = self._step(mass, gap)
+            if (np.abs(gap) <= 64.0 * EPSILON * old).all() and (np.abs(step) > SHIFT * old).any():
+                return True  # a critical solution, up to rounding
+            if not bounded and not (step >= -ROUNDING * old).all():
                 return False  # the linear equations have no solution from 0 on, so these have none
             new = np.minimum(old + np.maximum(step, 0.0), ceiling)
             mass[self.states] = new
             last, moved = moved, float(np.max((new - old) / np.where(new > 0.0, new, 1.0)))
             if moved <= TOLERANCE or ROUNDING >= moved >= last:
                 return True
-        return ceiling < np.inf
+        return bounded
 
     def _step(self, mass: FloatArray, gap: FloatArray) -> FloatArray:
         try:
             return solve(self.jacobian(mass), gap)
         except InputError:  # singular, at a critical solution
             return gap
+
+    def solve_complement(self, rest: FloatArray, lost: FloatArray, productive: BoolArray) -> None:
+        """Newton's steps for ``rest``, 1 - mass, from 1 down, in place."""
+        inner = np.flatnonzero(productive[self.states])
+        states = self.states[inner]
+        for _ in range(STEPS if self.recursive else 1):
+            old = rest[states]
+            gap = old - self.complement(rest, lost)[inner]
+            try:
+                step = solve(self.jacobian(1.0 - rest)[inner][:, inner], gap) if self.recursive else gap
+            except InputError:  # singular, at a critical solution
+                step = np.where(old < ROUNDING, old, gap)
+            new = np.clip(old - step, 0.0, old)
+            new[new < 8.0 * EPSILON] = 0.0
+            rest[states] = new
+            if (old - new <= TOLERANCE * old).all():
+                break
+
+    def error(self, mass: FloatArray) -> float:
+        """Estimated relative error of the masses by rounding; inf at a critical solution."""
+        return EPSILON * float(self._amplified(mass).max(initial=0.0))
+
+    def _amplified(self, mass: FloatArray) -> FloatArray:
+        """How much larger a relative error becomes that each step of the equations makes, one a symbol."""
+        result = np.zeros(len(self.states))
+        inner = np.flatnonzero(mass[self.states] > 0.0)
+        own = mass[self.states[inner]]
+        with np.errstate(all="ignore"):
+            try:
+                ratio = solve(self.jacobian(mass)[inner][:, inner], own) / own
+            except InputError:  # singular
+                ratio = np.full(len(inner), np.inf)
+        result[inner] = np.where(ratio >= 0.5, ratio, np.inf)  # at least 1, but near a critical solution
+        return result
+
+    def refine(self, mass: FloatArray, known: KnownSums, solved: BoolArray) -> bool:
+        """Correct critical components by sums of which all members are solved, in place; False if there are too few.
+
+        Rounding moves a critical solution along one vector, the eigenvector of its Jacobian. So each Newton step takes
+        from the sums how far to go along it, and all else from the equations.
+        """
+        component = connected_components(self.jacobian(mass), connection="strong")[1]
+        critical = np.unique(component[self._amplified(mass) * EPSILON > PRECISE])
+        usable = np.flatnonzero(known.members @ (~solved).astype(np.float64) == 0.0)
+        members = known.members[usable]
+        inside = csr_matrix(members[:, self.states])
+        columns = [np.flatnonzero(component == k) for k in critical]
+        rows = [np.flatnonzero(inside[:, places].sum(axis=1)) for places in columns]
+        if not all(len(own) for own in rows):
+            return False
+        for _ in range(STEPS):
+            old = mass[self.states]
+            matrix = csr_matrix(self.jacobian(mass) * (1.0 - SHIFT))
+            vector = old
+            for _ in range(4):
+                vector = solve(matrix, vector)
+                for places in columns:
+                    vector[places] /= vector[places].sum()
+            step = solve(matrix, self.value(mass) - old)
+            missing = known.total[usable] - members @ mass
+            for places, own in zip(columns, rows, strict=True):
+                along = vector[places]
+                left = float((missing[own] - inside[own] @ step).sum())
+                step[places] += along * (left / float((inside[own][:, places] @ along).sum()))
+                mass[self.states[places]] = np.maximum(old[places] + step[places], 0.0)
+            changed = np.concatenate(columns)
+            if (np.abs(step[changed]) <= TOLERANCE * old[changed]).all():
+                return True
+        return False

@@ -111,6 +111,7 @@ def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
     return sparse.csr_matrix((weight, at), shape=(size, size))
 
 
+CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves total masses and expected counts with half their digits
 LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
 POWERS = 5000  #: how many of them it adds before it gives up
 

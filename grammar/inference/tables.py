@@ -7,6 +7,7 @@ where the right child does. That child is the *tag* of the rule, the other its *
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Self
@@ -18,8 +19,10 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels.counts import star
+from truesource.grammar.inference.log_masses import log_length_masses
 from truesource.grammar.inference.masses import total_mass
 from truesource.grammar.inference.rules import (
+    CRITICAL,
     certainly_decays,
     left_corner_closure,
     length_masses,
@@ -38,6 +41,8 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array,
 from truesource.grammar.support.errors import InputError
 
 LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
+
+SMALLEST = 1e-290  #: probabilities below this have lost digits, or all of them
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -313,7 +318,7 @@ class GrammarTables:
         """Expected number of each symbol in a derivation, (S,): ``v^T (I - M) = e_start^T``.
 
         Raises:
-            InputError: the spectral radius is 1 or more.
+            InputError: the spectral radius is 1 or more, or nearer to 1 than float64 can count with.
         """
         inner = np.flatnonzero(self.reached)
         matrix = self._mean[inner][:, inner]
@@ -322,6 +327,8 @@ class GrammarTables:
         unit = (inner == self.pcfg.start).astype(np.float64)
         counts = np.zeros(len(self.pcfg.symbols))
         counts[inner] = solve(matrix.T.tocsr(), unit)
+        if counts.max() > 1.0 / CRITICAL and self.spectral_radius > 1.0 - CRITICAL:
+            raise InputError("the spectral radius is 1 to nine digits: expected counts are not known precisely")
         return counts
 
     @cached_property
@@ -346,7 +353,10 @@ class GrammarTables:
         if lengths is not None:
             pmf[: lengths.low] = 0.0
             pmf[lengths.high + 1 :] = 0.0
-            pmf /= self.range_mass(lengths)
+            z = self.range_mass(lengths)
+            if z < SMALLEST:
+                raise self.no_length(lengths)
+            pmf /= z
         return pmf[: high + 1]
 
     def range_mass(self, lengths: LengthRange) -> float:
@@ -358,9 +368,45 @@ class GrammarTables:
         if lengths not in self._range_masses:
             z = float(self.length_masses(lengths.high)[lengths.low :, self.pcfg.start].sum())
             if z <= 0.0:
-                raise InputError(f"no sentence of this grammar has a length in {lengths}; choose another range")
+                raise self.no_length(lengths)
             self._range_masses[lengths] = z
         return self._range_masses[lengths]
+
+    def log_range_mass(self, lengths: LengthRange) -> float:
+        """Ln P(lengths.low <= length <= lengths.high), nats, of ranges too rare for `range_mass` too.
+
+        Raises:
+            InputError: no sentence has such a length.
+        """
+        z = self._range_masses.get(lengths)
+        if z is None:
+            try:
+                z = self.range_mass(lengths)
+            except InputError:
+                z = 0.0
+        if z >= SMALLEST:
+            return math.log(z)
+        result = self._log_range_mass(lengths)
+        if result == -math.inf:
+            raise self.no_length(lengths)
+        return result
+
+    def _log_range_mass(self, lengths: LengthRange) -> float:
+        """Ln of the probability of a range from logarithms of all masses; -inf if no sentence is in it."""
+        rules = self.pcfg
+        logs = log_length_masses(
+            lengths.high, self.log_lexical_sums, rules.binary, rules.binary_logp, rules.unary, rules.unary_logp
+        )
+        return -math.inf if logs is None else float(np.logaddexp.reduce(logs[lengths.low :, rules.start]))
+
+    def no_length(self, lengths: LengthRange) -> InputError:
+        """Return the reason why lengths have no probability in float64: they are too rare, or no sentence has them."""
+        total = self._log_range_mass(lengths)
+        if total > -math.inf:
+            return InputError(
+                f"a length in {lengths} has probability exp({total:.6g}), too small for float64; choose another range"
+            )
+        return InputError(f"no sentence of this grammar has a length in {lengths}; choose another range")
 
     def owed_corners(self, high: int) -> SparseRows:
         """Left-corner steps A -> C by rows C, columns A; values (nnz, high): mass of d = 0..high-1 tokens after C."""

@@ -24,13 +24,22 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.expected import outside_masses, range_table
-from truesource.grammar.inference.rules import certainly_decays, closure, mean_matrix, solve, sparse_rows, unary_matrix
-from truesource.grammar.inference.word_types import CRITICAL
+from truesource.grammar.inference.rare import RareStrings, with_moderate_rules
+from truesource.grammar.inference.rules import (
+    CRITICAL,
+    certainly_decays,
+    closure,
+    mean_matrix,
+    solve,
+    sparse_rows,
+    unary_matrix,
+)
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
 WIDTH = 64  #: strings in a batch
+SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
 ANY = -1  #: stands for every word in a string
 
 
@@ -192,12 +201,12 @@ class WindowPredictor:
             batch: from ``pcfg.exact.charts().batches(sentences, lengths)``.
             words: k, 0 or more.
         """
-        after, observed, own = self._observed(batch, words)
-        whole = np.asarray(np.stack(own).all(axis=0))
+        after, observed, logs = self._observed(batch, words)
+        whole = np.asarray(np.isfinite(logs).all(axis=0))
         for j, each in enumerate(after):
             probability, states = self._table(each)
             possible = np.asarray(probability.any(axis=1))
-            yield Distributions(j, batch.members, observed[j], probability, possible, whole, _log(own[j]), states)
+            yield Distributions(j, batch.members, observed[j], probability, possible, whole, logs[j], states)
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
         """Ln P_k(token | the k words before it) for each sentence, (n+1,): the words, then the end of the sentence.
@@ -214,7 +223,7 @@ class WindowPredictor:
         result = [np.full(len(s) + 1, -np.inf) for s in sentences]
 
         def task(batch: Batch) -> FloatArray:
-            return _log(np.stack(self._observed(batch, words)[2]))
+            return self._observed(batch, words)[2]
 
         work = self.pcfg.exact.charts().batches(sentences, self.lengths)
         for batch, table in run(task, work, f"exact probabilities given {words} words", len(sentences)):
@@ -223,13 +232,37 @@ class WindowPredictor:
                     result[i][:] = table[:, column]
         return result
 
-    def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, list[FloatArray]]:
-        """What follows at each position, what stands there (n+1, W), and its probability, (W,) each."""
+    def _observed(self, batch: Batch, words: int) -> tuple[list[Following], IntArray, FloatArray]:
+        """What follows at each position, what stands there (n+1, W), and its ln P, (n+1, W)."""
         _require_context(words)
         end = np.full(batch.words.shape[1], len(self.pcfg.terminals))
         observed = np.vstack([batch.words, end]).astype(np.int64)
         after = self._at_positions(batch, words)
-        return after, observed, [self._shares(each, column) for each, column in zip(after, observed, strict=True)]
+        logs = np.stack([self._log_shares(each, column) for each, column in zip(after, observed, strict=True)])
+        for j in range(len(logs)):
+            known = (observed[max(j - words, 0) : j + 1] >= 0).all(axis=0)
+            rare = np.flatnonzero((logs[j] == -np.inf) & known)
+            if rare.size:
+                different, column = np.unique(observed[: j + 1, rare], axis=1, return_inverse=True)
+                logs[j, rare] = self._log_rare(different.T, words)[column.ravel()]
+        return after, observed, logs
+
+    def _log_rare(self, texts: IntArray, words: int) -> FloatArray:
+        """Ln P_k of the last tokens of beginnings of sentences, (N, n), that float64 gives no probability, (N,)."""
+        raise NotImplementedError
+
+    def _log_last(self, pcfg: PCFG, texts: IntArray) -> FloatArray:
+        """Ln P(last token | all before it) of rows of word numbers (N, n), of which the last V is the end, (N,)."""
+        n_words, n = len(self.pcfg.terminals), texts.shape[1]
+        result = np.full(len(texts), -np.inf)
+        for ended in (False, True):
+            rows = np.flatnonzero((texts[:, -1] == n_words) == ended)
+            if not rows.size or (ended and n == 1):
+                continue
+            names = [[pcfg.terminals[i] for i in text] for text in (texts[rows, :-1] if ended else texts[rows])]
+            logs = pcfg.exact.causal_log_probs(names, self.lengths)
+            result[rows] = [row[n - 1] for row in logs]
+        return result
 
     def _after_prefixes(self, pcfg: PCFG, words: Int32Array) -> list[Following]:
         """What follows the first 0 to n of ``words`` (n, W), relative to the probability of these."""
@@ -257,6 +290,11 @@ class WindowPredictor:
         """Share of one word in all that follows each string, as in `_expected`, (W,); 0 where nothing follows."""
         own, total = self._expected(after, last), self._totals(after)
         return np.divide(own, total, out=np.zeros(len(own)), where=total > 0.0)
+
+    def _log_shares(self, after: Following, last: IntArray) -> FloatArray:
+        """Ln of `_shares`, (W,); -inf also if float64 may have lost digits of a number."""
+        own, total = self._expected(after, last), self._totals(after)
+        return np.where((own < SMALLEST) | (total < SMALLEST), -np.inf, _log(self._shares(after, last)))
 
     def _totals(self, after: Following) -> FloatArray:
         """Expected number of each string, (W,)."""
@@ -290,6 +328,15 @@ class Windows(WindowPredictor):
     def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None) -> None:
         super().__init__(pcfg, lengths)
         self._spine = _FreeSpine(pcfg) if lengths is None else _RangedSpine(pcfg, lengths)
+
+    @cached_property
+    def _rare(self) -> RareStrings:
+        return RareStrings(self.pcfg, with_any_word(self.pcfg), self.lengths)
+
+    @cached_property
+    def _moderate(self) -> Windows:
+        """The windows of a grammar in which nothing that is possible is rare."""
+        return Windows(with_moderate_rules(self.pcfg, self.lengths), self.lengths)
 
     @cached_property
     def _chains(self) -> csr_matrix[np.float64]:
@@ -406,17 +453,39 @@ class Windows(WindowPredictor):
             raise InputError("a window has one word or more; log_probs takes 0 words of context")
         result = np.zeros((len(windows), len(self.pcfg.terminals) + 1))
         for rows, after in self.batches(windows):
+            self._require_known(windows[rows], after)
             result[rows] = self._table(after)[0]
         return result
+
+    def _require_known(self, windows: IntArray, after: Following) -> None:
+        """Refuse windows that sentences have, but of which float64 has no expected number.
+
+        Raises:
+            InputError: there is one.
+        """
+        nothing = windows[self._totals(after) < SMALLEST]
+        if not len(nothing):
+            return
+        for rows, possible in self._moderate.batches(nothing):
+            some = rows[self._totals(possible) > 0.0]
+            if len(some):
+                text = " ".join(self.pcfg.terminals[i] if i >= 0 else "*" for i in nothing[some[0]])
+                raise InputError(
+                    f"the string {text!r} is so rare that float64 has no expected number of it, and so none of what"
+                    " follows it; choose shorter windows"
+                )
 
     def log_probs(self, sentences: Sequence[Sequence[str]], words: int) -> list[FloatArray]:
         """As `WindowPredictor.log_probs`; windows that occur more than once cost once."""
         _require_context(words)
         result = [np.empty(len(s) + 1) for s in sentences]
         if words == 0:
-            law = self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0]
-            rows = (np.append(self.pcfg.encode(s), len(self.pcfg.terminals)) for s in sentences)
-            return [_log(np.where(row < 0, 0.0, law[row])) for row in rows]
+            law = _log(self._table(Following(self._spine.over_words[:, None], np.ones(1)))[0][0])
+            rows = [np.append(self.pcfg.encode(s), len(self.pcfg.terminals)).astype(np.int64) for s in sentences]
+            seen = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
+            rare = seen[(seen >= 0) & (law[seen] == -np.inf)]
+            law[rare] = self._log_rare(rare[:, None], 0)
+            return [np.where(row < 0, -np.inf, law[row]) for row in rows]
         heads = self.pcfg.exact.causal_log_probs([s[:words] for s in sentences], self.lengths)
         windows: list[IntArray] = []
         places: list[IntArray] = []
@@ -440,8 +509,43 @@ class Windows(WindowPredictor):
         result = np.full(len(strings), -np.inf)
         known = np.flatnonzero((strings >= 0).all(axis=1))
         for some, after in self.batches(strings[known, :-1]):
-            result[known[some]] = _log(self._shares(after, strings[known[some], -1]))
+            result[known[some]] = self._log_shares(after, strings[known[some], -1])
+        rare = known[result[known] == -np.inf]
+        if rare.size:
+            different, of_row = np.unique(strings[rare], axis=0, return_inverse=True)
+            result[rare] = self._log_rare(different, strings.shape[1] - 1)[of_row.ravel()]
         return result
+
+    def _log_rare(self, texts: IntArray, words: int) -> FloatArray:
+        if texts.shape[1] <= words:
+            return self._log_last(self.pcfg, texts)
+        strings, result = texts[:, texts.shape[1] - words - 1 :], np.full(len(texts), -np.inf)
+        for place in np.flatnonzero(self._possible(strings)):
+            *window, last = strings[place].tolist()
+            ended = last == len(self.pcfg.terminals)
+            own = self._rare.log_numbers(window)[1] if ended else self._rare.log_numbers([*window, last])[0]
+            whole = self._rare.log_numbers(window)[0] if window else self._log_tokens
+            if not math.isfinite(own):
+                text = " ".join([*(self.pcfg.terminals[i] for i in window), "" if ended else self.pcfg.terminals[last]])
+                raise InputError(f"the string {text!r} is possible, but too rare for float64; choose shorter windows")
+            result[place] = own - whole
+        return result
+
+    def _possible(self, strings: IntArray) -> BoolArray:
+        """Which strings of word numbers, of which the last V is the end, sentences have, (N,)."""
+        moderate = self._moderate
+        if strings.shape[1] == 1:
+            law = moderate._table(Following(moderate._spine.over_words[:, None], np.ones(1)))[0][0]
+            return np.asarray(law[strings[:, 0]] > 0.0)
+        result = np.zeros(len(strings), dtype=bool)
+        for rows, after in moderate.batches(strings[:, :-1]):
+            result[rows] = moderate._shares(after, strings[rows, -1]) > 0.0
+        return result
+
+    @property
+    def _log_tokens(self) -> float:
+        """Ln of the expected number of tokens of a sentence, its end among them."""
+        return math.log(float(self.pcfg.exact.lexical_sums @ self._spine.over_words) + 1.0)
 
     def _at_positions(self, batch: Batch, words: int) -> list[Following]:
         n, width = batch.words.shape
@@ -456,6 +560,7 @@ class Windows(WindowPredictor):
         states, end = np.zeros((len(self.pcfg.symbols), len(windows))), np.zeros(len(windows))
         known = np.flatnonzero((windows >= 0).all(axis=1))
         for some, after in self.batches(windows[known]):
+            self._require_known(windows[known[some]], after)
             states[:, known[some]], end[known[some]] = after.states, after.end
         parts = (slice(j * width, (j + 1) * width) for j in range(positions))
         return heads + [Following(states[:, part], end[part]) for part in parts]
@@ -506,6 +611,12 @@ class PlacedWindows(WindowPredictor):
             last = self._after_prefixes(self._hiding, np.ascontiguousarray(different))[-1]
             result.append(Following(last.states[:, column.ravel()], last.end[column.ravel()]))
         return result
+
+    def _log_rare(self, texts: IntArray, words: int) -> FloatArray:
+        hidden = texts.copy()
+        hidden[:, : max(texts.shape[1] - words - 1, 0)] = len(self.pcfg.terminals)
+        logs, is_word = self._log_last(self._hiding, hidden), texts[:, -1] < len(self.pcfg.terminals)
+        return np.where(is_word, logs + math.log(2.0), logs)  # a word of the hiding grammar has half
 
 
 def _log(values: FloatArray) -> FloatArray:

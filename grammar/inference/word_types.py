@@ -25,7 +25,7 @@ from truesource.grammar.inference.expected import (
     outside_masses,
     range_table,
 )
-from truesource.grammar.inference.rules import closure, left_corner_matrix, mean_matrix, sparse_rows
+from truesource.grammar.inference.rules import CRITICAL, closure, left_corner_matrix, mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -168,7 +168,6 @@ def emission_of(pcfg: PCFG, tags: IntArray) -> csr_matrix[np.float64]:
 WIDTH = 32  #: words a batch where lengths are told apart
 POOL = 128  #: words a batch where they are not
 ROUNDS = 500  #: most Newton steps; ten or so is usual
-CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves the total mass with half its digits
 
 
 def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArray:
@@ -365,6 +364,7 @@ def _ids(pcfg: PCFG, words: Sequence[str] | None) -> IntArray:
     return np.arange(len(pcfg.terminals)) if words is None else pcfg.encode(words).astype(np.int64)
 
 
+SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
 LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
 CHUNK = 4096  #: pairs looked up at a time
 
@@ -409,12 +409,12 @@ class Bigrams:
         """The law of the next word by a bigram model that knows the truth: each word, (V,), and the end.
 
         Raises:
-            InputError: the grammar does not have the word, or no sentence has it.
+            InputError: the grammar does not have the word, or no sentence has it, up to one in 1e300.
         """
         row, end = self.row(word), float(self.ends[self._id(word)])
         total = float(row.sum()) + end
-        if not total > 0.0:
-            raise InputError(f"no sentence has the word {word!r}; choose another")
+        if not total > SMALLEST:
+            raise InputError(f"no sentence has the word {word!r}, or only one in 1e300; choose another")
         return row / total, end / total
 
     def table(self) -> FloatArray:

@@ -9,10 +9,13 @@ Nederhof & Satta 2003).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
@@ -20,6 +23,14 @@ from truesource.grammar.tilting.rewards import RewardAutomaton
 
 BUDGET = 20_000_000  #: most rules of a product
 MOST_STATES = 256  #: of an automaton
+
+
+class Copies(NamedTuple):
+    """The copies of each symbol in a product."""
+
+    classes: IntArray  #: (Q, Q) class of each pair of states
+    makes: BoolArray  #: (K, S) whether the copy makes some string
+    number: IntArray  #: (K, S) the symbol of the product; 0 if it stands below no start
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +48,28 @@ class Product:
     rule: tuple[IntArray, IntArray, IntArray]  #: of each rule of the three kinds, the number of the one it copies
     gain: tuple[FloatArray, FloatArray, FloatArray]  #: what each rule earns
     start: int = 0
+    copies: Copies | None = None  #: which copies of the grammar's symbols there are; None if not from an automaton
+    layers: tuple[IntArray, IntArray] | None = None  #: of each symbol but the start, length and symbol of the product
+    _by_length: dict[LengthRange, Product] = field(default_factory=dict, init=False, repr=False)
+
+    def partitions(self) -> csr_matrix[np.float64]:
+        """Sets of symbols that share out all strings of a symbol of the grammar, (G, S'): 1 at the members.
+
+        They are the copies of a symbol from one state of the automaton to all others. Sets of which a member stands in
+        no sentence are left out.
+        """
+        assert self.copies is not None, "only the product with an automaton has them"
+        number, makes = self.copies.number, self.copies.makes
+        rows = np.unique(np.sort(self.copies.classes, axis=1), axis=0)
+        members: list[IntArray] = []
+        for row in rows:
+            classes = np.unique(row)
+            some = makes[classes]
+            whole = np.flatnonzero(some.any(axis=0) & (~some | (number[classes] > 0)).all(axis=0))
+            members.extend(number[classes[some[:, a]], a] for a in whole)
+        start = np.cumsum([0, *map(len, members)])
+        columns = np.concatenate([np.empty(0, dtype=np.int64), *members])
+        return csr_matrix((np.ones(len(columns)), columns, start), shape=(len(members), len(self.names)))
 
 
 Rules = tuple[IntArray, IntArray, FloatArray]  #: rules, the numbers of those they copy, what they earn
@@ -169,6 +202,7 @@ class _Copies:
             lexical=lexical[0],
             rule=(binary[1], unary[1], lexical[1]),
             gain=(binary[2], unary[2], lexical[2]),
+            copies=Copies(self.pairs.of, self.makes, number),
         )
 
     def _tables(self, parents: BoolArray, number: IntArray, top: bool) -> tuple[list[Rules], list[Rules], list[Rules]]:
@@ -201,6 +235,131 @@ class _Copies:
             name = self.pcfg.symbols[a]
             if copies[a] > 1:
                 name += f"/{self.pairs.source[k]}-{self.pairs.target[k]}"
+                while name in taken:
+                    name += "'"
+                taken.add(name)
+            names.append(name)
+        return tuple(names)
+
+
+def by_length(rules: Product, log_mass: FloatArray, lengths: LengthRange, budget: int = BUDGET) -> Product | None:
+    """The rules of a product for sentences of some lengths: symbols that also say how many tokens they make.
+
+    It has one copy of each symbol and length, without recursion but for unary cycles.
+
+    Args:
+        rules: the product.
+        log_mass: (N+1, S') ln of what each symbol makes by length, -inf for nothing; N is ``lengths.high``.
+        lengths: of sentences.
+        budget: most rules.
+
+    Returns:
+        The product; None if it makes no sentence.
+
+    Raises:
+        InputError: it has more rules than allowed (code ``too-many-rules``).
+    """
+    if lengths in rules._by_length:
+        return rules._by_length[lengths]
+    makes = np.isfinite(log_mass)
+    roots = np.zeros(makes.shape, dtype=bool)
+    roots[lengths.low :, rules.start] = makes[lengths.low :, rules.start]
+    if not roots.any():
+        return None
+    layers = _Layers(rules, makes, roots)
+    size = sum(len(found) for kinds in layers.rules() for kind in kinds for found, _ in kind)
+    if size > budget:
+        raise InputError(
+            "the sum over all lengths is infinite, or too large or small for float64, and the tilted grammar of the"
+            f" lengths {lengths} alone has {size:,} rules, more than {budget:,}; choose shorter sentences, or a simpler"
+            " reward",
+            code="too-many-rules",
+        )
+    result = rules._by_length[lengths] = layers.product()
+    return result
+
+
+class _Layers:
+    """Which symbols of which lengths stand in sentences, and the rules over them."""
+
+    def __init__(self, rules: Product, makes: BoolArray, roots: BoolArray) -> None:
+        self._product, self._makes, self._roots = rules, makes, roots
+        self._used = np.zeros(makes.shape, dtype=bool)
+        (_, b, c), below = rules.binary.T, rules.unary[:, 1]
+        for m in range(len(makes) - 1, 0, -1):  # from the longest down
+            for parents in (roots[m], self._used[m]):
+                before = -1
+                while before < (before := int(self._used[m].sum())):
+                    self._used[m, below[self._unary(parents, m)]] = True
+            active = roots[m] | self._used[m]
+            for i in range(1, m):
+                found = self._binary(active, m, i)
+                self._used[i, b[found]] = True
+                self._used[m - i, c[found]] = True
+
+    def _unary(self, parents: BoolArray, m: int) -> IntArray:
+        above, below = self._product.unary.T
+        return np.flatnonzero(parents[above] & self._makes[m, below])
+
+    def _binary(self, parents: BoolArray, m: int, i: int) -> IntArray:
+        a, b, c = self._product.binary.T
+        return np.flatnonzero(parents[a] & self._makes[i, b] & self._makes[m - i, c])
+
+    def rules(self) -> Iterator[tuple[list[tuple[IntArray, Int32Array]], ...]]:
+        """The rules of one length and kind of parent, the start or a symbol below it: numbers, and rows of copies."""
+        number = np.zeros(self._used.shape, dtype=np.int32)
+        number[self._used] = 1 + np.arange(int(self._used.sum()))
+        (a, b, c), (above, below) = self._product.binary.T, self._product.unary.T
+        tag, word = self._product.lexical.T
+        for own, parents in ((np.zeros_like(number), self._roots), (number, self._used)):
+            for m in range(1, len(number)):
+                binary, unary, lexical = [], [], []
+                for i in range(1, m):
+                    found = self._binary(parents[m], m, i)
+                    rows = own[m, a[found]], number[i, b[found]], number[m - i, c[found]]
+                    binary.append((found, np.stack(rows, axis=1)))
+                found = self._unary(parents[m], m)
+                unary.append((found, np.stack([own[m, above[found]], number[m, below[found]]], axis=1)))
+                if m == 1:
+                    found = np.flatnonzero(parents[m, tag])
+                    lexical.append((found, np.stack([own[m, tag[found]], word[found]], axis=1)))
+                yield binary, unary, lexical
+
+    def product(self) -> Product:
+        """All rules over the copies that are used."""
+        tables: tuple[list[tuple[IntArray, Int32Array]], ...] = ([], [], [])
+        for kinds in self.rules():
+            for table, rows in zip(tables, kinds, strict=True):
+                table.extend(rows)
+        of = [np.concatenate([np.empty(0, dtype=np.int64), *(found for found, _ in table)]) for table in tables]
+        binary, unary, lexical = (
+            np.concatenate([np.empty((0, width), dtype=np.int32), *(rows for _, rows in table)]).astype(np.int32)
+            for table, width in zip(tables, (3, 2, 2), strict=True)
+        )
+        length, symbol = np.nonzero(self._used)
+        whole = self._product
+        return Product(
+            names=self._names(length, symbol),
+            copied=whole.copied[np.concatenate([[whole.start], symbol])],
+            binary=binary,
+            unary=unary,
+            lexical=lexical,
+            rule=(whole.rule[0][of[0]], whole.rule[1][of[1]], whole.rule[2][of[2]]),
+            gain=(whole.gain[0][of[0]], whole.gain[1][of[1]], whole.gain[2][of[2]]),
+            layers=(length, symbol),
+        )
+
+    def _names(self, lengths: IntArray, symbols: IntArray) -> tuple[str, ...]:
+        """A name for each symbol: its own if it has one copy, else with its length."""
+        whole = self._product
+        copies = np.bincount(symbols, minlength=len(whole.names))
+        copies[whole.start] += 1
+        taken = set(whole.names)
+        names = [whole.names[whole.start]]
+        for m, a in zip(lengths.tolist(), symbols.tolist(), strict=True):
+            name = whole.names[a]
+            if copies[a] > 1:
+                name += f"/{m}"
                 while name in taken:
                     name += "'"
                 taken.add(name)

@@ -7,21 +7,23 @@ With h_A the total weight of what A makes under the tilted weights, p(A -> B C) 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix, identity
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import ending_mass, expected_counts
-from truesource.grammar.inference.masses import least_solution
+from truesource.grammar.inference.expected import SMALLEST_MASS, ending_mass, expected_counts
+from truesource.grammar.inference.log_masses import log_length_masses, log_sums
+from truesource.grammar.inference.masses import KnownSums, least_solution
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.rules import rule_order
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tilting.product import BUDGET, Product, product
+from truesource.grammar.tilting.product import BUDGET, Product, by_length, product
 from truesource.grammar.tilting.rewards import Event, Reward, RewardAutomaton
 
 SMALL = 1e-4  #: of 1 / beta, for derivatives
@@ -37,6 +39,13 @@ class Tilted:
     log_z: float  #: ln of the sum of p(x) exp(r(x) / beta), nats; of an event, its log probability
     beta: float | None  #: None where an event is required, which is the limit of small beta
     _gain: tuple[FloatArray, FloatArray, FloatArray]  # what each rule of p* earns
+    lengths: LengthRange | None = None  #: p* makes sentences of these lengths alone; None: of all that p makes
+
+    def condition(self, lengths: LengthRange | None) -> LengthRange | None:
+        """Return the range that p* is to be conditioned on; None if it makes only sentences of ``lengths``."""
+        if lengths is None or self.lengths is None:
+            return lengths
+        return None if self.lengths.low in lengths and self.lengths.high in lengths else lengths
 
     def expected_reward(self, lengths: LengthRange | None = None) -> float:
         """E*[r], under p*, given ``lengths`` or not.
@@ -46,13 +55,13 @@ class Tilted:
         """
         if not any(gain.any() for gain in self._gain):
             return 0.0
-        counts = expected_counts(self.pcfg, lengths)
+        counts = expected_counts(self.pcfg, self.condition(lengths))
         uses = counts.binary, counts.unary, counts.lexical
         return float(sum(use @ gain for use, gain in zip(uses, self._gain, strict=True)))
 
     def log_partition(self, lengths: LengthRange | None = None) -> float:
         """Ln E[exp(r / beta)] under p (given ``lengths``), nats: `log_z` where p sums to one."""
-        before, after = (_log_mass(pcfg, lengths) for pcfg in (self.original, self.pcfg))
+        before, after = _log_mass(self.original, lengths), _log_mass(self.pcfg, self.condition(lengths))
         return self.log_z + after - before
 
     def kl(self, lengths: LengthRange | None = None) -> float:
@@ -79,7 +88,8 @@ class Tilted:
         if not np.isfinite(below).all():
             wrong = prefixes[int(np.flatnonzero(~np.isfinite(below))[0])]
             raise InputError(f"no sentence of the grammar begins with {' '.join(wrong)!r}; choose another prefix")
-        above = np.array([self.pcfg.prefix_log_prob(prefix, lengths) for prefix in prefixes])
+        own = self.condition(lengths)
+        above = np.array([self.pcfg.prefix_log_prob(prefix, own) for prefix in prefixes])
         return np.asarray(above - below + (self.log_z if lengths is None else self.log_partition(lengths)))
 
 
@@ -89,7 +99,7 @@ def _log_mass(pcfg: PCFG, lengths: LengthRange | None) -> float:
     Raises:
         InputError: there is none.
     """
-    return math.log(pcfg.exact.total_mass if lengths is None else pcfg.exact.range_mass(lengths))
+    return math.log(pcfg.exact.total_mass) if lengths is None else pcfg.exact.log_range_mass(lengths)
 
 
 class FrontierPoint(NamedTuple):
@@ -126,29 +136,46 @@ class Tilting:
         assert result is not None, "a grammar makes some sentence"
         return result
 
-    def at(self, beta: float) -> Tilted:
-        """p(x) exp(r(x) / beta) / Z; negative where sentences of little reward are wanted.
+    def at(self, beta: float, lengths: LengthRange | None = None) -> Tilted:
+        """p(x) exp(r(x) / beta) / Z; negative if sentences of little reward are wanted.
+
+        If Z is infinite or beyond float64, or if p* hardly makes sentences of ``lengths``, the result makes sentences
+        of ``lengths`` alone.
 
         Raises:
-            InputError: beta is 0 or not finite, or Z is infinite or beyond float64 (code ``infinite-sum``).
+            InputError: beta is 0 or not finite; Z is infinite, too near to that, or beyond float64 (code
+                ``infinite-sum``); or the grammar of ``lengths`` has too many rules (code ``too-many-rules``).
         """
         if not (math.isfinite(beta) and beta != 0.0):
             raise InputError(f"beta is a number other than 0, got {beta}; require an event by leaving beta out")
         description = {"kind": "reward", "reward": self.reward.spec, "beta": beta}
-        return _tilted(self.pcfg, self.whole, 1.0 / beta, beta, description)
+        return self._tilted(self.whole, 1.0 / beta, beta, description, lengths)
 
-    def given(self, *, holds: bool = True) -> Tilted:
+    def given(self, *, holds: bool = True, lengths: LengthRange | None = None) -> Tilted:
         """p(x | the event), or given that it does not hold; ln Z is its log probability.
+
+        If the event is much less probable in sentences of ``lengths`` than in others, the result makes sentences of
+        ``lengths`` alone.
 
         Raises:
             InputError: the reward is no event, or has probability 0.
         """
         if not isinstance(self.reward, Event):
             raise InputError("only an event can be required (a count, a regular expression); give beta for a reward")
-        found = product(self.pcfg, self.automaton, (self.automaton.end > 0.0) == holds, self.budget)
-        if found is None:
+        rules = product(self.pcfg, self.automaton, (self.automaton.end > 0.0) == holds, self.budget)
+        if rules is None:
             raise self._never("of the grammar", holds)
-        return _tilted(self.pcfg, found, 0.0, None, {"kind": "event", "reward": self.reward.spec, "holds": holds})
+        description = {"kind": "event", "reward": self.reward.spec, "holds": holds}
+        try:
+            return self._tilted(rules, 0.0, None, description, lengths)
+        except _NoSentenceError as error:
+            raise self._never(f"with a length in {error.lengths}", holds) from error
+
+    def _tilted(
+        self, rules: Product, scale: float, beta: float | None, description: dict[str, Any], lengths: LengthRange | None
+    ) -> Tilted:
+        known = _known_sums(self.pcfg, rules) if scale == 0.0 or not _earns_inside(rules) else None
+        return _tilted_given(self.pcfg, rules, scale, beta, description, lengths, known, self.budget)
 
     def event_probability(self, lengths: LengthRange | None = None) -> float:
         """Exact probability of the event, given ``lengths`` or not.
@@ -160,11 +187,7 @@ class Tilting:
 
     def _log_probability(self, holds: bool, lengths: LengthRange | None) -> float:
         """Ln P(the event holds, or does not, given ``lengths``), nats."""
-        given = self.given(holds=holds)
-        if lengths is not None and not given.pcfg.exact.length_pmf(lengths.high)[lengths.low :].any():
-            self.pcfg.exact.range_mass(lengths)
-            raise self._never(f"with a length in {lengths}", holds)
-        return given.log_partition(lengths)
+        return self.given(holds=holds, lengths=lengths).log_partition(lengths)
 
     def _never(self, where: str, holds: bool) -> InputError:
         wanted = "satisfies" if holds else "fails"
@@ -191,33 +214,36 @@ class Tilting:
             "probability": probability,
             "lengths": None if lengths is None else str(lengths),
         }
-        return _tilted(self.pcfg, self.whole, log_odds, 1.0 / log_odds, description)
+        return self._tilted(self.whole, log_odds, 1.0 / log_odds, description, lengths)
 
     def frontier(self, lengths: LengthRange | None = None, points: int = 41) -> list[FrontierPoint]:
         """The exact frontier of reward and KL, from p itself upwards; no distribution lies below it.
 
-        Of an event it ends where the event is certain. Of other rewards it ends where Z is infinite, or at 6 standard
-        deviations of the reward by the first order of beta.
+        Of an event it ends where the event is certain. Of other rewards it ends where Z is infinite, which it never is
+        given ``lengths``, or at 6 standard deviations of the reward by the first order of beta.
 
         Raises:
             InputError: as `at` and `Tilted.kl`.
         """
         if isinstance(self.reward, Event):
             odds = self.event_probability(lengths)
+            if odds <= 0.0:
+                log_odds = self._log_probability(True, lengths)
+                raise InputError(f"the event has probability exp({log_odds:.6g}), too small for a frontier in float64")
             if odds >= 1.0:
                 return [FrontierPoint(None, 1.0, 0.0)]
             return [_of_event(float(e), odds) for e in np.linspace(odds, 1.0, points)]
-        mean, above = (self.at(1.0 / scale).expected_reward(lengths) for scale in (-SMALL, SMALL))
+        mean, above = (self.at(1.0 / scale, lengths).expected_reward(lengths) for scale in (-SMALL, SMALL))
         spread = math.sqrt(max(above - mean, 0.0) / (2.0 * SMALL))
         if spread == 0.0:
             return [FrontierPoint(None, mean, 0.0)]
         found = [FrontierPoint(None, (mean + above) / 2.0, 0.0)]
         for scale in np.linspace(0.0, 6.0 / spread, points)[1:].tolist():
             try:
-                tilted = self.at(1.0 / scale)
+                tilted = self.at(1.0 / scale, lengths)
                 found.append(FrontierPoint(tilted.beta, tilted.expected_reward(lengths), tilted.kl(lengths)))
             except InputError as error:
-                if error.code not in ("infinite-sum", "input"):
+                if error.code not in ("infinite-sum", "too-many-rules", "input"):
                     raise
                 break
         return found
@@ -244,14 +270,15 @@ def tilt(pcfg: PCFG, reward: Reward, beta: float | None = None) -> Tilted:
     return tilting.given() if beta is None else tilting.at(beta)
 
 
-def power(pcfg: PCFG, exponent: float) -> Tilted:
+def power(pcfg: PCFG, exponent: float, lengths: LengthRange | None = None) -> Tilted:
     """Derivations in proportion to p(derivation)^exponent; sentences so, where none has two derivations.
 
-    That is not what the temperature of a decoder does, which sharpens each next word by itself.
+    That is not what the temperature of a decoder does, which sharpens each next word by itself. ``lengths`` are those
+    of `Tilting.at`.
 
     Raises:
         InputError: the exponent is not above 0, or the sum is infinite (code ``infinite-sum``), as it is for many
-            exponents below 1.
+            exponents below 1 without ``lengths``.
     """
     if not (math.isfinite(exponent) and exponent > 0.0):
         raise InputError(f"an exponent is a number above 0, got {exponent}")
@@ -266,29 +293,123 @@ def power(pcfg: PCFG, exponent: float) -> Tilted:
         start=pcfg.start,
     )
     beta = None if exponent == 1.0 else 1.0 / (exponent - 1.0)
-    return _tilted(pcfg, same, exponent - 1.0, beta, {"kind": "power", "exponent": exponent})
+    known = (lambda: KnownSums(csr_matrix(identity(len(pcfg.symbols))), pcfg.exact.mass)) if exponent == 1.0 else None
+    description = {"kind": "power", "exponent": exponent}
+    return _tilted_given(pcfg, same, exponent - 1.0, beta, description, lengths, known, BUDGET)
 
 
-def _tilted(pcfg: PCFG, rules: Product, scale: float, beta: float | None, description: dict[str, Any]) -> Tilted:
+class _NoSentenceError(Exception):
+    """The rules make no sentence of some lengths."""
+
+    def __init__(self, lengths: LengthRange) -> None:
+        super().__init__(str(lengths))
+        self.lengths = lengths
+
+
+Known = Callable[[], KnownSums]
+
+
+def _tilted_given(
+    pcfg: PCFG,
+    rules: Product,
+    scale: float,
+    beta: float | None,
+    description: dict[str, Any],
+    lengths: LengthRange | None,
+    known: Known | None,
+    budget: int,
+) -> Tilted:
+    """The grammar of all sentences if there is one with sentences of ``lengths``, else of those lengths alone.
+
+    Raises:
+        InputError: as `_tilted`, and the grammar of those lengths has more rules than ``budget``.
+        _NoSentenceError: the rules make no sentence of those lengths.
+    """
+    if lengths is None:
+        return _tilted(pcfg, rules, scale, beta, description, known)
+    try:
+        tilted = _tilted(pcfg, rules, scale, beta, description, known)
+        if _reaches(tilted.pcfg, lengths):
+            return tilted
+    except InputError as error:
+        if error.code != "infinite-sum":
+            raise
+    logs = _log_weights(pcfg, rules, scale)
+    lexical = log_sums(rules.lexical[:, 0], logs[2], len(rules.names))
+    masses = log_length_masses(lengths.high, lexical, rules.binary, logs[0], rules.unary, logs[1])
+    if masses is None:
+        raise InputError(
+            f"the sum of p(x) exp(r(x) / beta) is infinite for sentences of {lengths} words too, by unary rules that"
+            " return to their symbol; choose weights nearer to those of the grammar",
+            code="infinite-sum",
+        )
+    layers = by_length(rules, masses, lengths, budget)
+    if layers is None:
+        pcfg.exact.log_range_mass(lengths)  # refuses lengths that no sentence of the grammar has
+        raise _NoSentenceError(lengths)
+    assert layers.layers is not None, "they are those of lengths"
+    description = {**description, "lengths": str(lengths)}
+    length, symbol = layers.layers
+    log_mass = np.append(np.logaddexp.reduce(masses[lengths.low :, rules.start]), masses[length, symbol])
+    logs = _log_weights(pcfg, layers, scale)
+    return replace(_normalised(pcfg, layers, logs, log_mass, beta, description), lengths=lengths)
+
+
+def _reaches(pcfg: PCFG, lengths: LengthRange) -> bool:
+    """Say whether the lengths have a probability that float64 can divide by."""
+    try:
+        return pcfg.exact.range_mass(lengths) >= SMALLEST_MASS
+    except InputError:
+        return False
+
+
+def _log_weights(pcfg: PCFG, rules: Product, scale: float) -> list[FloatArray]:
+    """Ln of p exp(scale gain) of each rule, of the three kinds, nats."""
+    return [
+        logp[rule] + scale * gain for (_, logp), rule, gain in zip(pcfg.tables(), rules.rule, rules.gain, strict=True)
+    ]
+
+
+def _tilted(
+    pcfg: PCFG, rules: Product, scale: float, beta: float | None, description: dict[str, Any], known: Known | None
+) -> Tilted:
     """The grammar of a product whose rules weigh p exp(scale gain).
 
     Raises:
         InputError: the total weight is infinite, or outside the range of float64.
     """
-    logs = [
-        logp[rule] + scale * gain for (_, logp), rule, gain in zip(pcfg.tables(), rules.rule, rules.gain, strict=True)
-    ]
+    logs = _log_weights(pcfg, rules, scale)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         weights = [np.exp(log) for log in logs]
         lexical = np.bincount(rules.lexical[:, 0], weights[2], len(rules.names)).astype(np.float64)
-        mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1])
-    if mass is None or not ((mass > 0.0) & np.isfinite(mass)).all():
+        mass = least_solution(lexical, rules.binary, weights[0], rules.unary, weights[1], known=known)
+    if mass is None or not np.isfinite(mass).all():
         raise InputError(
-            "the sum of p(x) exp(r(x) / beta) is infinite, or too large or small for float64; choose rewards"
-            " nearer to 0, or a beta further from it",
+            "the sum of p(x) exp(r(x) / beta) is infinite, or too large for float64; choose rewards nearer to 0, a beta"
+            " further from it, or a range of lengths",
             code="infinite-sum",
         )
-    log_mass = np.log(mass)
+    if not (mass > 0.0).all():
+        raise InputError(
+            "parts of the sum of p(x) exp(r(x) / beta) are below 1e-308, too small for float64; choose rewards nearer"
+            " to 0, a beta further from it, or a range of lengths"
+            if scale != 0.0
+            else "sentences of the event, or parts of them, have probabilities below 1e-308, too small for float64;"
+            " choose another event, or a range of lengths",
+            code="infinite-sum",
+        )
+    return _normalised(pcfg, rules, logs, np.log(mass), beta, description)
+
+
+def _normalised(
+    pcfg: PCFG,
+    rules: Product,
+    logs: list[FloatArray],
+    log_mass: FloatArray,
+    beta: float | None,
+    description: dict[str, Any],
+) -> Tilted:
+    """The grammar whose rules are weights divided by what their parents make; ``logs`` are changed."""
     a, b, c = rules.binary.T
     above, below = rules.unary.T
     for log, change in zip(
@@ -315,6 +436,25 @@ def _tilted(pcfg: PCFG, rules: Product, scale: float, beta: float | None, descri
         meta={**pcfg.meta, "tilt": description},
     )
     return Tilted(pcfg, tilted, description, float(log_mass[rules.start]), beta, _in_order(tilted, rules, words))
+
+
+def _earns_inside(rules: Product) -> bool:
+    """Say whether a rule below the start earns something."""
+    return any(
+        gain[table[:, 0] != rules.start].any()
+        for table, gain in zip((rules.binary, rules.unary, rules.lexical), rules.gain, strict=True)
+    )
+
+
+def _known_sums(pcfg: PCFG, rules: Product) -> Known:
+    """Masses of copies sum to that of the symbol that they copy if rules keep their probabilities."""
+
+    def known() -> KnownSums:
+        members = rules.partitions()
+        first = members.indices[members.indptr[:-1]]
+        return KnownSums(members, pcfg.exact.mass[rules.copied[first]])
+
+    return known
 
 
 def _in_order(tilted: PCFG, rules: Product, words: Any) -> tuple[FloatArray, FloatArray, FloatArray]:

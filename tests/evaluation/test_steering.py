@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.control import Apart, control
+from truesource.evaluation.control import Apart, _Steered, control
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.steering import Steering, best_of
 from truesource.grammar.conditioning import LengthRange
@@ -197,3 +197,21 @@ def test_an_event_that_cannot_be_is_refused() -> None:
     with pytest.raises(InputError):
         Steering(GRAMMAR, Pattern("b b b b b"), LengthRange(1, 4))
     assert Steering(GRAMMAR, EVENT).satisfied([["c", "c"], ["c"], ["zebra", "c", "c"]]).tolist() == [True, False, False]
+
+
+def test_an_event_below_the_smallest_float_has_its_logarithm() -> None:
+    """Three times a rare word has ln p = 3 ln 1e-150 and a little."""
+    grammar = PCFG.from_text("S -> a S 1e-150 | b 1.0")
+    with pytest.raises(InputError, match="sentences of the event, or parts of them, have probabilities below 1e-308"):
+        Steering(grammar, Count(("a",), 3, 3))
+    steering = Steering(grammar, Count(("a",), 3, 3), LengthRange(1, 4))
+    assert steering.log_probability == pytest.approx(3 * math.log(1e-150), abs=1e-10)
+    assert steering.probability == 0.0
+    steered = _Steered(steering, Laws("one", 1, 1.0), Setting(grammar, [["b"]], LengthRange(1, 4)))
+    assert steered.frontier().scores["kl"].value == pytest.approx(-3 * math.log(1e-150), abs=1e-10)
+    assert steered.best_of(4).scores["satisfied"].value == 0.0
+    found = steered.filters(2, 5).scores
+    assert found["log_z"].value == pytest.approx(3 * math.log(1e-150), abs=1e-10)
+    assert found["excess"].value == pytest.approx(0.0, abs=1e-10)
+    with pytest.raises(InputError, match=r"the event has probability exp\(-1036\.16\), too small for a frontier"):
+        steering.tilting.frontier(LengthRange(1, 4))

@@ -77,3 +77,11 @@ def test_words_that_are_drawn_alone_say_nothing_and_copies_say_all() -> None:
 def test_bad_requests_are_refused() -> None:
     with pytest.raises(InputError, match="1 or more words apart, got 0"):
         mutual_information(PCFG.load("dyck"), 0)
+
+
+@pytest.mark.parametrize("p", [1e-120, 1e-160, 1e-200, 1e-290])
+def test_pairs_whose_chance_is_beyond_float64_count_by_their_logarithms(p: float) -> None:
+    """Of pairs (a, b) with p and (c, d) with 1 - p: -p ln p - (1 - p) ln(1 - p), which is p - p ln p."""
+    pcfg = PCFG.from_text(f"S -> A B {p!r} | C D 1.0\nA -> a 1.0\nB -> b 1.0\nC -> c 1.0\nD -> d 1.0")
+    for lengths in (None, LengthRange(2, 2)):
+        assert mutual_information(pcfg, 1, lengths)[0] == pytest.approx(p - p * math.log(p), rel=1e-10)

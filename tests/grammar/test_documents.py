@@ -15,7 +15,9 @@ from scipy.special import gammaln, logsumexp
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.building import Automaton
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.documents.automata import Automata, LinearMoves
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess, StringCount
+from truesource.grammar.documents.pool import predictor_of
 from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.languages.pool import pool_of
 from truesource.grammar.pcfg import PCFG, language
@@ -421,3 +423,27 @@ def test_other_mistakes_are_one_sentence() -> None:
         with pytest.raises(InputError) as caught:
             process(name, vocabulary=100, **more)
         assert caught.value.code == "too-large"
+
+
+@pytest.mark.parametrize(
+    ("texts", "document"),
+    [
+        (("S -> a S 1e-20 | a 1.0", "S -> a S 1e-30 | a 0.5 | b 0.5"), "a a a"),
+        (("S -> a S 1e-20 | a T 1e-22 | a 1.0\nT -> a T 0.5 | b 0.5", "S -> a 0.5 | b 0.5"), "a a b"),
+        (("S -> a T 1e-200 | c S 1e-200 | b 1.0\nT -> c S 1e-200 | a 1.0", "S -> a 0.5 | b 0.5"), "a c a a"),
+        (("S -> a S 1e-200 | a T 1e-201 | a 1.0\nT -> c T 1e-200 | b 1.0", "S -> a 0.5 | b 0.5"), "a a c b"),
+    ],
+    ids=["known", "hidden", "known-rare", "hidden-rare"],
+)
+def test_strings_that_go_on_against_all_odds_have_their_probability(texts: tuple[str, ...], document: str) -> None:
+    """The mean over the grammars of a pool, word by word; each end is much more probable than what follows."""
+    grammars, words = [PCFG.from_text(text) for text in texts], document.split()
+    pool = predictor_of(texts, Automata.join([LinearMoves.of(g) for g in grammars]), np.full(len(texts), 0.5), 0.0)
+    prefixes = [words[:i] for i in range(1, len(words) + 1)]
+    tables = [[g.prefix_log_prob(prefix) for prefix in prefixes] + [g.log_prob(words)] for g in grammars]
+    wanted = logsumexp(tables, axis=0) - np.log(2.0)
+    state, found = pool.begin(1), []
+    for word in [*map(pool.words.index, words), len(pool.words)]:
+        found.append(float(pool.log_probability(state, np.array([word]))[0]))
+        state = pool.read(state, np.array([word]))
+    np.testing.assert_allclose(np.cumsum(found), wanted, atol=1e-10)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 from random_grammars import length_ranges, linear_pcfgs, small_pcfgs
 from reference_inference import all_strings, rules_of
 
@@ -300,3 +303,64 @@ def test_the_law_after_a_window_is_that_of_all_sentences(pcfg: PCFG, lengths: Le
             window = tuple(pcfg.terminals[i] for i in ids)
             wanted = np.array([counts.get((*window, word), 0.0) for word in (*pcfg.terminals, "<eos>")])
             assert row == pytest.approx(wanted / (wanted.sum() or 1.0), rel=1e-8, abs=1e-12)
+
+
+def rare_language(places: tuple[int, int, int, int]) -> tuple[PCFG, dict[String, Fraction]]:
+    """A grammar with rules of probability 10^-k, and the exact probabilities of its strings."""
+    c, pair, two, more = (Fraction(1, 10**k) for k in places)
+    plain, single = 1 - c - pair, 1 - two - more
+    pcfg = PCFG.from_text(
+        f"S -> a {float(plain)!r} | c {float(c)!r} | A X {float(pair)!r}\nA -> a 1.0\nC -> c 1.0\n"
+        f"X -> C C {float(two)!r} | b {float(single)!r} | A C {float(more)!r}"
+    )
+    strings = {("a",): plain, ("c",): c, ("a", "c", "c"): pair * two, ("a", "b"): pair * single}
+    return pcfg, strings | {("a", "a", "c"): pair * more}
+
+
+def log_scores(strings: Mapping[String, Fraction], k: int, sentence: String, *, placed: bool) -> list[float]:
+    """Ln P_k of each token by counting in exact fractions, which hold numbers of any size."""
+    windows: dict[object, Fraction] = defaultdict(Fraction)
+    tokens: dict[object, Fraction] = defaultdict(Fraction)
+
+    def places(text: String) -> list[tuple[object, object]]:
+        marked = ("<bos>", *text, "<eos>")
+        contexts = [(i, marked[max(i - k, 1) : i]) if placed else marked[max(i - k, 0) : i] for i in range(len(marked))]
+        return [(contexts[i], (contexts[i], marked[i])) for i in range(1, len(marked))]
+
+    for text, p in strings.items():
+        for context, token in places(text):
+            windows[context] += p
+            tokens[token] += p
+    shares = [tokens[token] / windows[context] if tokens[token] else None for context, token in places(sentence)]
+    return [-math.inf if x is None else math.log(x.numerator) - math.log(x.denominator) for x in shares]
+
+
+@pytest.mark.long
+@given(st.tuples(*[st.sampled_from([2, 60, 100, 154, 160, 250])] * 4), st.integers(0, 3))
+def test_windows_too_rare_for_float64_have_their_logarithms(places: tuple[int, int, int, int], k: int) -> None:
+    pcfg, strings = rare_language(places)
+    texts = [*strings, ("a", "c"), ("a", "a", "b")]
+    for lengths in (None, LengthRange(1, 3), LengthRange(1, 2)):
+        inside = {s: p for s, p in strings.items() if lengths is None or len(s) in lengths}
+        for kind in (Windows, PlacedWindows):
+            found = kind(pcfg, lengths).log_probs(texts, k)
+            for text, row in zip(texts, found, strict=True):
+                wanted = log_scores(inside, k, text, placed=kind is PlacedWindows)
+                seen = np.cumsum(np.isneginf(wanted)) == 0  # after an impossible token a context may be impossible
+                np.testing.assert_allclose(row[seen], np.array(wanted)[seen], rtol=1e-10, atol=1e-10)
+
+
+def test_two_rare_rules_make_a_pair_of_words_of_probability_1e_340() -> None:
+    pcfg = PCFG.from_text(
+        "S -> 'a' 1.0 | 'c' 1e-100 | A X 1e-170\nA -> 'a' 1.0\nX -> C C 1e-170 | 'b' 1.0\nC -> 'c' 1.0"
+    )
+    for lengths in (None, LengthRange(1, 3)):
+        windows = Windows(pcfg, lengths)
+        wanted = [0.0, -340 * math.log(10.0), -240 * math.log(10.0), 0.0]
+        np.testing.assert_allclose(windows.log_probs([("a", "c", "c")], 1)[0], wanted, atol=1e-10)
+        rows = windows.log_probs([("a", "zebra", "c"), ("b", "a")], 1)
+        assert rows[0][1:3].tolist() == [-math.inf, -math.inf] and rows[1][0] == rows[1][1] == -math.inf
+        ids = [[pcfg.word_ids["a"], pcfg.word_ids["c"]]]
+        with pytest.raises(InputError, match="the string 'a c' is so rare that float64 has no expected number"):
+            windows.next_words(np.array(ids))
+        assert not windows.next_words(np.array([[pcfg.word_ids["b"], pcfg.word_ids["a"]]])).any()

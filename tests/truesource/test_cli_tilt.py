@@ -74,6 +74,29 @@ def test_an_event_gets_a_probability_and_derivations_a_power(command: Command) -
     assert found["kind"] == "power" and found["kl"] > 0.0 and LengthRange.parse(found["lengths"]) == LengthRange(1, 3)
 
 
+def test_a_sum_that_is_infinite_over_all_lengths_is_taken_over_those_that_are_given(command: Command) -> None:
+    """Z = 4 of S -> a S 0.5 | b 0.5 with 4 for each a, given 1 to 3 words."""
+    Path("chain.txt").write_text("S -> 'a' S 0.5 | 'b' 0.5\n", "utf-8")
+    Path("four.tsv").write_text(f"a {math.log(4.0)!r}\n", "utf-8")
+    options = ("tilt", "chain.txt", "--reward", "four.tsv", "--beta", 1)
+    done = command(*options, "-o", "t.npz")
+    assert done.code == 2 and "is infinite" in done.err and "or a range of lengths" in done.err
+    assert not Path("t.npz").exists()
+    done = command(*options, "--lengths", "1..3", "-o", "t.npz", "--json", "t.json", "--figure", "f.svg")
+    assert done.code == 0, done.err
+    record = json.loads(Path("t.json").read_text("utf-8"))
+    assert record["log_z"] == pytest.approx(math.log(4.0), abs=1e-14)
+    assert record["expected_reward"] == pytest.approx(math.log(4.0) * 5.0 / 3.5, abs=1e-14)
+    assert record["after"]["mean_length"] == pytest.approx((0.5 + 2.0 + 6.0) / 3.5, abs=1e-14)
+    assert len(record["frontier"]) == 41 and record["lengths"] == "1..3"
+    tilted = PCFG.load("t.npz")
+    assert tilted.exact.total_mass == pytest.approx(1.0, abs=1e-14)
+    assert tilted.exact.length_pmf(4)[1:].tolist() == pytest.approx([0.5 / 3.5, 1.0 / 3.5, 2.0 / 3.5, 0.0], abs=1e-14)
+    assert command("sample", "t.npz", "-n", 50, "--lengths", "1..3", "--shares", "train=1", "-o", "drawn").code == 0
+    done = command("tilt", "chain.txt", "--power", 0.01, "--lengths", "1..3", "--json", "p.json")
+    assert done.code == 0, done.err
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [

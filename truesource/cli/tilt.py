@@ -66,10 +66,10 @@ class TiltSettings(Settings):
     def tilted(self, tilting: Tilting, lengths: LengthRange | None) -> Tilted:
         """The grammar, tilted so; the probability of an event is that given ``lengths``, if there are any."""
         if self.beta is not None:
-            return tilting.at(self.beta)
+            return tilting.at(self.beta, lengths)
         if self.probability is not None:
             return tilting.with_probability(self.probability, lengths)
-        return tilting.given(holds=not self.complement)
+        return tilting.given(holds=not self.complement, lengths=lengths)
 
 
 @with_options(TiltSettings)
@@ -99,7 +99,7 @@ def command(
     The result is p(x) exp(r(x) / beta) / Z, in which all other verbs work: sample it, bound it, train on it. Without
     --beta an event (--regex, --count) is required: p(x | event), of which Z is the probability. Several rewards add
     up, and need --beta. The numbers, --probability too, hold given --lengths, if there are any; the grammar itself has
-    all lengths.
+    all lengths, or these alone if the sum over all is infinite.
 
     Example: truesource tilt english --regex '.* that .*' --beta 0.5 -o tilted.npz --figure frontier.svg
     """
@@ -121,7 +121,7 @@ def command(
         require_consistent(pcfg, grammar)
     if wanted is None:
         assert settings.power is not None, "one of them is given"
-        tilted, frontier = raised(pcfg, settings.power), []
+        tilted, frontier = raised(pcfg, settings.power, condition), []
     else:
         tilting = Tilting(pcfg, wanted)
         tilted, frontier = settings.tilted(tilting, condition), [] if figure is None else tilting.frontier(condition)
@@ -161,8 +161,8 @@ def _record(
     """All numbers, for JSON."""
     from truesource.grammar.inference.expected import expected_counts
 
-    def sizes(pcfg: PCFG) -> dict[str, Any]:
-        return {**pcfg.sizes(), "digest": pcfg.digest, "mean_length": expected_counts(pcfg, lengths).length}
+    def sizes(pcfg: PCFG, condition: LengthRange | None) -> dict[str, Any]:
+        return {**pcfg.sizes(), "digest": pcfg.digest, "mean_length": expected_counts(pcfg, condition).length}
 
     return {
         "grammar": str(grammar),
@@ -172,8 +172,8 @@ def _record(
         "log_z": tilted.log_partition(lengths),
         "expected_reward": tilted.expected_reward(lengths),
         "kl": tilted.kl(lengths),
-        "before": sizes(tilted.original),
-        "after": sizes(tilted.pcfg),
+        "before": sizes(tilted.original, lengths),
+        "after": sizes(tilted.pcfg, tilted.condition(lengths)),
         "frontier": [point._asdict() for point in frontier],
     }
 

@@ -13,6 +13,8 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar.documents._kernels.tables import HiddenMoves, KnownMoves
 
+SMALLEST = 1e-290  #: products of probabilities below this have lost digits, or all of them
+NEARLY_NONE = 1e-6  #: shares below this lose digits as a difference from 1
 FAR = -45.0  #: nats below the largest of a sum, where what is left out is lost in rounding
 
 
@@ -135,58 +137,61 @@ def known_draw(rows, uniform, at, log_weight, tables: KnownMoves):
 
 
 @kernel
-def _hidden(row, word, belief, ended, log_weight, tables: HiddenMoves, joint):
+def _hidden(row, word, belief, ended, going, log_weight, tables: HiddenMoves, joint):
     """As `_known`; ``belief`` (W, G) is P(state | words, the string goes on) of each language, ``ended`` (W, K)."""
     top = -np.inf
     v = tables.emission.shape[1]
     for k in range(len(joint)):
-        stop = ended[row, k]
-        p = stop
+        p, own = ended[row, k], 0.0
         if word < v:
-            p = 0.0
             for state in range(tables.first[k], tables.first[k + 1]):
-                p += belief[row, state] * tables.emission[state, word]
-            p *= 1.0 - stop
-        joint[k] = log_weight[row, k] + math.log(p) if p > 0.0 else -np.inf
+                own += belief[row, state] * tables.emission[state, word]
+            p = own * going[row, k]
+        if p >= SMALLEST or (word == v and p > 0.0):
+            joint[k] = log_weight[row, k] + math.log(p)
+        elif own > 0.0 and going[row, k] > 0.0:
+            joint[k] = log_weight[row, k] + math.log(own) + math.log(going[row, k])
+        else:
+            joint[k] = -np.inf
         if joint[k] > top:
             top = joint[k]
     return top
 
 
 @kernel
-def hidden_probability(rows, words, belief, ended, log_weight, tables: HiddenMoves):
+def hidden_probability(rows, words, belief, ended, going, log_weight, tables: HiddenMoves):
     """As `known_probability`."""
     result = np.full(len(rows), -np.inf)
     joint = np.empty(ended.shape[1])
     for i in range(len(rows)):
         if words[i] >= 0:
-            top = _hidden(rows[i], words[i], belief, ended, log_weight, tables, joint)
+            top = _hidden(rows[i], words[i], belief, ended, going, log_weight, tables, joint)
             result[i] = _summed(joint, top)
     return result
 
 
 @kernel
-def hidden_read(rows, words, belief, ended, log_weight, tables: HiddenMoves, log_prior, switch):
+def hidden_read(rows, words, belief, ended, going, log_weight, tables: HiddenMoves, log_prior, switch):
     """As `known_read`."""
     joint, moved = np.empty(ended.shape[1]), np.zeros(belief.shape[1])
     v = tables.emission.shape[1]
     for i in range(len(rows)):
         row, word = rows[i], words[i]
-        total = _summed(joint, _hidden(row, word, belief, ended, log_weight, tables, joint))
+        total = _summed(joint, _hidden(row, word, belief, ended, going, log_weight, tables, joint))
         _reweigh(row, log_weight, joint, total, word == v, log_prior, switch)
         for k in range(len(joint)):
             first, last = tables.first[k], tables.first[k + 1]
             if word == v:
-                ended[row, k] = 0.0
+                ended[row, k], going[row, k] = 0.0, 1.0
                 for state in range(first, last):
                     belief[row, state] = 0.0
                 belief[row, tables.start[k]] = 1.0
             elif joint[k] > -np.inf:
-                _move(row, k, word, belief, ended, tables, moved)
+                _move(row, k, word, belief, ended, going, tables, moved)
 
 
 @kernel
-def _move(row, k, word, belief, ended, tables: HiddenMoves, moved):
+def _move(row, k, word, belief, ended, going, tables: HiddenMoves, moved):
     """The belief of one language after a word that it can make; ``moved`` (G,) is zero before and after."""
     v = tables.emission.shape[1]
     stop, go = 0.0, 0.0
@@ -198,13 +203,16 @@ def _move(row, k, word, belief, ended, tables: HiddenMoves, moved):
             moved[tables.target[x]] += p
             go += p
     ended[row, k] = stop / (stop + go)
+    going[row, k] = 1.0 - ended[row, k]
+    if going[row, k] < NEARLY_NONE:
+        going[row, k] = go / (stop + go)
     for state in range(tables.first[k], tables.first[k + 1]):
         belief[row, state] = moved[state] / go if go > 0.0 else 0.0
         moved[state] = 0.0
 
 
 @kernel
-def hidden_words(rows, belief, ended, log_weight, tables: HiddenMoves):
+def hidden_words(rows, belief, ended, going, log_weight, tables: HiddenMoves):
     """As `known_words`."""
     v = tables.emission.shape[1]
     law, stop = np.zeros((len(rows), v)), np.zeros(len(rows))
@@ -216,7 +224,7 @@ def hidden_words(rows, belief, ended, log_weight, tables: HiddenMoves):
                 continue
             stop[i] += weight * ended[row, k]
             for state in range(tables.first[k], tables.first[k + 1]):
-                share = weight * (1.0 - ended[row, k]) * belief[row, state]
+                share = weight * going[row, k] * belief[row, state]
                 if share > 0.0:
                     for word in range(v):
                         law[i, word] += share * tables.emission[state, word]
@@ -224,7 +232,7 @@ def hidden_words(rows, belief, ended, log_weight, tables: HiddenMoves):
 
 
 @kernel
-def hidden_draw(rows, uniform, belief, ended, log_weight, tables: HiddenMoves):
+def hidden_draw(rows, uniform, belief, ended, going, log_weight, tables: HiddenMoves):
     """As `known_draw`: first the language, then its state, then a word."""
     result = np.empty(len(rows), dtype=np.int64)
     share = np.empty(ended.shape[1])
@@ -232,7 +240,7 @@ def hidden_draw(rows, uniform, belief, ended, log_weight, tables: HiddenMoves):
         row, total = rows[i], 0.0
         for k in range(len(share)):
             weight = log_weight[row, k]
-            share[k] = math.exp(weight) * (1.0 - ended[row, k]) if weight > FAR else 0.0
+            share[k] = math.exp(weight) * going[row, k] if weight > FAR else 0.0
             total += share[k]
         k, rest = _picked(share, uniform[i] * total)
         own = belief[row, tables.first[k] : tables.first[k + 1]]

@@ -15,6 +15,7 @@ import numpy as np
 from truesource.chain.grammar.induce import useless_cycles
 from truesource.chain.grammar.quality import ALL, INDUCED, PARSED, PLAIN, QUALITY, QualityRecord
 from truesource.generator.abilities import require
+from truesource.grammar.inference.rules import CRITICAL
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
 from truesource.grammar.tree import Tree
@@ -355,7 +356,7 @@ def section(run: FinishedRun) -> Part:
     pcfg = require(run.truth, "parses", "the section on the grammar")
     found = {"held_out": None, **run.diagnosis}
     entropy, length = found.get("derivational_entropy"), found.get("mean_length")
-    finite = pcfg.exact.spectral_radius < 1.0
+    finite = pcfg.exact.spectral_radius < 1.0 - CRITICAL
     tree = typical_tree(run.corpus.trees(shown_split(run))) if run.corpus.trees_as != "none" else None
     trees = pcfg.meta.get("held_out", {}).get("trees")
     possible = possible_held_out(run.trace, trees)

@@ -74,7 +74,7 @@ class _Construction:
         tilting = Tilting(truth, event)
         self.probability = tilting.event_probability(lengths)
         self.texts = [
-            next(endless(tilting.given(holds=holds).pcfg, batch=number, seed=seed, lengths=lengths))
+            next(endless(tilting.given(holds=holds, lengths=lengths).pcfg, batch=number, seed=seed, lengths=lengths))
             for holds in (True, False)
         ]
         automaton = event.automaton(truth)
