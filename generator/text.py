@@ -23,7 +23,6 @@ from truesource.grammar.sentences import WHITE_SPACE, split_words
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_text, read_text_lines, write_json_lines
 from truesource.grammar.tree import Tree
-from truesource.grammar.treebank.brackets import scan_lines
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer
@@ -89,6 +88,8 @@ def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
     first = next((line for line in lines if line.strip()), "")
     if not first.lstrip().startswith("("):
         return
+    from truesource.grammar.treebank.brackets import scan_lines  # with all of numpy, which settings do not need
+
     try:
         _, tree = next(scan_lines(lines))
     except (InputError, StopIteration):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from truesource.grammar.inference.masses import least_solution
+from truesource.grammar.inference.masses import least_probabilities
 from truesource.grammar.inference.rules import solve
 from truesource.grammar.rules import Rules, Tables
 from truesource.grammar.support.arrays import FloatArray
@@ -62,8 +62,7 @@ def remove_empty_rules(
     (binary, p), (unary, q), (lexical, r) = tables
     own = np.zeros(len(names))
     own[list(empty)] = list(empty.values())
-    e = least_solution(own, binary, p, unary, q, ceiling=1.0)
-    assert e is not None, "probabilities have a solution up to 1"
+    e = least_probabilities(own, binary, p, unary, q, np.bincount(lexical[:, 0], r, len(names)))
     d = _complement(e, names, tables, path)
     if not d[start] > 0.0:
         raise InputError(

@@ -35,20 +35,41 @@ class KnownSums:
 
 
 def total_mass(pcfg: GrammarRules) -> FloatArray:
-    """``t_A = P(A derives some finite string)``, (S,).
-
-    A critical solution has half of the digits; then the equations of ``1 - t`` give the others.
-    """
+    """``t_A = P(A derives some finite string)``, (S,)."""
     rules = lexical_rules(pcfg)
     lexical = np.bincount(rules.parent, rules.prob, len(pcfg.symbols)).astype(np.float64)
+    lost = 1.0 - pcfg.row_sums
     weights = np.exp(pcfg.binary_logp), np.exp(pcfg.unary_logp)
-    system = _System(lexical, pcfg.binary, weights[0], pcfg.unary, weights[1])
+    lost = np.where(np.abs(lost) > DEFICIT, lost, 0.0)
+    return least_probabilities(lexical, pcfg.binary, weights[0], pcfg.unary, weights[1], lost)
+
+
+def least_probabilities(
+    lexical: FloatArray,
+    binary: Int32Array,
+    binary_prob: FloatArray,
+    unary: Int32Array,
+    unary_prob: FloatArray,
+    lost: FloatArray,
+) -> FloatArray:
+    """The `least_solution` of probabilities, which is at most 1, (S,).
+
+    A critical solution has half of the digits; then the equations of ``1 - t`` give the others.
+
+    Args:
+        lexical: (S,) total probability of the rules of each symbol that end at once.
+        binary: (R, 3) parent, left child, right child.
+        binary_prob: (R,) probabilities.
+        unary: (Q, 2) parent, child.
+        unary_prob: (Q,) probabilities.
+        lost: (S,) probability of each symbol that is in none of these rules.
+    """
+    system = _System(lexical, binary, binary_prob, unary, unary_prob)
     result = system.least_solution(ceiling=1.0)
     assert result is not None, "probabilities have a solution up to 1"
     if system.error(result) <= PRECISE:
         return result
-    lost = 1.0 - pcfg.row_sums
-    precise = 1.0 - system.greatest_complement(np.where(np.abs(lost) > DEFICIT, lost, 0.0), result > 0.0)
+    precise = 1.0 - system.greatest_complement(lost, result > 0.0)
     return np.where(np.abs(precise - result) > PRECISE, precise, result)
 
 

@@ -157,6 +157,15 @@ def test_unary_cycles_through_empty_siblings_are_summed() -> None:
     assert math.exp(pcfg.log_prob(["a"])) == pytest.approx(0.3 / (1.0 - 0.4 * e) / (1.0 - e), rel=1e-13)
 
 
+def test_a_critical_grammar_keeps_its_digits() -> None:
+    """Derivations that may be empty at the edge of never ending: P(empty) of ``S -> S S | ε | a`` near 1."""
+    pcfg = PCFG.from_text("S -> S S 0.5 | ε 0.4999999 | a 1e-7")
+    e = 1.0 - math.sqrt(1.0 - 4 * 0.5 * 0.4999999)
+    assert pcfg.meta["empty"]["mass"] == pytest.approx(e, rel=1e-12)
+    assert pcfg.exact.total_mass == pytest.approx(1.0, abs=1e-10)
+    assert math.exp(pcfg.log_prob(["a"])) == pytest.approx(1e-7 / (1.0 - e) ** 2, rel=1e-9)
+
+
 def test_words_are_split_on_request(tmp_path: Path) -> None:
     text = "S -> 'a cow' 0.5 | '' 0.5"
     with pytest.raises(InputError, match="--cut-words"):

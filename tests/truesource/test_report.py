@@ -115,7 +115,7 @@ def make_run(folder: Path) -> Path:
         "source": "toy.mrg",
         "statistics": {"trees": 90, "tokens": 800},
         "lengths": [0, 0, 1, 2, 8, 9, 8, 8, 7, 5, 3],
-        "refused": [{"reason": "empty tree", "count": 2}],
+        "reading": {"summary": ["refused    2 of 92 trees, the first (toy.mrg:3): empty tree"]},
         "truth": {"grammar": pcfg.sizes(), "mean_length": 7.5},
     }
     write_json(folder / "treebank" / "statistics.json", bank)

@@ -43,9 +43,7 @@ class ConversionSettings(Settings):
 def command(
     source: Annotated[
         Path,
-        typer.Argument(
-            help="Grammar (or NAME of NAME.grammar and NAME.lexicon), language, n-gram model, corpus, trees."
-        ),
+        typer.Argument(help="Grammar (NAME of NAME.grammar, NAME.lexicon), language, n-gram model, corpus, trees."),
     ],
     target: Annotated[
         Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")
