@@ -20,6 +20,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.generator._kernels import reorder
+from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.columns import CodedSentences, check_trees, packed, read_columns, verify_shards
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
@@ -59,12 +60,12 @@ class Corpus:
     @classmethod
     def sample(
         cls,
-        truth: Truth,
+        truth: Truth | str | Path,
         splits: Mapping[str, int],
         *,
         seed: int,
         path: str | Path,
-        lengths: LengthRange | None = None,
+        lengths: LengthRange | tuple[int, int] | str | None = None,
         overlap: Overlap = "iid",
         max_height: int | None = None,
         columns: Columns = Columns(),  # noqa: B008 (frozen)
@@ -103,6 +104,7 @@ class Corpus:
         Raises:
             InputError: a bad argument, an occupied ``path``, a range without sentences, a full disk.
         """
+        truth, lengths = as_truth(truth), as_lengths(lengths)
         plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform, stratified)
         at_work = Workers(workers) if isinstance(workers, int) else workers
         asked: dict[str, Any] = {"force": force, "exact_correction": exact_correction, "license": license}

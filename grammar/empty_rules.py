@@ -62,7 +62,7 @@ def remove_empty_rules(
     (binary, p), (unary, q), (lexical, r) = tables
     own = np.zeros(len(names))
     own[list(empty)] = list(empty.values())
-    e = least_probabilities(own, binary, p, unary, q, np.bincount(lexical[:, 0], r, len(names)))
+    e = least_probabilities(own, binary, p, unary, q, np.bincount(lexical[:, 0], r, len(names)).astype(np.float64))
     d = _complement(e, names, tables, path)
     if not d[start] > 0.0:
         raise InputError(

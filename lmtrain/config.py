@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain
 from truesource.grammar.support.settings import none_as_null
 
 if TYPE_CHECKING:
@@ -43,7 +53,18 @@ RECORDED: Mapping[str, Any] = {
 ARCHITECTURE = "Architecture of the model, or code of your own as file.py:name."
 
 
-class ModelConfig(BaseModel):
+class _ExplainedSettings(BaseModel):
+    """Settings whose mistakes are one sentence if a person makes them in Python."""
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            message = f"{type(self).__name__}: {explain(error, model=type(self))}"
+            raise InputError(message, code="bad-setting") from error
+
+
+class ModelConfig(_ExplainedSettings):
     """A model and its vocabulary: what all architectures take, and what is known of one without its network.
 
     Every architecture has a subclass with its own settings (`truesource.lmtrain.architectures`), which
@@ -123,7 +144,7 @@ class ModelConfig(BaseModel):
         return self
 
 
-class TrainConfig(BaseModel):
+class TrainConfig(_ExplainedSettings):
     """How long, how fast and on what batches a model is trained. AdamW throughout."""
 
     advanced: ClassVar = frozenset(

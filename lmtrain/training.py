@@ -44,7 +44,7 @@ from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.model_code import why_code_stays
-from truesource.lmtrain.model_registry import completed
+from truesource.lmtrain.model_registry import completed, model_settings
 from truesource.lmtrain.saving import save_model, step_of
 from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
@@ -80,7 +80,7 @@ class SentenceSource(Protocol):
 
 def train(
     corpus: SentenceSource | Sequence[Sequence[str]],
-    model: ModelConfig,
+    model: ModelConfig | str,
     training: TrainConfig | None,
     out: Path | str,
     *,
@@ -98,7 +98,7 @@ def train(
 
     Args:
         corpus: a source of the splits train and, if there is one, dev; or train sentences themselves.
-        model: settings of the model and its vocabulary.
+        model: settings of the model and its vocabulary, or the name of an architecture, with its defaults.
         training: duration, optimiser, batches; None for a model that counts.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
@@ -121,7 +121,7 @@ def train(
             cannot do bf16, ``out`` exists, ``weights`` are of another network (code ``other-network``), a loss or a
             measurement is not finite, or another process of a distributed run has ended.
     """
-    model = completed(model)
+    model = completed(model_settings(model) if isinstance(model, str) else model)
     out = Path(out)
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))

@@ -19,9 +19,10 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import TrainerCallback
 
+from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.sentences import takes_sentence, takes_sentences
+from truesource.grammar.sentences import as_sentences, takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import IntArray, random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -135,9 +136,9 @@ class ExactTargets(Dataset[Batch]):
         lengths: LengthRange | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self._order = TokenOrder.of(truth, vocabulary)
-        self._sentences = sentences
-        self._lengths = lengths
+        self._order = TokenOrder.of(as_truth(truth), vocabulary)
+        self._sentences = as_sentences(sentences)
+        self._lengths = as_lengths(lengths)
         self._dtype = dtype
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from truesource.evaluation.core.vocabulary import CoarsenedModel, adapts, compar
 from truesource.evaluation.measures.bootstrap import Interval, ci_part, perplexities, perplexity_interval
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
+from truesource.generator.arguments import as_lengths, as_model, as_truth
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, check_sentences
 from truesource.generator.model_checks import checked_scores
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
+from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -236,10 +239,10 @@ class Comparison(ResultRecords):
 
 def compare(
     model: LanguageModel,
-    truth: Truth,
+    truth: Truth | str | Path,
     sentences: Sequence[Sequence[str]],
     *,
-    lengths: LengthRange | None,
+    lengths: LengthRange | tuple[int, int] | str | None,
     frame: ScoringFrame | None = None,
     seed: int = DEFAULT_SEED,
     excluded: Exclusion | None = None,
@@ -250,9 +253,9 @@ def compare(
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
-        truth: the grammar or process that the corpus was drawn from.
-        sentences: evaluation sentences, in the grammar's words.
-        lengths: the length condition that the corpus was drawn under.
+        truth: the grammar or process that the corpus was drawn from, or its file or name.
+        sentences: evaluation sentences, in the grammar's words: lists of words, or text.
+        lengths: the length condition that the corpus was drawn under: a range, its two ends, or ``6..25``.
         frame: which positions count; everything by default.
         seed: of the bootstrap.
         excluded: what the sentences leave out, where their corpus has disjoint splits, see
@@ -262,11 +265,13 @@ def compare(
             means over whole sentences; there are no correlations of tokens.
 
     Raises:
-        InputError: a sentence is a string, the model's scores are no `TokenScores`, or the truth is of sentences and
-            the frame leaves out positions.
+        InputError: ``model`` or ``truth`` is none, the model's scores are no `TokenScores`, or the truth is of
+            sentences and the frame leaves out positions.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    given = Setting(truth, sentences, lengths, frame or ScoringFrame(), seed, excluded, left_out or {}, transform)
+    model, truth, lengths = as_model(model), as_truth(truth), as_lengths(lengths)
+    texts = as_sentences(sentences)
+    given = Setting(truth, texts, lengths, frame or ScoringFrame(), seed, excluded, left_out or {}, transform)
     return compare_in(model, given)
 
 

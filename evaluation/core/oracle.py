@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from truesource.evaluation.core.any_order import PatternCharts, in_orders, ordered_batches, ordered_blocks
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.abilities import require
+from truesource.generator.arguments import as_lengths, as_truth
 from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, assemble_scores
 from truesource.generator.objectives import Objective, ranks
 from truesource.generator.plan import Transform, order
@@ -72,8 +73,8 @@ class Oracle:
         charts: of the truth on a device, for scores in any order (default: on the CPU).
 
     Raises:
-        InputError: a causal oracle without ``lengths`` of a grammar whose derivations may not end; a masked one of a
-            process; or a vocabulary that lacks words of a process.
+        InputError: ``truth`` is none; a causal oracle without ``lengths`` of a grammar whose derivations may not end; a
+            masked one of a process; or a vocabulary that lacks words of a process.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Oracle:
         transform: Transform | None = None,
         charts: PatternCharts | None = None,
     ) -> None:
+        truth, lengths = as_truth(truth), as_lengths(lengths)
         if objective == "causal" and lengths is None:
             require_endings(truth)
         if objective != "causal":

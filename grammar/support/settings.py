@@ -157,9 +157,33 @@ def _annotated(kind: type) -> dict[str, FieldInfo]:
     return {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field.default) for field in fields(kind)}
 
 
+#: names of settings in other libraries, with ours
+_ELSEWHERE = {
+    "lr": "learning_rate",
+    "n_layer": "layers",
+    "num_layers": "layers",
+    "num_hidden_layers": "layers",
+    "n_head": "heads",
+    "num_heads": "heads",
+    "num_attention_heads": "heads",
+    "n_embd": "dim",
+    "d_model": "dim",
+    "hidden_size": "dim",
+    "intermediate_size": "ffn_dim",
+    "n_positions": "max_positions",
+    "max_position_embeddings": "max_positions",
+    "num_train_epochs": "epochs",
+    "batch_size": "batch_sentences",
+    "per_device_train_batch_size": "batch_sentences",
+    "gradient_accumulation_steps": "accumulation",
+    "max_grad_norm": "clip",
+}
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean lengths?``, or nothing where no known name is similar."""
-    near = get_close_matches(name.lower(), list(known), 1)
+    """``; did you mean lengths?``, or nothing if no known name is similar or its name in other libraries."""
+    names = list(known)
+    near = [own] if (own := _ELSEWHERE.get(name.lower())) in names else get_close_matches(name.lower(), names, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

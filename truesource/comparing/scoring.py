@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from truesource.comparing.named import NamedModel, NamedReference
@@ -18,9 +19,11 @@ from truesource.evaluation.core.vocabulary import ComparisonVocabulary, Kind, Mo
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.abilities import offers
+from truesource.generator.arguments import as_lengths, as_models, as_truth
 from truesource.generator.language_model import LanguageModel
 from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.sentences import as_sentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -307,7 +310,7 @@ class ParallelText:
 def compare_parallel(
     texts: Mapping[str, ParallelText],
     *,
-    lengths: LengthRange | None,
+    lengths: LengthRange | tuple[int, int] | str | None,
     frame: str = "default",
     baseline: str | None = None,
     seed: int = DEFAULT_SEED,
@@ -343,7 +346,7 @@ def compare_parallel(
     kind = parallel_kind([(text.language, model) for text in texts.values() for model in text.models])
     scored = []
     for name, text in texts.items():
-        setting = Setting(text.language, text.sentences, lengths, frame, seed)
+        setting = Setting(text.language, text.sentences, as_lengths(lengths), frame, seed)
         scored.append(score_seeds(name, text.models, setting, exact, setting.vocabularies(text.models, kind)))
     return compare_scores(scored, baseline=baseline, seed=seed, parallel=True)
 
@@ -360,11 +363,11 @@ def parallel_kind(models: Sequence[tuple[Truth, LanguageModel | ModelWords]]) ->
 
 
 def compare_models(
-    models: Mapping[str, LanguageModel | Sequence[LanguageModel]],
-    truth: Truth,
+    models: Mapping[str, LanguageModel | Sequence[LanguageModel]] | Sequence[LanguageModel],
+    truth: Truth | str | Path,
     sentences: Sequence[Sequence[str]],
     *,
-    lengths: LengthRange | None,
+    lengths: LengthRange | tuple[int, int] | str | None,
     frame: str = "default",
     baseline: str | None = None,
     seed: int = DEFAULT_SEED,
@@ -378,10 +381,10 @@ def compare_models(
     its method ``records`` gives its numbers for JSON, ``to_pandas`` the same as a data frame.
 
     Args:
-        models: by name; several of one name are its training seeds.
-        truth: the grammar or process that the corpus was drawn from.
-        sentences: evaluation sentences, in the grammar's words.
-        lengths: the length condition that the corpus was drawn under.
+        models: by name, or a list of models with names; several of one name are its training seeds.
+        truth: the grammar or process that the corpus was drawn from, or its file or name.
+        sentences: evaluation sentences, in the grammar's words: lists of words, or text.
+        lengths: the length condition that the corpus was drawn under: a range, its two ends, or ``6..25``.
         frame: positions that count: ``default`` or ``paper``.
         baseline: name of the model that the others are compared with; None: the first.
         seed: of the resampling.
@@ -398,8 +401,9 @@ def compare_models(
             `truesource.evaluation.core.vocabulary.comparison_vocabulary`.
         NothingToCompareError: a model, or all models together, can make no sentence.
     """
-    setting = Setting(truth, sentences, lengths, frame, seed, counts=counts)
-    seeds = {name: list(given) if isinstance(given, Sequence) else [given] for name, given in models.items()}
+    truth, lengths = as_truth(truth), as_lengths(lengths)
+    setting = Setting(truth, as_sentences(sentences), lengths, frame, seed, counts=counts)
+    seeds = {name: list(given) if isinstance(given, Sequence) else [given] for name, given in as_models(models).items()}
     require_seeds(seeds, truth)
     every = [model for of_name in seeds.values() for model in of_name]
     vocabularies = setting.vocabularies(every, vocabulary)

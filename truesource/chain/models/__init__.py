@@ -14,7 +14,7 @@ from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.architectures.settings import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import Preset, model_settings, preset, settings_class
+from truesource.lmtrain.model_registry import Preset, preset, settings_class
 from truesource.lmtrain.own.settings import OwnSettings, find
 from truesource.lmtrain.references import is_own
 from truesource.run.named_grammar import ARCHITECTURE, TRAINING
@@ -154,11 +154,12 @@ class ModelEntry(Settings):
         if "batch_tokens" in self.training:
             training.pop("batch_sentences", None)
         try:
-            shape = model_settings(**{**model, "name": self.name})
+            kind = settings_class(str(model.get("architecture", DEFAULT)))
+            shape = kind.model_validate({"architecture": DEFAULT, **model, "name": self.name})
         except ValidationError as error:
             wrong = [explain(error, "model", model=settings_class(str(model.get("architecture", DEFAULT))))]
             try:
-                TrainConfig(**{**training, **self.training})
+                TrainConfig.model_validate({**training, **self.training})
             except ValidationError as other:
                 wrong.append(explain(other, "training", model=TrainConfig))
             raise ValueError("; ".join(wrong)) from error
@@ -173,7 +174,7 @@ class ModelEntry(Settings):
                 raise ValueError(f"weights: {shape.architecture} is counted, so it starts from none; leave it out")
             return shape, None
         try:
-            settings = TrainConfig(**{**training, **self.training})
+            settings = TrainConfig.model_validate({**training, **self.training})
         except ValidationError as error:
             raise ValueError(explain(error, "training", model=TrainConfig)) from error
         for key, reason in _IDLE:

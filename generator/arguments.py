@@ -1,0 +1,89 @@
+"""Arguments as people pass them to the library: a truth by its file, a range as a pair, models in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.truth import Truth, load_truth
+
+
+def as_truth(given: Any) -> Truth:
+    """A truth: as it is, or from a file or the name of a language.
+
+    Raises:
+        InputError: it is none, or a model, which belongs in front of the truth (code ``no-truth``).
+    """
+    if isinstance(given, (str, Path)):
+        return load_truth(given)
+    if _is_truth(given):
+        result: Truth = given
+        return result
+    if hasattr(given, "score") or isinstance(given, Mapping):
+        raise InputError("models come first, then the truth: give a grammar or process second", code="no-truth")
+    raise InputError(f"expecting a grammar or process as the truth, got {_kind(given)}", code="no-truth")
+
+
+def as_lengths(given: Any) -> LengthRange | None:
+    """A range of lengths: as it is, as text such as ``6..25``, or as a pair of its ends.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if given is None or isinstance(given, LengthRange):
+        return given
+    if isinstance(given, str):
+        return LengthRange.parse(given)
+    if isinstance(given, Sequence) and len(given) == 2:
+        return LengthRange(*given)
+    raise InputError(f"expecting a range of lengths such as LengthRange(6, 25), '6..25' or (6, 25), got {_kind(given)}")
+
+
+def as_model(given: Any) -> Any:
+    """A model, which has a name and a score.
+
+    Raises:
+        InputError: it is a truth, or something else (code ``not-a-model``).
+    """
+    if hasattr(given, "score") and hasattr(given, "name"):
+        return given
+    if _is_truth(given):
+        raise InputError("a truth is where a model is expected; models come first, then the truth", code="not-a-model")
+    raise InputError(
+        f"expecting a model, got {_kind(given)}; load_model(reference) loads one, FunctionModel makes one",
+        code="not-a-model",
+    )
+
+
+def as_models(given: Any) -> dict[str, Any]:
+    """Models by name: a mapping as it is, a list by the names of the models, those of one name as its seeds.
+
+    Raises:
+        InputError: something is no model (code ``not-a-model``), or there is only one (``too-few-models``).
+    """
+    result: dict[str, Any] = {}
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            many = isinstance(value, Sequence) and not isinstance(value, str)
+            result[name] = [as_model(each) for each in value] if many else as_model(value)
+    else:
+        for model in given if isinstance(given, (list, tuple)) else [given]:
+            result.setdefault(as_model(model).name, []).append(model)
+    if len(result) < 2:
+        raise InputError(
+            f"expecting two models of different names or more, got {len(result)}; compare(model, truth, sentences)"
+            " compares one with the truth",
+            code="too-few-models",
+        )
+    return result
+
+
+def _is_truth(given: Any) -> bool:
+    return hasattr(given, "exact") and hasattr(given, "terminals")
+
+
+def _kind(given: Any) -> str:
+    return f"{type(given).__name__}" if not isinstance(given, type) else f"the class {given.__name__}"
