@@ -122,8 +122,8 @@ def sentence_records(
             record["possible"] = bool(np.isfinite(row).all())
             record["logprob"] = _finite(float(row.sum()))
             if transform is None:
-                record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
-                record["stop_surprisal"] = _finite(-float(row[-1]))
+                record["surprisal"] = [_surprisal(x) for x in row[:-1].tolist()]
+                record["stop_surprisal"] = _surprisal(float(row[-1]))
     if masked:
         pcfg = require(truth, "masked", "a masked bound")
         here = partial(pcfg.exact.masked_log_probs, variant=variant, dtype=dtype)
@@ -370,6 +370,11 @@ def bound_of_rows(
     }
     value = float(np.exp(total.sum() / count.sum()))
     return Score(f"{objective.replace('-', '_')}_bound", value, signature(listed), *ends(*interval))
+
+
+def _surprisal(log_prob: float) -> float | None:
+    """A surprisal, which is not below zero, as rounding of a certain word makes it."""
+    return _finite(max(0.0, -log_prob))
 
 
 def _finite(value: float) -> float | None:

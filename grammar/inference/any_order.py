@@ -208,8 +208,8 @@ class AnyOrder:
             looked += len(some)
             if looked > MOST:
                 raise InputError(
-                    f"the {MOST:,} most probable beginnings of fillings do not decide which comes next; give fewer"
-                    " gaps, or draw samples",
+                    f"the fillings are too many to rank: {MOST:,} beginnings do not decide which is the most probable;"
+                    " give fewer gaps, or draw samples (infill -n 10)",
                     code="too-large",
                 )
             for (cost, _, words), table in zip(some, self.marginals([each[2] for each in some]), strict=True):

@@ -81,3 +81,15 @@ def test_a_model_stands_beside_the_truth(command: Command) -> None:
 def test_bad_calls_get_one_sentence(command: Command, sentence: str, said: str) -> None:
     done = command("infill", "toy.txt", sentence)
     assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+def test_samples_of_more_gaps_than_can_be_ranked(command, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "g.txt").write_text("S -> S S 0.4 | 'a' 0.3 | 'b' 0.3\n")
+    gaps = " ".join(["___"] * 20)
+    code, _, err = command("infill", tmp_path / "g.txt", gaps)
+    assert code == 2
+    assert "or draw samples (infill -n 10)" in err
+    code, out, err = command("infill", tmp_path / "g.txt", gaps, "-n", 2)
+    assert code == 0
+    assert "No fillings are ranked" in err
+    assert sum(len(line.split()) == 20 and set(line.split()) <= {"a", "b"} for line in out.splitlines()) == 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Json, Seed
 from truesource.grammar.support.settings import DEFAULT_SEED
 
@@ -45,7 +46,6 @@ def command(
     """
     import numpy as np
 
-    from truesource.cli.console import echo
     from truesource.cli.output import OutputFiles, json_of, show
     from truesource.grammar.inference.any_order import AnyOrder
     from truesource.grammar.pcfg import PCFG
@@ -55,7 +55,7 @@ def command(
     pattern = _pattern(truth, sentence)
     filler = None if model is None else _filler(model, pattern)
     samples = truth.sample(pattern, number, np.random.default_rng(seed))
-    record = _record(truth, pattern, top)
+    record = _record(truth, pattern, top, sampled=number > 0)
     if filler is not None:
         record = _beside(record, filler, truth, pattern, number, np.random.default_rng(seed))
     for table in _tables(record):
@@ -141,9 +141,15 @@ def _pattern(truth: AnyOrder, sentence: str) -> Pattern:
     return [None if word == GAP else word for word in words]
 
 
-def _record(truth: AnyOrder, pattern: Pattern, top: int) -> dict[str, Any]:
-    """Fillings and words of gaps, for JSON."""
+def _record(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> dict[str, Any]:
+    """Fillings and words of gaps, for JSON; no fillings, and a warning, if they are too many to rank and are sampled.
+
+    Raises:
+        InputError: they are too many to rank (code ``too-large``), and no samples are drawn.
+    """
     import numpy as np
+
+    from truesource.grammar.support.errors import InputError
 
     table = truth.marginals([pattern])[0]
     gaps = []
@@ -153,9 +159,15 @@ def _record(truth: AnyOrder, pattern: Pattern, top: int) -> dict[str, Any]:
             {"word": truth.pcfg.terminals[i], "probability": float(table[place, i])} for i in order if table[place, i]
         ]
         gaps.append({"place": place + 1, "possible": int((table[place] > 0.0).sum()), "words": best})
-    fillings = [
-        {"sentence": " ".join(each.words), "log_prob": each.log_prob} for each in islice(truth.best(pattern), top)
-    ]
+    fillings: list[dict[str, Any]] = []
+    try:
+        for each in islice(truth.best(pattern), top):
+            fillings.append({"sentence": " ".join(each.words), "log_prob": each.log_prob})
+    except InputError as error:
+        if error.code != "too-large" or not sampled:
+            raise
+        fillings = []
+        echo(f"No fillings are ranked: {error.reason}", err=True)
     return {"log_prob": float(truth.log_probs([pattern])[0]), "gaps": gaps, "fillings": fillings}
 
 

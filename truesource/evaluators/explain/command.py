@@ -62,10 +62,10 @@ def command(
         from truesource.evaluators.explain.results import plan_table
 
         show(plan_table(job), 150)
-        files.finish(f"the same without --plan, for {output}", json=json_of([job.plan()]))
+        files.finish(f"truesource explain {model} {corpus} --oracle {oracle} -o {output}", json=json_of([job.plan()]))
         return
     if job.unknown is not None:
-        echo(f"No lever is pulled: {job.unknown.reason}.", err=True)
+        echo(f"No setting is changed and trained again: {job.unknown.reason}.", err=True)
     failures = job.make_all(share)
     _finish(job, files, failures, shared=shard is not None)
 

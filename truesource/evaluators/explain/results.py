@@ -25,7 +25,7 @@ from truesource.report.records import Record
 from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
 from truesource.report.words import brief, count, duration, p_value
 
-#: what is pulled, for readers
+#: what each lever changes
 TITLES: dict[LeverName, str] = {
     "data": "more data",
     "targets": "exact targets",
@@ -257,7 +257,7 @@ def rung_title(row: Record) -> str:
 
 
 def lever_table(record: Record) -> ReportTable:
-    """A row for each lever that was pulled, the one that helps most first."""
+    """A row for each lever that was run, the one that helps most first."""
     rows = [
         TableRow(
             [
@@ -339,7 +339,7 @@ def plan_table(job: ExplainJob) -> ReportTable:
                     None if cost is None else number_cell(cost.steps, ","),
                     None if cost is None or not cost.flops else brief(cost.flops),
                     None if cost is None else Cell(duration(cost.seconds)),
-                    "pulled" if name in names else "left out",
+                    "run" if name in names else "left out",
                 ]
             )
         )
@@ -385,7 +385,7 @@ def ladder_figure(record: Record, salt: str) -> str:
 
 
 def lever_figure(record: Record, salt: str) -> str | None:
-    """The change of each lever with its interval; None where none was pulled."""
+    """The change of each lever with its interval; None if none was run."""
     rows = record["levers"]
     if not rows:
         return None
