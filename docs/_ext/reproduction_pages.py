@@ -160,11 +160,14 @@ def _row_section(row: Row, result: RowResult | None) -> str:
         parts.append(f"**{NOT_RUN}.** The claims to test:\n")
         parts.append("\n".join(f"- {_text(claim.says)}" for claim in row.claims) + "\n")
     else:
-        parts += [f"**{verdict_now(row, result).capitalize()}.**\n", _claims(row, result), _quantities(row, result)]
+        verdict, why = verdict_now(row, result), row.correction
+        corrected = verdict == Verdict.CORRECTED and why is not None
+        says = f"**{verdict.capitalize()}:** {_text(str(why))}\n" if corrected else f"**{verdict.capitalize()}.**\n"
+        parts += [says, _claims(row, result), _quantities(row, result)]
         parts.append(_made_with(result))
     if row.differs is not None:
         parts.append(f"*Why the numbers differ.* {_text(row.differs)}\n")
-    if row.correction is not None:
+    if row.correction is not None and (result is None or verdict_now(row, result) != Verdict.CORRECTED):
         parts.append(f"*Correction.* {_text(row.correction)}\n")
     return "\n".join(parts)
 

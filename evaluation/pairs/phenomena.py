@@ -314,7 +314,10 @@ class SubjectVerb(Phenomenon):
     def missing(self, lexicon: Lexicon) -> str | None:
         """Why the grammar can have no such pairs; None: it may."""
         if not any(form.other is not None for form in lexicon.forms.table["verb"].values()):
-            return "the grammar has no two forms of a verb that differ in number (tags VBZ and VBP, or was and were)"
+            return (
+                "the grammar has no two forms of a verb that differ in number (tags VBZ and VBP, or was and were); in a"
+                " grammar by hand, %label gives its symbols these tags"
+            )
         return None
 
     def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:

@@ -177,6 +177,7 @@ _ELSEWHERE = {
     "per_device_train_batch_size": "batch_sentences",
     "gradient_accumulation_steps": "accumulation",
     "max_grad_norm": "clip",
+    "minimal_pairs": "pairs",
 }
 
 

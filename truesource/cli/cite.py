@@ -22,17 +22,23 @@ def command(
         typer.Argument(help="Run, corpus, model, grammar or language: what it has used (default: all works)."),
     ] = None,
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
+    methods: Annotated[bool, typer.Option("--methods", help="Print the methods paragraph of a run.")] = False,
 ) -> None:
     """List the publications that a paper which uses truesource should cite.
 
     Example: truesource cite runs/demo
 
     Example: truesource cite corpus/ --bibtex
+
+    Example: truesource cite runs/demo --methods
     """
     from importlib.metadata import version
 
     from truesource.grammar.languages import languages
 
+    if methods:
+        echo(_methods(subject, bibtex=bibtex))
+        return
     topics, sources = list(TOPICS), {name: each.citation for name, each in languages().items()}
     if subject is not None:
         topics, sources, sentence = _used(subject)
@@ -49,6 +55,22 @@ def command(
         of.setdefault(citation, []).append(name)
     for citation, names in of.items():
         echo(f"  * the language{'s' if len(names) > 1 else ''} {', '.join(names)}: {citation}.")
+
+
+def _methods(subject: str | None, *, bibtex: bool) -> str:
+    """The methods paragraph of a run.
+
+    Raises:
+        InputError: no run is named, or it has no results.
+    """
+    from truesource.cli.methods import methods
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.settings import require_run
+
+    if bibtex or subject is None:
+        raise InputError("--methods prints a paragraph about one run; name the run, without --bibtex")
+    require_run(Path(subject))
+    return methods(Path(subject))
 
 
 def _used(subject: str) -> tuple[list[str], dict[str, str], str | None]:

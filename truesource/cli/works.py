@@ -28,7 +28,10 @@ TOPICS = {
     "tokenisation": "sums over tokenisations, sampled without replacement, by block, dpf or guided",
     "pplu": "perplexity relative to word frequencies",
     "tendencies": "beam sampling and the laws of generated text",
-    "decoding": "decoding: nucleus, typical, eta",
+    "nucleus": "nucleus sampling",
+    "typical": "typical sampling",
+    "eta": "eta sampling",
+    "tests": "adjusted p-values, intervals of shares, and degrees of freedom over training seeds",
     "pairs": "minimal pairs",
     "probing": "probes",
     "documents": "languages that are learned in context",
@@ -114,12 +117,22 @@ def topics_of(path: Path, grammar: Mapping[str, Any] | None) -> list[str]:
     return [topic for topic in TOPICS if topic in found]
 
 
+def _schemes(tendencies: Any) -> Iterator[str]:
+    """The decoding schemes of an evaluation that have works of their own."""
+    if isinstance(tendencies, Mapping):
+        for given in tendencies.get("schemes") or ():
+            scheme = given if isinstance(given, str) else given.get("scheme")
+            if scheme in ("nucleus", "typical", "eta"):
+                yield scheme
+
+
 def _used(record: Mapping[str, Any]) -> Iterator[str]:
     """The topics of a run's configuration, a corpus's record or a model's."""
     evaluation = record.get("evaluation")
     if isinstance(evaluation, Mapping):
         yield from (name for name, settings in evaluation.items() if name in TOPICS and settings is not None)
-        yield from ("decoding",) if evaluation.get("tendencies") is not None else ()
+        yield from _schemes(evaluation.get("tendencies"))
+        yield "tests"
     parts = [record, *(record.get(name) or {} for name in ("call", "corpus", "model"))]
     models = record.get("models")
     entries = [each for each in (models if isinstance(models, list) else ()) if isinstance(each, Mapping)]

@@ -114,6 +114,10 @@ def _reproduce(row: Row, set_: list[str] | None, runs: Path, results: Path | Non
     show(quantities_table(row, found), WIDTH)
     show(claims_table(row, found), WIDTH)
     echo(f"{row.name}, {row.shows}: {found.verdict}.")
+    from truesource.reproduce.quantities import Verdict
+
+    if found.verdict == Verdict.CORRECTED and row.correction is not None:
+        echo(f"The correction: {row.correction}")
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
         write_json(results / f"{row.name}.json", as_json(found))

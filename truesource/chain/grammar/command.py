@@ -209,7 +209,8 @@ def _next(lexicon: str, output: Path) -> str:
 def _found(pcfg: PCFG) -> list[str]:
     """The result of the training, in a few lines."""
     meta = pcfg.meta
-    lines = [f"training   {_nats(meta)} nats per token{_impossible(meta)}"]
+    final = " by the grammar as written, smoothed and filtered" if "filter" in meta else ""
+    lines = [f"training   {_nats(meta)} nats per token{final}{_impossible(meta)}"]
     if (other := meta.get("held_out")) is not None:
         lines.append(f"held out   {_nats(other)} nats per token of {_possible(other)}")
     sizes = pcfg.sizes()
