@@ -103,6 +103,7 @@ CONVENTIONS: Mapping[Name, Convention] = {
 }
 PLAIN = CONVENTIONS["plain"]
 SEPARATORS = "-/_|+#"  #: signs after which annotation follows in leaves of known corpora
+SOME = 0.005  #: share of words that begin as second parts, from which words look split
 NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annotated
 
 
@@ -150,6 +151,7 @@ def signs_of_others(words: Mapping[str, int], labels: Mapping[str, int], convent
         for name, examples in counts.items()
     ]
     signs += _annotated(Counter(words), CONVENTIONS[convention])
+    signs += _split(Counter(words), CONVENTIONS[convention]) if all("annotation" not in s.remedy for s in signs) else []
     return sorted(signs, key=lambda sign: -sign.count)
 
 
@@ -161,6 +163,19 @@ def _annotated(words: Counter[str], convention: Convention) -> list[Sign]:
         if separator != convention.annotation and having.total() >= NEARLY_ALL * words.total() > 0:
             about = f"words are a form and annotation after {separator!r}"
             return [Sign(about, having, words.total(), _remedy(separator, words))]
+    return []
+
+
+def _split(words: Counter[str], convention: Convention) -> list[Sign]:
+    """A sign if words are parts of words, of which the second begins as the first ends."""
+    for name, other in CONVENTIONS.items():
+        if not other.joint or other.joint == convention.joint:
+            continue
+        pattern = re.compile(rf"{re.escape(other.joint)}[^\W\d_].*", re.DOTALL)
+        parts = Counter({word: n for word, n in words.items() if pattern.fullmatch(word)})
+        if parts.total() >= SOME * words.total():
+            about = f"words begin with {other.joint!r}, as the second parts of split words do"
+            return [Sign(about, parts, words.total(), {"convention": name})] if parts else []
     return []
 
 

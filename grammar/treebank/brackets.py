@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +26,8 @@ _TOKENS = re.compile(
 _WORDS = re.compile(rf"[^{_SPACE}()]+").findall
 
 
-MOST_RESTARTS = 100  #: brackets that are never closed, in one text, after which it is no bracketing
+BLOCKS = 20  #: brackets at the margin of an open tree in a row, from which on it counts as never closed
+MOST_RESTARTS = 100  #: brackets that are never closed, up to the end of one text, after which it is no bracketing
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +90,21 @@ def scan_lines(
             brackets that are never closed are many.
     """
     remaining: Iterator[tuple[int, str]] = enumerate(lines, 1)
-    for _ in range(MOST_RESTARTS):
+    ends = 0  # how often the end of the text was reached in an open tree
+    while ends < MOST_RESTARTS:
         scan = _Scan(source, convention)
         yield from scan.run(remaining)
-        if not scan.is_open:
+        if not scan.starts:
             return
+        ends += not scan.blocks > BLOCKS
         start = scan.starts[0]
         brackets = "1 bracket is" if len(scan.starts) == 1 else f"{len(scan.starts)} brackets are"
         reason = f"{brackets} still open at the end of the file, in the tree that starts at line {start}"
         yield start, scan.flaw or Flaw(reason, start, "unclosed")
         rest = scan.pending[1:]
         first = next((i for i, (_, line) in enumerate(rest) if line.startswith("(")), len(rest))
-        remaining = iter(rest[first:])
-    raise InputError(f"brackets of more than {MOST_RESTARTS} trees are never closed; this is no bracketing", source)
+        remaining = chain(rest[first:], remaining)
+    raise InputError(f"brackets of {MOST_RESTARTS} trees are never closed; this is no bracketing", source)
 
 
 class _Scan:
@@ -109,13 +113,19 @@ class _Scan:
     def __init__(self, source: str | Path | None, convention: Convention) -> None:
         self.source, self.convention = source, convention
         self.starts: list[int] = []  #: lines of the brackets that are open
+        self.blocks = 0  #: brackets at the margin in a row, all at one depth of the open tree
+        self._depth = 0
         self.flaw: Flaw | None = None  #: first of the open tree
         self.pending: list[tuple[int, str]] = []  #: lines since the open tree began
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a tree is open at the end of the lines."""
-        return bool(self.starts)
+    def _counts_blocks(self, depth: int) -> bool:
+        """Take in a line that begins a bracket at the margin in an open tree; False if there were too many in a row.
+
+        Trees below a bracket that is never closed are such blocks, one after the other, all at one depth.
+        """
+        self.blocks = self.blocks + 1 if depth == self._depth else 1
+        self._depth = depth
+        return self.blocks <= BLOCKS
 
     def run(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Tree | Flaw]]:
         """Yield the trees; what is left open at the end stays in the state."""
@@ -129,10 +139,12 @@ class _Scan:
         for number, line in lines:
             if labels:
                 self.pending.append((number, line))
+                if line.startswith("(") and not self._counts_blocks(len(labels)):
+                    return
             elif is_skipped(line):
                 continue
             else:
-                self.pending = [(number, line)]
+                self.pending, self.blocks = [(number, line)], 0
             for token in _TOKENS(line):
                 if token[0] == "(":
                     if token[-1] != ")":
@@ -193,8 +205,8 @@ class LooseWordError(InputError):
     def __init__(self, node: Tree, source: str | Path | None = None, line: int | None = None) -> None:
         word = next(child for child in node.children if isinstance(child, str))
         super().__init__(
-            f"the word {word[:40]!r} stands next to other children of {node.label!r}; a word must be an only child, or"
-            " get a tag of its own by loose_words: tag",
+            f"the word {word[:40]!r} stands next to other children of {node.label!r}; a word must be an only child;"
+            " loose_words: tag gives it a tag of its own, loose_words: first takes the first of several words",
             source,
             line,
         )
@@ -224,6 +236,17 @@ def tagged(tree: Tree) -> Tree:
         below = iter(values)
         children = (Tree(word_label(c), (c,)) if isinstance(c, str) else next(below) for c in node.children)
         return Tree(node.label, tuple(children))
+
+    return fold(tree, combine)
+
+
+def first_words(tree: Tree) -> Tree:
+    """The tree with the first word of each node that has several words and nothing else."""
+
+    def combine(node: Tree, values: list[Tree]) -> Tree:
+        if values or len(node.children) < 2:
+            return Tree(node.label, tuple(values)) if values and len(values) == len(node.children) else node
+        return Tree(node.label, node.children[:1])
 
     return fold(tree, combine)
 

@@ -25,6 +25,7 @@ FOREIGN: tuple[tuple[str, str, str], ...] = (
         "CoNLL, which holds dependencies",
         "give a constituency treebank",
     ),
+    (r"#", "a bracketing with lines of comments that start with #", "remove these lines"),
     (r";", "a bracketing with lines of comments that start with ;", "remove these lines"),
     (r"/[*~]", "the output of CorpusSearch, with comments between the trees", "remove these lines"),
 )

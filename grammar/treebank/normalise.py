@@ -16,7 +16,7 @@ from truesource.grammar.conventions import CONVENTIONS, Convention, Ledger, Name
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import check_fields
 from truesource.grammar.tree import Tree, fold, is_word_label, map_words
-from truesource.grammar.treebank.brackets import LooseWordError, tagged
+from truesource.grammar.treebank.brackets import LooseWordError, first_words, tagged
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
@@ -97,10 +97,11 @@ class Normalisation:
         ),
     ] = None
     loose_words: Annotated[
-        Literal["tag"] | None,
+        Literal["tag", "first"] | None,
         Field(
             description="Trees with a word next to other children of its node, as in (NP New York): tag puts a tag of"
-            " its own, the word in quotes, above each such word; none: such trees are left out."
+            " its own, the word in quotes, above each such word; first takes the first of several words, as in (NN"
+            " dogs dog) of a word and its lemma; none: such trees are left out."
         ),
     ] = None
 
@@ -124,8 +125,8 @@ class Normalisation:
         Raises:
             LooseWordError: a word is not the only child of its node, and such words are not given tags.
         """
-        if self.loose_words == "tag":
-            tree = tagged(tree)
+        if self.loose_words is not None:
+            tree = tagged(tree) if self.loose_words == "tag" else first_words(tree)
 
         def combine(node: Tree, values: list[Tree | None]) -> Tree | None:
             top = node is tree

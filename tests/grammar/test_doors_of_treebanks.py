@@ -95,6 +95,14 @@ def test_annotation_after_a_separator_is_noticed_and_cut(separator: str, leaf: s
     assert not bank.reading.signs
 
 
+def test_parts_of_words_are_a_sign_of_their_convention(tmp_path: Path) -> None:
+    text = "(IP (N ord$) (D $id) (V var) (PP (P hja) (NP (N Gudi))) (. .))\n(IP (V og) (N $))\n"
+    (sign,) = bank_of(text, tmp_path, "penn-helsinki").reading.signs
+    assert (sign.remedy, dict(sign.examples)) == ({"convention": "icepahc"}, {"$id": 1})
+    assert not bank_of(text, tmp_path, "icepahc").reading.signs
+    assert not bank_of("(S (N $5) ($ $) (CD 5) (N US$))", tmp_path).reading.signs
+
+
 def test_few_words_with_a_separator_are_no_sign(tmp_path: Path) -> None:
     bank = bank_of("(S (N well-being) (V is) (A up-to-date) (N dog) (. .))", tmp_path)
     assert not bank.reading.signs
@@ -114,6 +122,7 @@ def test_few_words_with_a_separator_are_no_sign(tmp_path: Path) -> None:
         ("#1:1.[0] S(agent:NP(Head:Nhaa:x))#\n", "Sinica", "penn"),
         ("<?xml version='1.0'?>\n<corpus>", "XML", "penn"),
         ("# sent_id = 1\n1\tthe\tthe\n", "CoNLL", "penn"),
+        ("# 1 the dog\n(S (A a))", "comments that start with #", "penn"),
         ("; a comment\n(S (A a))", "comments that start with ;", "penn"),
         ("/*\nHEADER\n*/\n(S (A a))", "CorpusSearch", "penn"),
     ],
@@ -204,6 +213,21 @@ def test_several_brackets_that_are_never_closed(tmp_path: Path) -> None:
         bank_of("(X\n" * 200, tmp_path)
 
 
+def test_many_brackets_that_are_never_closed_in_one_long_file(tmp_path: Path) -> None:
+    """Each is found after a few trees, not at the end of the file, however many there are."""
+    good = "(S\n  (A a)\n  (B b))\n"
+    text = (good * 30 + "(S\n  (A a)\n  (X (B b)\n") * 150 + good
+    bank = bank_of(text, tmp_path)
+    assert len(bank) == 30 * 150 + 1
+    assert [refusal.kind for refusal in bank.refused] == ["unclosed"] * 150
+
+
+def test_lines_of_a_tree_may_begin_at_the_margin(tmp_path: Path) -> None:
+    text = "(S (A a))\n" + "(S\n(A a)\n(B b)\n(X\n(A a)\n(B b)\n)\n)\n" * 50
+    assert len(bank_of(text, tmp_path)) == 51
+    assert not bank_of(text, tmp_path).refused
+
+
 def test_words_in_brackets_of_their_own_have_a_convention(tmp_path: Path) -> None:
     bank = bank_of("(S (NN (dog)) (VB (barks)) (NN cat))", tmp_path, "bracketed-words")
     assert [str(tree) for tree in bank] == ["(ROOT (S (NN dog) (VB barks) (NN cat)))"]
@@ -212,6 +236,18 @@ def test_words_in_brackets_of_their_own_have_a_convention(tmp_path: Path) -> Non
 def test_words_without_tags_get_tags_on_request(tmp_path: Path) -> None:
     bank = bank_of("(S (NP New York) is (ADJP (JJ big)) *T*-1)", tmp_path, loose_words="tag")
     assert [str(tree) for tree in bank] == ["(ROOT (S (NP ('New' New) ('York' York)) ('is' is) (ADJP (JJ big))))"]
+
+
+def test_a_word_and_its_lemma_below_one_tag(tmp_path: Path) -> None:
+    bank = bank_of(
+        "( (S (sn (da El el) (nc perros perro)) (grup.verb (vm ladran ladrar)) (Fp . .)) )",
+        tmp_path,
+        loose_words="first",
+    )
+    assert bank.sentences() == [["El", "perros", "ladran", "."]]
+    mixed = bank_of("(S (X a a) (Y b))\n(S w (Y b))", tmp_path, loose_words="first")
+    assert mixed.sentences() == [["a", "b"]]
+    assert [refusal.kind for refusal in mixed.refused] == ["loose-word"]
 
 
 def test_all_refused_says_why(tmp_path: Path) -> None:
