@@ -151,7 +151,8 @@ def signs_of_others(words: Mapping[str, int], labels: Mapping[str, int], convent
         for name, examples in counts.items()
     ]
     signs += _annotated(Counter(words), CONVENTIONS[convention])
-    signs += _split(Counter(words), CONVENTIONS[convention]) if all("annotation" not in s.remedy for s in signs) else []
+    known = [sign.remedy for sign in signs]
+    signs += [sign for sign in _split(Counter(words), CONVENTIONS[convention]) if sign.remedy not in known]
     return sorted(signs, key=lambda sign: -sign.count)
 
 

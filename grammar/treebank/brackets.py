@@ -178,6 +178,8 @@ class _Scan:
                         self.flaw = self.flaw or _childless("", hollow)
                     if not label and labels:
                         self.flaw = self.flaw or _unlabelled(start, starts[0])
+                    if is_bracketed and len(children) > 1:  # (. .) for (.) next to others
+                        children = [Tree(c, (c,)) if isinstance(c, str) else c for c in children]
                     node = Tree(label, tuple(children))
                 else:
                     if not labels:

@@ -229,8 +229,8 @@ def test_lines_of_a_tree_may_begin_at_the_margin(tmp_path: Path) -> None:
 
 
 def test_words_in_brackets_of_their_own_have_a_convention(tmp_path: Path) -> None:
-    bank = bank_of("(S (NN (dog)) (VB (barks)) (NN cat))", tmp_path, "bracketed-words")
-    assert [str(tree) for tree in bank] == ["(ROOT (S (NN dog) (VB barks) (NN cat)))"]
+    bank = bank_of("(S (NN (dog)) (VB (barks)) (NN cat) (.))", tmp_path, "bracketed-words")
+    assert [str(tree) for tree in bank] == ["(ROOT (S (NN dog) (VB barks) (NN cat) (. .)))"]
 
 
 def test_words_without_tags_get_tags_on_request(tmp_path: Path) -> None:
