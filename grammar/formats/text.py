@@ -69,7 +69,7 @@ def _read(text: str, path: str | Path | None) -> TextRules:
         if stripped.split(maxsplit=1)[0] == "%head":
             read.heads.append((stripped.removeprefix("%head").strip(), number))
             continue
-        tokens = _tokens(stripped)
+        tokens = _tokens(re.sub(r"^% +(?=(?:start|label)\s)", "%", stripped))
         words = [name for name, _ in tokens]
         if tokens[0] in (("%start", "open"), ("%label", "open")):
             if len(words) != (2 if words[0] == "%start" else 3):
@@ -84,6 +84,8 @@ def _read(text: str, path: str | Path | None) -> TextRules:
         if len(tokens) < 2 or tokens[1][1] != "arrow" or tokens[0][1] not in ("open", "symbol"):
             arrow = next((name for name, _ in tokens[1:2] if name in _ARROWS), None)
             hint = "" if arrow is None else f"; write -> in place of {arrow}"
+            if _NOTATION.fullmatch(stripped.split(maxsplit=1)[0]):
+                hint = "; features in brackets are notation of other grammars, which have no probabilities"
             raise InputError(f"expecting a rule such as S -> NP VP 0.9, got {stripped[:60]!r}{hint}", path, number)
         add_alternatives(read, tokens, path, number)
         is_boxed &= all(_weight(*token) is None for token in tokens if token[1] == "open")
@@ -152,7 +154,7 @@ def _alternative(
     *children, (last, kind) = tokens
     weight = _weight(last, kind)
     if weight is None:
-        raise InputError(f"a rule must end in its probability, got {last!r}", path, line)
+        raise InputError(f"a rule must end in its probability, such as 0.9 or [0.9], got {last!r}", path, line)
     if weight <= 0.0:
         raise InputError(f"the probability {last} is not positive; leave such a rule out", path, line)
     if not children and kind != "boxed" and not barred:

@@ -179,6 +179,8 @@ def test_surface_can_keep_the_nodes_of_binarisation() -> None:
         ("S → a 1.0", r"write -> in place of → \(toy:1\)"),
         ("S -> a (ADV) 1.0", r"'\(ADV\)' is notation of other grammars; write one rule for each form"),
         ("S -> NP[num=?n] 1.0", r"'NP\[num=\?n\]' is notation of other grammars"),
+        ("% start T\nS -> a 1.0", "'T' has no rules"),
+        ("NP[num=?n] -> a 1.0", "features in brackets are notation of other grammars"),
         ("S -> 'a cow' 1.0", "the word 'a cow' has white space in it"),
         ("S -> '' 1.0", "the word '' is empty"),
         ("S -> a 0.0 | b 1.0", "not positive"),
