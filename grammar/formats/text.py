@@ -81,7 +81,8 @@ def _read(text: str, path: str | Path | None) -> TextRules:
             else:
                 read.labels[words[1]] = words[2]
             continue
-        if len(tokens) < 2 or tokens[1][1] != "arrow" or tokens[0][1] not in ("open", "symbol"):
+        featured = tokens[0][1] == "open" and _NOTATION.fullmatch(tokens[0][0])
+        if featured or len(tokens) < 2 or tokens[1][1] != "arrow" or tokens[0][1] not in ("open", "symbol"):
             arrow = next((name for name, _ in tokens[1:2] if name in _ARROWS), None)
             hint = "" if arrow is None else f"; write -> in place of {arrow}"
             if _NOTATION.fullmatch(stripped.split(maxsplit=1)[0]):
@@ -189,7 +190,7 @@ def parse_text(text: str, options: ReadOptions = AS_WRITTEN, path: str | Path | 
 
 
 def _write_symbol(name: str) -> str:
-    if _PLAIN.fullmatch(name) and name != "->" and not name.endswith("]"):
+    if _PLAIN.fullmatch(name) and name != "->" and not name.endswith("]") and not _NOTATION.fullmatch(name):
         return name
     return "<" + re.sub(r"([\\>])", r"\\\1", name) + ">"
 
