@@ -20,7 +20,11 @@ from truesource.grammar.support.records import explain
 from truesource.grammar.support.settings import none_as_null
 
 if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as _ModelClass
+
     from truesource.generator.objectives import Objective
+else:
+    _ModelClass = type(BaseModel)  # pydantic does not export it
 
 
 #: keys that the record of every model holds, whatever its architecture; it has these values where it takes no such
@@ -53,18 +57,17 @@ RECORDED: Mapping[str, Any] = {
 ARCHITECTURE = "Architecture of the model, or code of your own as file.py:name."
 
 
-class _ExplainedSettings(BaseModel):
-    """Settings whose mistakes are one sentence if a person makes them in Python."""
+class _ExplainedClass(_ModelClass):
+    """A class of settings: a mistake in a call of it is one sentence; `model_validate` raises what pydantic raises."""
 
-    def __init__(self, **values: Any) -> None:
+    def __call__(cls, *args: Any, **values: Any) -> Any:
         try:
-            super().__init__(**values)
+            return super().__call__(*args, **values)
         except ValidationError as error:
-            message = f"{type(self).__name__}: {explain(error, model=type(self))}"
-            raise InputError(message, code="bad-setting") from error
+            raise InputError(f"{cls.__name__}: {explain(error, model=cls)}", code="bad-setting") from error
 
 
-class ModelConfig(_ExplainedSettings):
+class ModelConfig(BaseModel, metaclass=_ExplainedClass):
     """A model and its vocabulary: what all architectures take, and what is known of one without its network.
 
     Every architecture has a subclass with its own settings (`truesource.lmtrain.architectures`), which
@@ -144,7 +147,7 @@ class ModelConfig(_ExplainedSettings):
         return self
 
 
-class TrainConfig(_ExplainedSettings):
+class TrainConfig(BaseModel, metaclass=_ExplainedClass):
     """How long, how fast and on what batches a model is trained. AdamW throughout."""
 
     advanced: ClassVar = frozenset(

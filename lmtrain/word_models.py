@@ -267,8 +267,8 @@ class AnyOrderModel(_TrainedModel):
         """
         return self._score(sentences, frame, score_any_order)
 
-    @torch.inference_mode()
     @takes_sentences
+    @torch.inference_mode()
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word at every position, given those that become known before it in the order in which it is scored.
 
