@@ -60,11 +60,11 @@ ARCHITECTURE = "Architecture of the model, or code of your own as file.py:name."
 class _ExplainedClass(_ModelClass):
     """A class of settings: a mistake in a call of it is one sentence; `model_validate` raises what pydantic raises."""
 
-    def __call__(cls, *args: Any, **values: Any) -> Any:
+    def __call__(self, *args: Any, **values: Any) -> Any:
         try:
             return super().__call__(*args, **values)
         except ValidationError as error:
-            raise InputError(f"{cls.__name__}: {explain(error, model=cls)}", code="bad-setting") from error
+            raise InputError(f"{self.__name__}: {explain(error, model=self)}", code="bad-setting") from error
 
 
 class ModelConfig(BaseModel, metaclass=_ExplainedClass):
