@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from truesource.grammar.support.settings import none_as_null
+from truesource.grammar.support.settings import none_as_null, require_numbers
 
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
@@ -52,7 +52,7 @@ class ModelConfig(BaseModel):
     """
 
     advanced: ClassVar = frozenset({"name"})
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     objective: ClassVar[Objective]
     counts: ClassVar[bool] = False  #: learns by counting: it has neither training settings nor hidden states
@@ -86,6 +86,11 @@ class ModelConfig(BaseModel):
             if values[key] != RECORDED[key]:
                 raise ValueError(f"{values['architecture']} takes no {key}; leave it out")
         return {key: value for key, value in values.items() if key not in others}
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        require_numbers(self.__dict__)
+        return self
 
     @model_validator(mode="after")
     def _vocabulary_fits_the_tokenizer(self) -> Self:
@@ -145,7 +150,7 @@ class TrainConfig(BaseModel):
             "report_to",
         }
     )
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     epochs: float | None = Field(None, gt=0.0, description="Passes over the train split; give this or max_steps.")
     max_steps: int | None = Field(None, ge=1, description="Number of optimiser steps; give this or epochs.")
@@ -160,7 +165,7 @@ class TrainConfig(BaseModel):
     batch_sentences: int | None = Field(
         None, ge=1, description="Number of sentences in a batch, in place of batch_tokens."
     )
-    accumulation: int = Field(1, ge=1, description="Micro-batches of one optimiser step, in each process.")
+    accumulation: int = Field(1, ge=1, le=10**6, description="Micro-batches of one optimiser step, in each process.")
     learning_rate: float = Field(1e-3, gt=0.0, description="Peak learning rate of AdamW, reached after the warm-up.")
     schedule: Literal["cosine", "linear", "constant"] = Field(
         "cosine", description="Decay of the learning rate after the warm-up."
@@ -210,6 +215,11 @@ class TrainConfig(BaseModel):
     @classmethod
     def _none_is_a_value(cls, values: Any) -> Any:
         return none_as_null(cls.model_fields, values)
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        require_numbers(self.__dict__)
+        return self
 
     @model_validator(mode="after")
     def _one_duration(self) -> Self:

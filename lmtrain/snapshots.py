@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 FOLDER = "snapshots"
+MOST = 1_000_000  #: snapshots of a training
 _FILES = ("config.json", "tokenizer.json")  #: besides the weights
 _NAME = re.compile(r"step-(\d{6,})")
 
@@ -38,9 +39,20 @@ def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
 
     ``linear``: every ``snapshot_every`` steps. ``log``: the whole numbers nearest to 2 ** (k / m), m being
     ``snapshots_per_doubling`` and k = 0, 1, 2, ...
+
+    Raises:
+        InputError: there are more than `MOST` (code ``too-large``).
     """
     if config.snapshots == "none":
         return frozenset()
+    doublings = n_steps.bit_length() * config.snapshots_per_doubling
+    number = -(-n_steps // config.snapshot_every) if config.snapshots == "linear" else doublings
+    if number > MOST:
+        raise InputError(
+            f"{n_steps:,} steps have about {approximate(number)} snapshots, expecting at most {MOST:,}; keep fewer"
+            " (training.snapshot_every, training.snapshots_per_doubling)",
+            code="too-large",
+        )
     if config.snapshots == "linear":
         between = set(range(0, n_steps, config.snapshot_every))
     else:
