@@ -29,7 +29,7 @@ class LengthRange:
             raise InputError(f"a length range needs whole numbers, 1 <= low <= high, got {self.low}..{self.high}")
         if self.high > LONGEST:
             raise InputError(
-                f"a length range ends at {LONGEST:,} tokens at most, got {approximate(self.high)}; ask for shorter ones",
+                f"a length range ends at {LONGEST:,} tokens at most, got {approximate(self.high)}; lower it",
                 code="too-large",
             )
 

@@ -13,7 +13,6 @@ from truesource.grammar.inference.batch import Distributions
 from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import require_memory
 from truesource.grammar.word_numbers import sentences_of
 

@@ -18,7 +18,6 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.room import require_memory
 
-
 MOST_STEPS = 2 * 10**10  #: sums of a table of lengths
 _SHORTER = "ask for a range of shorter lengths"
 

@@ -23,7 +23,6 @@ from truesource.grammar.inference.rules import (
     certainly_decays,
     left_corner_closure,
     length_masses,
-    require_table,
     lexical_matrix,
     lexical_rules,
     mean_rows,
@@ -31,6 +30,7 @@ from truesource.grammar.inference.rules import (
     perron,
     reachable,
     reachable_from,
+    require_table,
     solve,
     unary_closure,
 )

@@ -61,6 +61,21 @@ def require_memory(what: str, needed: float, remedy: str) -> None:
         raise NoRoomError(what, int(needed), available, "this machine has", remedy)
 
 
+def require_items(n: int, what: str, size: int, remedy: str = "ask for fewer") -> None:
+    """Refuse so many things that they do not fit the memory together.
+
+    Args:
+        n: number of them.
+        what: they are, in the plural.
+        size: bytes of one, estimated from below.
+        remedy: what to do instead.
+
+    Raises:
+        NoRoomError: there is less memory (code ``too-large``).
+    """
+    require_memory(f"{approximate(n)} {what}", n * size, remedy)
+
+
 def require_disk(what: str, needed: float, folder: Path, remedy: str) -> None:
     """Refuse what needs more space than is free on the disk of a folder, before it is written.
 

@@ -34,6 +34,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
+    #: lists whose values may hold a comma: their option is repeated, once for each value
+    repeated: ClassVar[frozenset[str]] = frozenset()
     advanced: ClassVar[frozenset[str]] = frozenset()  #: own fields that few change, see `is_advanced`
 
     @model_validator(mode="before")
