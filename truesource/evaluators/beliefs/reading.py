@@ -20,7 +20,6 @@ from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.inference.beliefs import CAUSAL, Beliefs
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.room import require_items
 from truesource.lmtrain.patching import patched_log_probs, untrained
 from truesource.lmtrain.probing import Network, hidden_layers
 
@@ -231,7 +230,6 @@ def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
     number = text.settings.pairs
     if text.model.objective != "causal" or not number or text.own is None:
         return None
-    require_items(number, "pairs of prefixes", 32)
     rng = np.random.default_rng([text.seed, 5])
     test, beliefs, layer = reading.parts.test, reading.beliefs, reading.best
     one, other = rng.choice(test, number), rng.choice(test, number)
