@@ -53,23 +53,23 @@ def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
     return list(names), step, accepting
 
 
-class _Words(NamedTuple):
+class _WordSet(NamedTuple):
     """Words by their columns: these, or all others."""
 
     columns: frozenset[int]
     others: bool = False
 
-    def union(self, more: _Words) -> _Words:
+    def union(self, more: _WordSet) -> _WordSet:
         """Words that are in one of both."""
         if self.others and more.others:
-            return _Words(self.columns & more.columns, True)
+            return _WordSet(self.columns & more.columns, True)
         if self.others or more.others:
             without, with_ = (self, more) if self.others else (more, self)
-            return _Words(without.columns - with_.columns, True)
-        return _Words(self.columns | more.columns)
+            return _WordSet(without.columns - with_.columns, True)
+        return _WordSet(self.columns | more.columns)
 
 
-class _Part(NamedTuple):
+class _Fragment(NamedTuple):
     """A part of an expression: its states are all those from ``low`` on when it is finished."""
 
     low: int
@@ -88,7 +88,7 @@ class _Network:
     """A nondeterministic automaton; a state with words leads to the next one by each of them."""
 
     expression: str
-    words: list[_Words | None] = field(default_factory=list)
+    words: list[_WordSet | None] = field(default_factory=list)
     free: list[list[int]] = field(default_factory=list)  #: states that each leads to without a word
     start: int = 0
     end: int = 0
@@ -96,7 +96,7 @@ class _Network:
     def __len__(self) -> int:
         return len(self.words)
 
-    def state(self, words: _Words | None = None) -> int:
+    def state(self, words: _WordSet | None = None) -> int:
         """Add a state; return its number."""
         self.require(len(self) + 1)
         self.words.append(words)
@@ -113,12 +113,12 @@ class _Network:
                 code="too-many-rules",
             )
 
-    def word(self, words: _Words) -> _Part:
+    def word(self, words: _WordSet) -> _Fragment:
         """Add a part that reads one of some words."""
         start = self.state(words)
-        return _Part(start, start, self.state())
+        return _Fragment(start, start, self.state())
 
-    def joined(self, one: _Part, other: _Part) -> bool:
+    def joined(self, one: _Fragment, other: _Fragment) -> bool:
         """Let one part also read the words of another made after it, if both read one word, and say so."""
         words, more = self.words[one.start], self.words[other.start]
         if words is None or more is None or not (one.is_word and other.is_word):
@@ -127,7 +127,7 @@ class _Network:
         self.forget(other.low)
         return True
 
-    def chosen(self, low: int, parts: list[_Part]) -> _Part:
+    def chosen(self, low: int, parts: list[_Fragment]) -> _Fragment:
         """Add the part that is one of some parts, whose states are all those from ``low`` on."""
         if len(parts) == 1:
             return parts[0]._replace(low=low, repeated=False)
@@ -135,9 +135,9 @@ class _Network:
         for part in parts:
             self.free[start].append(part.start)
             self.free[part.end].append(end)
-        return _Part(low, start, end)
+        return _Fragment(low, start, end)
 
-    def repeated(self, part: _Part, least: int, most: int | None) -> _Part:
+    def repeated(self, part: _Fragment, least: int, most: int | None) -> _Fragment:
         """Add the part repeated from ``least`` to ``most`` times (None: any number), which is the last one made."""
         size = len(self) - part.low
         copies = max(least, 1) if most is None else most
@@ -145,7 +145,7 @@ class _Network:
         if copies == 0:
             self.forget(part.low)
             empty = self.state()
-            return _Part(part.low, empty, empty, repeated=True)
+            return _Fragment(part.low, empty, empty, repeated=True)
         for k in range(1, copies):
             for state in range(part.low, part.low + size):
                 self.state(self.words[state])
@@ -160,7 +160,7 @@ class _Network:
             self.free[part.end + (k - 1) * size].append(end)
         if most is None:
             self.free[part.end + (copies - 1) * size].append(part.start + (copies - 1) * size)
-        return _Part(part.low, start, end, repeated=True)
+        return _Fragment(part.low, start, end, repeated=True)
 
     def forget(self, low: int) -> None:
         """Remove the states from one on."""
@@ -172,18 +172,18 @@ class _Group:
 
     def __init__(self, network: _Network) -> None:
         self.network, self.low = network, len(network)
-        self.choices: list[_Part] = []
-        self.sequence: _Part | None = None
-        self.last: _Part | None = None  # not yet part of the sequence, since a repetition may follow
+        self.choices: list[_Fragment] = []
+        self.sequence: _Fragment | None = None
+        self.last: _Fragment | None = None  # not yet part of the sequence, since a repetition may follow
 
-    def add(self, part: _Part | None) -> None:
+    def add(self, part: _Fragment | None) -> None:
         """Add a part to the sequence, and the one before it."""
         if self.last is not None:
             if self.sequence is None:
                 self.sequence = self.last
             else:
                 self.network.free[self.sequence.end].append(self.last.start)
-                self.sequence = _Part(self.sequence.low, self.sequence.start, self.last.end, repeated=True)
+                self.sequence = _Fragment(self.sequence.low, self.sequence.start, self.last.end, repeated=True)
         self.last = part
 
     def choose(self) -> None:
@@ -191,7 +191,7 @@ class _Group:
         self.add(None)
         if self.sequence is None:
             empty = self.network.state()
-            self.sequence = _Part(empty, empty, empty)
+            self.sequence = _Fragment(empty, empty, empty)
         if not (self.choices and self.network.joined(self.choices[-1], self.sequence)):
             self.choices.append(self.sequence)
         self.sequence = None
@@ -249,7 +249,7 @@ def _refuse(expression: str) -> NoReturn:
     raise InputError(f"no regular expression over words: {expression!r}; write such as '.* that .*'")
 
 
-def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_Words | None, str]]:
+def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_WordSet | None, str]]:
     """The words that may stand in each place, or else the sign there; ``names`` gets the column of each word.
 
     Raises:
@@ -271,11 +271,11 @@ def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_Words | N
             )
         quoted, sign, but, word = match.groups()
         if quoted is not None or word is not None:
-            yield _Words(frozenset([column(_unquoted(quoted, word))])), ""
+            yield _WordSet(frozenset([column(_unquoted(quoted, word))])), ""
         elif but is not None:
-            yield _Words(frozenset(column(_unquoted(*each)) for each in _WORD.findall(but)), True), ""
+            yield _WordSet(frozenset(column(_unquoted(*each)) for each in _WORD.findall(but)), True), ""
         elif sign == ".":
-            yield _Words(frozenset(), True), ""
+            yield _WordSet(frozenset(), True), ""
         elif sign is not None:
             yield None, sign
         at = match.end()

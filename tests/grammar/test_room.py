@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -151,8 +152,13 @@ def test_a_large_grammar_without_cycles_is_solved_in_order(monkeypatch: pytest.M
     monkeypatch.setattr(rules, "LARGE", 10)
     monkeypatch.setattr(rules, "ORDERED", 10)
     solved = []
-    inner = rules._solved_in_order
-    monkeypatch.setattr(rules, "_solved_in_order", lambda *given: solved.append(inner(*given)) or solved[-1])
+    inner: Any = rules._solved_in_order
+
+    def in_order(*given: object) -> object:
+        solved.append(inner(*given))
+        return solved[-1]
+
+    monkeypatch.setattr(rules, "_solved_in_order", in_order)
     assert PCFG.load("dyck:depth=400").exact.expected_symbols == pytest.approx(expected, rel=1e-12)
     assert solved and solved[0] is not None
     assert PCFG.from_text("S -> A B 1.0\nA -> B a 0.3 | a 0.7\nB -> A b 0.3 | b 0.7").exact.mean_length > 2.0

@@ -194,9 +194,9 @@ def test_numbers_of_settings_fit_arrays(key: str) -> None:
 def test_an_event_may_hold_a_comma(command: Command) -> None:
     from truesource.cli.app import load
 
-    parameters = {name: each for name, each in load("evaluate").commands.items()}
+    commands = load("evaluate").commands
     for verb, name in (("control", "events"), ("pplu", "split_words"), ("dynamics", "only")):
-        option = next(each for each in parameters[verb].params if each.name == name)
+        option = next(each for each in commands[verb].params if each.name == name)
         assert option.multiple
     sampled = command("sample", "g.txt", "-n", 100, "-o", "corpus")
     assert sampled.code == 0, sampled.err

@@ -79,7 +79,7 @@ def _option(settings: type[Settings], name: str, field: FieldInfo) -> inspect.Pa
     flag, text = option_name(name), field.description or ""
     bounds: dict[str, Any] = {"rich_help_panel": ADVANCED} if is_advanced(settings, name) else {}
     if name in settings.repeated:
-        text += f" (default: {', '.join(default)})" if default else ""
+        text = f"{text.removesuffix('.')} (default: {', '.join(default)})." if default else text
         kind, default, optional = list[str], None, True
         bounds["metavar"] = "TEXT"
     elif _is_list(kind):
