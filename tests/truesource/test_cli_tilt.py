@@ -87,7 +87,7 @@ def test_an_event_gets_a_probability_and_derivations_a_power(command: Command) -
         (("--regex", "(a"), "regular expression"),
         (("--count", "zebra=1"), "no word 'zebra'"),
         (("--regex", "c c c b b a"), "no sentence of the grammar satisfies"),
-        (("--count", "b=300"), "256"),
+        (("--count", "b=600"), "512"),
         (("--reward", "none.tsv", "--beta", 1), "there is no such file"),
         (("--count", "b>=0", "--complement"), "fails"),
     ],
