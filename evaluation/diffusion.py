@@ -28,6 +28,7 @@ from truesource.grammar.inference.any_order import AnyOrder
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, meter
+from truesource.grammar.support.room import require_items
 
 Order = Literal["random", "confidence", "blocks"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -272,6 +273,7 @@ def filling(
     Raises:
         NothingToMeasureError: the truth can make none of the sentences.
     """
+    require_items(samples, "sentences to draw", 100)
     text = _FilledText(model, setting)
     lines: list[tuple[Schedule, str, dict[str, Score]]] = []
     schedules = [Schedule(order, number) for order in orders for number in (*sorted(set(steps) - {ALL}), ALL)]
@@ -364,7 +366,8 @@ class _FilledText:
     def cost(self, schedule: Schedule, samples: int) -> int:
         """Patterns that are looked at."""
         per_sentence = [len(schedule.sizes(n)) for n in self._sizes.tolist()]
-        return sum(per_sentence) + sum(per_sentence[i % len(per_sentence)] for i in range(samples))
+        rounds, rest = divmod(samples, len(per_sentence))
+        return (1 + rounds) * sum(per_sentence) + sum(per_sentence[:rest])
 
     def _groups(self, number: int) -> Iterator[tuple[int, IntArray]]:
         """Length, and which of the first sentences (repeated where they are fewer) have it, some at once."""

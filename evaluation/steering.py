@@ -18,6 +18,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.room import require_items
 from truesource.grammar.tilting.rewards import Event
 from truesource.grammar.tilting.tilt import Tilted, Tilting, binary_kl
 
@@ -104,6 +105,7 @@ class Steering:
             runs: independent filters.
             seed: of random numbers.
         """
+        require_items(particles * runs, "particles", 80)
         rng = np.random.default_rng(seed)
         texts: list[list[str]] = [[] for _ in range(particles * runs)]
         log_weight, log_z = np.zeros((runs, particles)), np.zeros(runs)

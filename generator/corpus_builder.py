@@ -23,7 +23,7 @@ import numpy as np
 
 from truesource.generator.abilities import offers, require
 from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, corpus_card
-from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards
+from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
 from truesource.generator.shard_writer import (
@@ -276,6 +276,7 @@ def make_corpus(
     """
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
+    require_room(plan.splits, plan.shard_size, path)
     if isinstance(source, TruthSampler):
         sampler = source
     else:

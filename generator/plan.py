@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
@@ -28,6 +29,7 @@ from pydantic import Field, ValidationError
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
+from truesource.grammar.support.room import approximate, require_disk, require_memory
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
@@ -118,6 +120,8 @@ class BlockShuffle(Transform):
         import numpy as np
 
         whole, rest = divmod(n, self.size)
+        if not whole:
+            return shuffled(rest, self.seed)
         blocks = np.arange(whole)[:, None] * self.size + shuffled(self.size, self.seed)
         return np.concatenate([blocks.ravel(), n - rest + shuffled(rest, self.seed)])
 
@@ -305,6 +309,32 @@ class Shard:
     def name(self) -> str:
         """File name, in the pattern that `datasets` knows."""
         return f"{self.split}-{self.number:05d}-of-{self.of:05d}.parquet"
+
+
+_SENTENCE = 1  #: bytes of a sentence on the disk at least, and
+_DRAWN = 32  #: in memory while its file is drawn
+_FILE = 1000  #: bytes of a file on the disk at least, and in memory
+
+
+def require_room(splits: Mapping[str, int], shard_size: int, folder: Path) -> None:
+    """Refuse sentences that do not fit memory and disk, before any is drawn.
+
+    Args:
+        splits: sentences of each split.
+        shard_size: sentences per file.
+        folder: that is to be made.
+
+    Raises:
+        NoRoomError: there is less space (code ``too-large``).
+    """
+    n, files = sum(splits.values()), sum(-(-each // shard_size) for each in splits.values())
+    what = f"{approximate(n)} sentences in {approximate(files)} files"
+    require_disk(what, max(n * _SENTENCE, files * _FILE), folder, "sample fewer sentences, in files of more sentences")
+    require_memory(what, files * _FILE, "write more sentences to a file (shard_size)")
+    largest = min(shard_size, max(splits.values()))
+    require_memory(
+        f"drawing {approximate(largest)} sentences of a file", largest * _DRAWN, "write fewer to a file (shard_size)"
+    )
 
 
 def plan_shards(splits: Mapping[str, int], shard_size: int) -> list[Shard]:

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from truesource.generator import _kernels as kernels
 from truesource.generator.abilities import require
-from truesource.generator.sampler import MAX_NODES, Derivations, Sampler, TruthSampler
+from truesource.generator.sampler import DRAWN, MAX_NODES, Derivations, Sampler, TruthSampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.documents.truths import TruthsPool
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import require_items
 from truesource.grammar.truth import Truth
 
 LONGEST_MEAN = 100_000  #: words on average above which a range of lengths is asked for
@@ -67,6 +68,7 @@ class ProcessSampler(TruthSampler):
         Raises:
             InputError: a string grew beyond ``max_nodes`` words.
         """
+        require_items(n, "strings to draw", DRAWN)
         if n == 0:
             none = np.empty(0, np.int32)
             return Derivations(none, np.zeros(1, np.int64), none, np.empty(0), self._languages(0))

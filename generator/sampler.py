@@ -26,6 +26,7 @@ from truesource.grammar.inference.rules import extent
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, random_state
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import require_items
 from truesource.grammar.tree import Tree
 from truesource.grammar.truth import Truth
 
@@ -127,6 +128,7 @@ class Derivations:
         return cls(rules, ends, n_tokens, log_prob, np.concatenate(languages) if languages else None)
 
 
+DRAWN = 32  #: bytes of a sentence while it is drawn, at least
 MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
 SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, drawing again takes too long
@@ -282,6 +284,7 @@ class Sampler(TruthSampler):
         Raises:
             InputError: a derivation grew beyond ``max_nodes`` rules.
         """
+        require_items(n, "sentences to draw", DRAWN)
         if self.max_height is None:
             return self._draw(n, state, max_nodes)
         parts: list[Derivations] = []

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import approximate
+
+LONGEST = 1_000_000  #: tokens of a sentence; no longer one is drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,11 @@ class LengthRange:
         ends: tuple[object, object] = (self.low, self.high)
         if not (all(isinstance(end, Integral) for end in ends) and 1 <= self.low <= self.high):
             raise InputError(f"a length range needs whole numbers, 1 <= low <= high, got {self.low}..{self.high}")
+        if self.high > LONGEST:
+            raise InputError(
+                f"a length range ends at {LONGEST:,} tokens at most, got {approximate(self.high)}; lower it",
+                code="too-large",
+            )
 
     @classmethod
     def parse(cls, text: str) -> LengthRange | None:

@@ -17,7 +17,7 @@ from pydantic import (
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import explain
-from truesource.grammar.support.settings import none_as_null
+from truesource.grammar.support.settings import none_as_null, require_numbers
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass as _ModelClass
@@ -76,7 +76,7 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
     """
 
     advanced: ClassVar = frozenset({"name"})
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     objective: ClassVar[Objective]
     counts: ClassVar[bool] = False  #: learns by counting: it has neither training settings nor hidden states
@@ -110,6 +110,11 @@ class ModelConfig(BaseModel, metaclass=_ExplainedClass):
             if values[key] != RECORDED[key]:
                 raise ValueError(f"{values['architecture']} takes no {key}; leave it out")
         return {key: value for key, value in values.items() if key not in others}
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        require_numbers(self.__dict__)
+        return self
 
     @model_validator(mode="after")
     def _vocabulary_fits_the_tokenizer(self) -> Self:
@@ -169,7 +174,7 @@ class TrainConfig(BaseModel, metaclass=_ExplainedClass):
             "report_to",
         }
     )
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     epochs: float | None = Field(None, gt=0.0, description="Passes over the train split; give this or max_steps.")
     max_steps: int | None = Field(None, ge=1, description="Number of optimiser steps; give this or epochs.")
@@ -184,7 +189,7 @@ class TrainConfig(BaseModel, metaclass=_ExplainedClass):
     batch_sentences: int | None = Field(
         None, ge=1, description="Number of sentences in a batch, in place of batch_tokens."
     )
-    accumulation: int = Field(1, ge=1, description="Micro-batches of one optimiser step, in each process.")
+    accumulation: int = Field(1, ge=1, le=10**6, description="Micro-batches of one optimiser step, in each process.")
     learning_rate: float = Field(1e-3, gt=0.0, description="Peak learning rate of AdamW, reached after the warm-up.")
     schedule: Literal["cosine", "linear", "constant"] = Field(
         "cosine", description="Decay of the learning rate after the warm-up."
@@ -234,6 +239,11 @@ class TrainConfig(BaseModel, metaclass=_ExplainedClass):
     @classmethod
     def _none_is_a_value(cls, values: Any) -> Any:
         return none_as_null(cls.model_fields, values)
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        require_numbers(self.__dict__)
+        return self
 
     @model_validator(mode="after")
     def _one_duration(self) -> Self:

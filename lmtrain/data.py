@@ -21,6 +21,7 @@ from truesource.generator.columns import Rows
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import LARGEST_NUMBER, approximate
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder
 
@@ -30,6 +31,7 @@ from truesource.lmtrain.tokenizer import Encoder
 Batch = dict[str, Tensor]
 
 POOL = 16  #: batches of about equal tokens whose sentences are sorted by length together
+PLANNED = 1_000  #: epochs whose batches are counted; more have as many batches each as these have on average
 POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, where more is padding
 
 
@@ -212,9 +214,15 @@ class TrainingBatches(Dataset[Batch]):
             self.n_steps = config.max_steps
         else:
             assert config.epochs is not None
-            whole, part = divmod(config.epochs, 1.0)
+            whole, part = divmod(min(config.epochs, PLANNED), 1.0)
             micro = self._first(int(whole)) + (part * len(self._plan(int(whole))) if part else 0)
-            self.n_steps = max(1, round(micro / group))
+            self.n_steps = max(1, round(micro / group * max(1.0, config.epochs / PLANNED)))
+        if self.n_steps * group > LARGEST_NUMBER:
+            raise InputError(
+                f"training takes {approximate(self.n_steps * group)} batches, expecting at most {LARGEST_NUMBER:,};"
+                " choose fewer epochs, or a smaller max_steps or accumulation",
+                code="too-large",
+            )
         self.group = group  #: micro-batches of one optimiser step, over all processes
 
     def __len__(self) -> int:

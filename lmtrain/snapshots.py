@@ -19,6 +19,7 @@ from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, write_json
+from truesource.grammar.support.room import approximate
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.models import load_model, require_model
 from truesource.lmtrain.references import ModelReference, model_reference
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 FOLDER = "snapshots"
+MOST = 1_000_000  #: snapshots of a training
 _FILES = ("config.json", "tokenizer.json")  #: besides the weights
 _NAME = re.compile(r"step-(\d{6,})")
 
@@ -38,9 +40,20 @@ def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
 
     ``linear``: every ``snapshot_every`` steps. ``log``: the whole numbers nearest to 2 ** (k / m), m being
     ``snapshots_per_doubling`` and k = 0, 1, 2, ...
+
+    Raises:
+        InputError: there are more than `MOST` (code ``too-large``).
     """
     if config.snapshots == "none":
         return frozenset()
+    doublings = n_steps.bit_length() * config.snapshots_per_doubling
+    number = -(-n_steps // config.snapshot_every) if config.snapshots == "linear" else doublings
+    if number > MOST:
+        raise InputError(
+            f"{n_steps:,} steps have about {approximate(number)} snapshots, expecting at most {MOST:,}; keep fewer"
+            " (training.snapshot_every, training.snapshots_per_doubling)",
+            code="too-large",
+        )
     if config.snapshots == "linear":
         between = set(range(0, n_steps, config.snapshot_every))
     else:

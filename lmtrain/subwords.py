@@ -57,6 +57,8 @@ def build_subword_tokenizer(
             f"vocab_size {vocab_size} is too small: the train split has {len(characters)} different characters,"
             f" which need at least {least}"
         )
+    pieces = sum((len(word) + 1) * (len(word) + 2) // 2 for word in words)  # substrings, with the marker
+    vocab_size = min(vocab_size, least + pieces)  # the library makes room for all that it is told of
     backend = Tokenizer(BPE(unk_token=UNK) if kind == "bpe" else Unigram())
     backend.pre_tokenizer = InOrder([WhitespaceSplit(), Metaspace(MARKER, prepend_scheme="always", split=False)])
     # a space before every word, the first one too: what is generated follows its prompt, within a word or after it

@@ -154,6 +154,7 @@ def train(
         run = TrainingRun(
             model, training, train_split, dev_split, seed, monitor, tokenizer, callbacks, expected, weights
         )
+        from_main_process(lambda: run.require_disk(out))
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))

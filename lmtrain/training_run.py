@@ -30,9 +30,11 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK,
 from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter, silent
+from truesource.grammar.support.room import require_disk
 from truesource.grammar.support.settings import did_you_mean
+from truesource.lmtrain import snapshots
 from truesource.lmtrain.architectures.networks import NetworkArchitecture
-from truesource.lmtrain.architectures.settings import AdaptiveSettings
+from truesource.lmtrain.architectures.settings import AdaptiveSettings, require_room
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, ExpectedTokens, TrainingBatches, dev_batches
@@ -84,6 +86,7 @@ class TrainingRun:
         if model.longest is not None:
             self.tokenizer.model_max_length = model.longest
         self.vocabulary = encoder_of(self.tokenizer)
+        require_room(model, len(self.vocabulary))
         rows, dev = (self._encode(split, name) for split, name in ((train_split, "train"), (dev_split, "dev")))
         self.batches = TrainingBatches(
             rows, self.vocabulary, objective, training, seed=seed, processes=world_size(), expected=expected
@@ -100,6 +103,20 @@ class TrainingRun:
             take_weights(self.model, self.tokenizer, model, Path(weights))
         if objective == "causal":
             self.model.generation_config = generation_config(model, self.vocabulary)
+
+    def require_disk(self, out: Path) -> None:
+        """Refuse snapshots that do not fit the disk of the folder that is made.
+
+        Raises:
+            InputError: there are too many, or they take more space than is free (code ``too-large``).
+        """
+        number = len(snapshots.schedule(self.training, self.batches.n_steps))
+        require_disk(
+            f"{number:,} snapshots of {self.config.label}",
+            4.0 * number * self.model.num_parameters(),
+            out,
+            "keep fewer (training.snapshot_every, training.snapshots_per_doubling)",
+        )
 
     def _encode(self, split: CodedSentences, name: str) -> Rows:
         rows = encode_rows(self.vocabulary, split)

@@ -18,6 +18,7 @@ from torch.nn.functional import log_softmax
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
+from truesource.grammar.support.room import require_items
 from truesource.lmtrain.data import causal_batch, to_device
 from truesource.lmtrain.word_models import CausalModel
 
@@ -67,6 +68,7 @@ def tune(
     tuned = CausalModel(network, model.tokenizer, f"{model.name} tuned at beta {beta:g}", encoder=model.encoder)
     optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1.0 / steps, steps)
+    require_items(steps, "steps of tuning", 16)
     average, rewards, divergences = None, np.zeros(steps), np.zeros(steps)
     with meter(f"tuning steps of {model.name}", steps) as bar:
         for step in range(steps):

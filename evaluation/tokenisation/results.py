@@ -33,6 +33,7 @@ from truesource.generator.language_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, meter
+from truesource.grammar.support.room import require_items
 
 #: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
 SINGLE, DOUBLE = 1e-7, 1e-14
@@ -262,6 +263,11 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
     runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     for run in runs.values():
         check_estimator(run.estimator, run.settings.samples)
+        for name, n in (("samples", run.settings.samples), ("particles", run.settings.particles)):
+            if name in ESTIMATORS[run.estimator].reads:
+                require_items(n, f"{name} of a text by {run.estimator}", 64)
+        if "replicates" in ESTIMATORS[run.estimator].reads:
+            require_items(run.settings.replicates, f"replicates of {run.estimator}", 64)
     check_windows(model, documents)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}

@@ -11,6 +11,7 @@ import numpy as np
 
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import memory
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
@@ -49,14 +50,6 @@ class NothingLeftError(InputError):
 
     def __init__(self, sentence: Sequence[str]) -> None:
         super().__init__(f"nothing that is allowed makes the sentence {' '.join(sentence)!r}; allow more")
-
-
-def memory() -> int | None:
-    """Bytes of memory that this machine has; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def require_memory(tokens: int, needed: int, number: int | None = None) -> None:

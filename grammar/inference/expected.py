@@ -20,7 +20,9 @@ from truesource.grammar.inference.rules import extent, unary_matrix
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import approximate
 
+HIGHEST = 100_000  #: cap of the height of trees
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
 
 
@@ -169,8 +171,11 @@ def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
     mass = np.zeros(len(pcfg.symbols))
     for h in range(2, max_height + 1):
         two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
-        mass = exact.lexical_sums + unary @ mass + two
+        before, mass = mass, exact.lexical_sums + unary @ mass + two
         result[h] = mass[pcfg.start]
+        if np.array_equal(mass, before):
+            result[h:] = mass[pcfg.start]
+            break
     return result
 
 
@@ -216,7 +221,10 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
     for _ in range(2, max_height + 1):
         more = np.bincount(a, weights=p * (total[b] * mass[c] + mass[b] * total[c]), minlength=len(mass))
         two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
+        before = mass, total
         mass, total = lexical + unary @ mass + two, lexical + unary @ total + more
+        if np.array_equal((mass, total), before):
+            break
     return float(total[pcfg.start]) / _positive_mass(float(mass[pcfg.start]), max_height, None)
 
 
@@ -252,6 +260,11 @@ def capped_length_pmf(pcfg: PCFG, max_height: int, high: int, lengths: LengthRan
 def _check_height(max_height: int) -> None:
     if max_height < 2:
         raise InputError(f"the smallest tree has height 2 (a symbol over a word), got a cap of {max_height}")
+    if max_height > HIGHEST:
+        raise InputError(
+            f"a cap of the height of trees is {HIGHEST:,} at most, got {approximate(max_height)}; lower it",
+            code="too-large",
+        )
 
 
 def _positive_mass(total: float, max_height: int, lengths: LengthRange | None) -> float:

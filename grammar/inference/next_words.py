@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.batch import Distributions, memory
+from truesource.grammar.inference.batch import Distributions
 from truesource.grammar.inference.causal import ExactCausal
 from truesource.grammar.inference.distributions import next_token_distributions
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import require_memory
 from truesource.grammar.word_numbers import sentences_of
 
 SLACK = 1.4  #: most that a text is lengthened
@@ -123,11 +123,10 @@ def _require_room(shape: Sequence[int]) -> None:
     """Refuse a table before it is allocated.
 
     Raises:
-        InputError: the machine has less memory.
+        NoRoomError: the machine has less memory.
     """
-    needed, there = int(np.prod(shape, dtype=np.float64)) * 8, memory()
-    if there is not None and needed > there:
-        raise InputError(
-            f"a table of {shape[0]:,} sentences, {shape[1]:,} positions and {shape[2]:,} columns needs"
-            f" {needed / 1e9:,.1f} GB; give fewer sentences at once"
-        )
+    require_memory(
+        f"a table of {shape[0]:,} sentences, {shape[1]:,} positions and {shape[2]:,} columns",
+        8.0 * float(np.prod(shape, dtype=np.float64)),
+        "give fewer sentences at once",
+    )

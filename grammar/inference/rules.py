@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csr_matrix, identity, linalg
+from scipy.sparse import csr_matrix, identity, linalg, tril, triu
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar._kernels.rules import ChildRules, LexicalRules, PairRules, RuleGroups, SparseRows
@@ -14,6 +15,11 @@ from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import meter
+from truesource.grammar.support.room import require_memory
+
+MOST_STEPS = 2 * 10**10  #: sums of a table of lengths
+_SHORTER = "ask for a range of shorter lengths"
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:
@@ -113,6 +119,7 @@ def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
 
 CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves total masses and expected counts with half their digits
 LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
+ORDERED = 10_000  #: rows from which on it first looks for an order of elimination
 POWERS = 5000  #: how many of them it adds before it gives up
 
 
@@ -148,6 +155,7 @@ def unary_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     Steps to a symbol without a finite derivation (``mass`` zero) are left out: they add nothing to any
     sentence, and may go round for ever.
     """
+    _require_square(pcfg, "unary closure")
     return closure(np.where(mass > 0.0, unary_matrix(pcfg), 0.0), "unary closure")
 
 
@@ -156,7 +164,18 @@ def left_corner_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
 
     Steps to a symbol without a finite derivation are left out, as in `unary_closure`.
     """
+    _require_square(pcfg, "left-corner closure")
     return closure(np.where(mass > 0.0, left_corner_matrix(pcfg, mass), 0.0), "left-corner closure")
+
+
+def _require_square(pcfg: GrammarRules, what: str) -> None:
+    """Refuse a matrix of all pairs of symbols before it is allocated.
+
+    Raises:
+        NoRoomError: it does not fit the memory.
+    """
+    n = len(pcfg.symbols)
+    require_memory(f"the {what} of {n:,} symbols", 16.0 * n * n, "use a smaller grammar")
 
 
 def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
@@ -169,6 +188,8 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
         InputError: a loop has probability 1, or within rounding of it.
     """
     if len(right) > LARGE:
+        if len(right) > ORDERED and (solution := _solved_in_order(matrix, right)) is not None:
+            return solution
         result = right
         for _ in range(POWERS):
             last, result = result, right + matrix @ result
@@ -180,8 +201,35 @@ def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
             system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
         )
     except RuntimeError as error:
-        raise InputError("a loop of this grammar is never left, to float64; make leaving it more probable") from error
+        raise _never_left() from error
     return np.asarray(factors.solve(right))
+
+
+def _solved_in_order(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray | None:
+    """`solve`, if no states but single ones lead back to themselves; None otherwise.
+
+    In the order of what leads to what the system is triangular, so that elimination fills nothing.
+
+    Raises:
+        InputError: as `solve`.
+    """
+    n, component = connected_components(matrix, connection="strong")
+    if n < len(right):
+        return None
+    order = np.argsort(component)
+    system = (identity(n, format="csr") - matrix[order][:, order]).tocsr()
+    if (system.diagonal() <= 0.0).any():
+        raise _never_left()
+    for triangle, lower in ((tril(system, -1), False), (triu(system, 1), True)):
+        if triangle.nnz == 0:
+            result = np.empty(n)
+            result[order] = linalg.spsolve_triangular(system, right[order], lower=lower)
+            return result
+    return None
+
+
+def _never_left() -> InputError:
+    return InputError("a loop of this grammar is never left, to float64; make leaving it more probable")
 
 
 def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
@@ -250,6 +298,15 @@ def _perron_dense(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     return float(np.abs(values[i])), np.abs(left[:, j]), np.abs(right[:, i])
 
 
+def require_table(rows: int, high: int) -> None:
+    """Refuse a table of rows by lengths up to ``high`` before it is allocated.
+
+    Raises:
+        NoRoomError: it does not fit the memory.
+    """
+    require_memory(f"a table of {rows:,} rows and {high:,} lengths", 16.0 * rows * high, _SHORTER)
+
+
 def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_closure: FloatArray) -> FloatArray:
     """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero.
 
@@ -260,8 +317,20 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
         pairs: binary rules by child pair.
         lexical_sums: P(symbol is a preterminal of some word), (S,).
         unary_closure: (S, S).
+
+    Raises:
+        InputError: it does not fit the memory, or takes more than `MOST_STEPS` steps (code ``too-large``).
     """
-    return np.asarray(kernels.length_masses(high, lexical_sums, pairs, unary_closure))
+    require_table(len(lexical_sums), high)
+    if len(pairs.left) * high**2 > 2 * MOST_STEPS:
+        raise InputError(
+            f"lengths up to {high:,} tokens take {len(pairs.left) * high**2 // 2:.1e} steps with the"
+            f" {len(pairs.left):,} pairs of symbols of this grammar, more than {MOST_STEPS:.0e}; ask for lengths up to"
+            f" {math.isqrt(2 * MOST_STEPS // len(pairs.left)):,}",
+            code="too-large",
+        )
+    with meter(f"probabilities of lengths up to {high:,}"):
+        return np.asarray(kernels.length_masses(high, lexical_sums, pairs, unary_closure))
 
 
 def extent(masses: FloatArray) -> tuple[IntArray, IntArray]:

@@ -33,6 +33,7 @@ from truesource.grammar.inference.rules import (
     perron,
     reachable,
     reachable_from,
+    require_table,
     solve,
     unary_closure,
 )
@@ -169,6 +170,7 @@ class LinearRules:
 
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
+        require_table(len(self.pcfg.symbols), high)
         result = np.zeros((high + 1, len(self.pcfg.symbols)))
         result[1:2] = self.tokens
         for m in range(2, high + 1):
@@ -235,6 +237,7 @@ class GrammarTables:
     def __init__(self, pcfg: GrammarRules) -> None:
         self.pcfg = pcfg
         self._range_masses: dict[LengthRange, float] = {}
+        self._masses = np.empty((0, 0))
 
     @cached_property
     def linear(self) -> LinearRules | None:
@@ -343,9 +346,12 @@ class GrammarTables:
 
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)``, (high+1, S)."""
-        if self.linear is not None:
-            return self.linear.length_masses(high)
-        return length_masses(high, self.pairs, self.lexical_sums, self.unary_closure)
+        if high >= len(self._masses):  # those of shorter lengths are the first rows
+            if self.linear is not None:
+                self._masses = self.linear.length_masses(high)
+            else:
+                self._masses = length_masses(high, self.pairs, self.lexical_sums, self.unary_closure)
+        return self._masses[: high + 1]
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:
         """P(a sentence has m tokens) for m = 0..high, (high+1,); renormalised within ``lengths``."""
@@ -413,6 +419,7 @@ class GrammarTables:
         n = len(self.pcfg.symbols)
         a, c, right = self.pcfg.binary.T.astype(np.int64)
         keys, inverse = np.unique(c * n + a, return_inverse=True)
+        require_table(len(keys), high)
         value = np.zeros((len(keys), high))
         np.add.at(value, inverse, np.exp(self.pcfg.binary_logp)[:, None] * self.length_masses(high)[:high, right].T)
         start = np.searchsorted(keys // n, np.arange(n + 1)).astype(np.int32)

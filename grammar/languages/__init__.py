@@ -11,7 +11,8 @@ import os
 import pkgutil
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -23,6 +24,7 @@ from pydantic import BeforeValidator, ConfigDict, PlainSerializer, ValidationErr
 from pydantic.fields import FieldInfo
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import explain, plain_number
 from truesource.grammar.support.settings import Settings, join_reference, split_reference, written
 
@@ -138,8 +140,22 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
         )
     build = languages()[title].build
     assert build is not None
-    built = build(chosen)
+    with meter(f"building {reference(title, chosen)}"), _checking(title):
+        built = build(chosen)
     return built.with_meta(**_meta(title, chosen, built.digest))
+
+
+@contextmanager
+def _checking(title: str) -> Iterator[None]:
+    """Refuse a language that is built of another with settings that go beyond the range of that one.
+
+    Raises:
+        InputError: in place of a `ValidationError` inside.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        raise InputError(f"language {title}: {explain(error)}", code="bad-setting") from error
 
 
 def _meta(title: str, settings: LanguageSettings, digest: str) -> dict[str, Any]:
@@ -164,7 +180,8 @@ def load_process(name: str, settings: Mapping[str, Any] | None = None) -> Proces
     if make is None:
         possible = ", ".join(each for each, language in languages().items() if language.process is not None)
         raise InputError(f"the language {title} has a grammar only; processes are {possible}", code="no-process")
-    made = make(chosen, reference(title, chosen))
+    with _checking(title):
+        made = make(chosen, reference(title, chosen))
     made.meta = _meta(title, chosen, made.digest)
     return made
 

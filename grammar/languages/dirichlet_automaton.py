@@ -11,6 +11,7 @@ from truesource.grammar.documents.rows import DirichletRows
 from truesource.grammar.documents.settings import DocumentSettings
 from truesource.grammar.languages import Language
 from truesource.grammar.languages.pfsa import PfsaSettings, automaton
+from truesource.grammar.support.printable import meter
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 
@@ -27,15 +28,16 @@ class DirichletAutomatonSettings(DocumentSettings):
 
 def process(settings: DirichletAutomatonSettings, name: str) -> DocumentProcess:
     """The documents of settings; states and moves are those of `pfsa` with these settings."""
-    drawn = automaton(
-        PfsaSettings(
-            states=settings.states,
-            vocabulary=settings.vocabulary,
-            transitions=settings.transitions,
-            mean_length=settings.mean_length,
-            seed=settings.seed,
+    with meter(f"building {name}"):
+        drawn = automaton(
+            PfsaSettings(
+                states=settings.states,
+                vocabulary=settings.vocabulary,
+                transitions=settings.transitions,
+                mean_length=settings.mean_length,
+                seed=settings.seed,
+            )
         )
-    )
     used, word = np.unique(drawn.word, return_inverse=True)
     target = np.full((settings.states, len(used)), -1, dtype=np.int32)
     target[drawn.source, word.ravel()] = drawn.target

@@ -18,6 +18,7 @@ from truesource.grammar.documents.truths import TruthsPool
 from truesource.grammar.languages import Language, is_process, load_language, parse, reference
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import track
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth, load_truth
 
@@ -104,7 +105,7 @@ def pool_of(
 def automata_of(languages: Sequence[str | Truth]) -> Automata | None:
     """The languages as automata; None where one is none, or is not right-linear."""
     found: list[LinearMoves] = []
-    for language in languages:
+    for language in track(languages, "building the languages of a pool", len(languages)):
         if isinstance(language, str):
             rules: object = None if is_process(language) else load_language(language)
         else:

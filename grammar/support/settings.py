@@ -16,6 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import LARGEST_NUMBER, approximate
 
 #: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
 DEFAULT_SEED = 1
@@ -30,15 +31,22 @@ class Settings(BaseModel):
     Unknown keys are refused.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
+    #: lists whose values may hold a comma: their option is repeated, once for each value
+    repeated: ClassVar[frozenset[str]] = frozenset()
     advanced: ClassVar[frozenset[str]] = frozenset()  #: own fields that few change, see `is_advanced`
 
     @model_validator(mode="before")
     @classmethod
     def _none_is_a_value(cls, values: Any) -> Any:
         return none_as_null(cls.model_fields, values)
+
+    @model_validator(mode="after")
+    def _numbers_fit(self) -> Self:
+        require_numbers(self.__dict__)
+        return self
 
     def named_files(self) -> dict[str, Path]:
         """The files that the settings name, by field; those of a mapping by ``field.name``."""
@@ -58,6 +66,28 @@ class Settings(BaseModel):
             return resolve(value) if isinstance(value, Path) else value
 
         return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
+
+
+def require_numbers(values: Any, where: str = "") -> None:
+    """Refuse whole numbers that no array and no file takes, in settings or options.
+
+    Args:
+        values: a number, or a mapping or sequence of values; others pass.
+        where: the key of the value.
+
+    Raises:
+        ValueError: a number is above `LARGEST_NUMBER`, or below its negative.
+    """
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            require_numbers(value, f"{where}.{key}" if where else str(key))
+    elif isinstance(values, list | tuple):
+        for value in values:
+            require_numbers(value, where)
+    elif isinstance(values, int) and abs(values) > LARGEST_NUMBER:
+        raise ValueError(
+            f"{where + ': ' if where else ''}expected at most {LARGEST_NUMBER:,}, not {approximate(values)}"
+        )
 
 
 def none_as_null(fields: Mapping[str, FieldInfo], values: Any) -> Any:

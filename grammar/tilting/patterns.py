@@ -1,20 +1,30 @@
-"""Regular expressions over words, as automata."""
+"""Regular expressions over words, as automata.
+
+An expression becomes a nondeterministic automaton (Thompson 1968), whose sets of states are those of a deterministic
+one, whose states are merged where they cannot be told apart. States are counted while they are made, so that an
+expression that needs too many is refused before they take time or memory.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from truesource.grammar.support.arrays import BoolArray, Int32Array
+from truesource.grammar.support.arrays import BoolArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.tilting.partitions import coarsest_partition
 
-FIRST = 0xE000  #: characters of Unicode for private use stand for words
-MOST = 6_000  #: words that one expression may name
-OTHER = chr(FIRST + MOST)  #: stands for every word that the expression does not name
+MOST_WORDS = 6_000  #: that one expression may name
+MOST_STATES = 4_096  #: of the nondeterministic automaton of an expression, and of the deterministic one
 
 _WORD = re.compile(r"'((?:[^'\\]|\\.)+)'|(\S+)")
 _TOKEN = re.compile(r"\s+|'((?:[^'\\]|\\.)+)'|([()|*+?.]|\{\d+(?:,\d*)?\})|\[\^([^\]]+)\]|([^\s()|*+?.{}\[\]'^]+)")
+_REPEATED: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_DIGITS = 18  #: of a number of repetitions; more are as many as these
 
 
 def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
@@ -28,47 +38,230 @@ def compile_pattern(expression: str) -> tuple[list[str], Int32Array, BoolArray]:
         all other words, (Q, words + 1); which states accept, (Q,). State 0 is the first.
 
     Raises:
-        InputError: it is no such expression, it matches no sentence, or it names more than 6,000 words.
+        InputError: it is no such expression, it matches no sentence, or it names more than 6,000 words; or, with code
+            ``too-many-rules``, an automaton of it has more than `MOST_STATES` states.
 
     >>> words, step, accepting = compile_pattern(".* that .*")
     >>> words, step.tolist(), accepting.tolist()
     (['that'], [[1, 0], [1, 1]], [False, True])
     """
-    from greenery import parse
-    from greenery.parse import NoMatch
-
-    names: dict[str, str] = {}
-    try:
-        automaton = parse(_translated(expression, names)).to_fsm().reduce()
-    except (NoMatch, ValueError, IndexError) as error:
-        raise InputError(f"no regular expression over words: {expression!r}; write such as '.* that .*'") from error
-    order = [automaton.initial, *sorted(automaton.states - {automaton.initial}, key=str)]
-    number = {state: i for i, state in enumerate(order)}
-    step = np.empty((len(order), len(names) + 1), dtype=np.int32)
-    for state in order:
-        for kind, after in automaton.map[state].items():
-            for column, character in enumerate((*names.values(), OTHER)):
-                if kind.accepts(character):
-                    step[number[state], column] = number[after]
-    accepting = np.array([state in automaton.finals for state in order])
+    names: dict[str, int] = {}
+    network = _read(expression, names)
+    step, accepting = _smallest(*_deterministic(network, len(names), expression))
     if not accepting.any():
         raise InputError(f"no sentence matches {expression!r}; mend it")
     return list(names), step, accepting
 
 
-def _translated(expression: str, names: dict[str, str]) -> str:
-    """The expression over characters, each of which is a word; ``names`` gets the character of each.
+class _WordSet(NamedTuple):
+    """Words by their columns: these, or all others."""
+
+    columns: frozenset[int]
+    others: bool = False
+
+    def union(self, more: _WordSet) -> _WordSet:
+        """Words that are in one of both."""
+        if self.others and more.others:
+            return _WordSet(self.columns & more.columns, True)
+        if self.others or more.others:
+            without, with_ = (self, more) if self.others else (more, self)
+            return _WordSet(without.columns - with_.columns, True)
+        return _WordSet(self.columns | more.columns)
+
+
+class _Fragment(NamedTuple):
+    """A part of an expression: its states are all those from ``low`` on when it is finished."""
+
+    low: int
+    start: int
+    end: int
+    repeated: bool = False
+
+    @property
+    def is_word(self) -> bool:
+        """True if the part reads one word."""
+        return self.end == self.start + 1 and self.low == self.start and not self.repeated
+
+
+@dataclass
+class _Network:
+    """A nondeterministic automaton; a state with words leads to the next one by each of them."""
+
+    expression: str
+    words: list[_WordSet | None] = field(default_factory=list)
+    free: list[list[int]] = field(default_factory=list)  #: states that each leads to without a word
+    start: int = 0
+    end: int = 0
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def state(self, words: _WordSet | None = None) -> int:
+        """Add a state; return its number."""
+        self.require(len(self) + 1)
+        self.words.append(words)
+        self.free.append([])
+        return len(self) - 1
+
+    def require(self, n: int) -> None:
+        """Refuse an automaton of n states."""
+        if n > MOST_STATES:
+            many = f"{n:,}" if n < 10**12 else f"{n:.0e}"
+            raise InputError(
+                f"the expression {self.expression!r} has {many} states once its repetitions are written out, more than"
+                f" {MOST_STATES:,}; repeat less, or use --count for numbers of a word",
+                code="too-many-rules",
+            )
+
+    def word(self, words: _WordSet) -> _Fragment:
+        """Add a part that reads one of some words."""
+        start = self.state(words)
+        return _Fragment(start, start, self.state())
+
+    def joined(self, one: _Fragment, other: _Fragment) -> bool:
+        """Let one part also read the words of another made after it, if both read one word, and say so."""
+        words, more = self.words[one.start], self.words[other.start]
+        if words is None or more is None or not (one.is_word and other.is_word):
+            return False
+        self.words[one.start] = words.union(more)
+        self.forget(other.low)
+        return True
+
+    def chosen(self, low: int, parts: list[_Fragment]) -> _Fragment:
+        """Add the part that is one of some parts, whose states are all those from ``low`` on."""
+        if len(parts) == 1:
+            return parts[0]._replace(low=low, repeated=False)
+        start, end = self.state(), self.state()
+        for part in parts:
+            self.free[start].append(part.start)
+            self.free[part.end].append(end)
+        return _Fragment(low, start, end)
+
+    def repeated(self, part: _Fragment, least: int, most: int | None) -> _Fragment:
+        """Add the part repeated from ``least`` to ``most`` times (None: any number), which is the last one made."""
+        size = len(self) - part.low
+        copies = max(least, 1) if most is None else most
+        self.require(part.low + size * copies + 2)
+        if copies == 0:
+            self.forget(part.low)
+            empty = self.state()
+            return _Fragment(part.low, empty, empty, repeated=True)
+        for k in range(1, copies):
+            for state in range(part.low, part.low + size):
+                self.state(self.words[state])
+                self.free[-1] += [to + k * size for to in self.free[state]]
+        for k in range(1, copies):  # once all are copied
+            self.free[part.end + (k - 1) * size].append(part.start + k * size)
+        start, end = self.state(), self.state()
+        self.free[start].append(part.start)
+        if least == 0:
+            self.free[start].append(end)
+        for k in range(max(least, 1), copies + 1):
+            self.free[part.end + (k - 1) * size].append(end)
+        if most is None:
+            self.free[part.end + (copies - 1) * size].append(part.start + (copies - 1) * size)
+        return _Fragment(part.low, start, end, repeated=True)
+
+    def forget(self, low: int) -> None:
+        """Remove the states from one on."""
+        del self.words[low:], self.free[low:]
+
+
+class _Group:
+    """What is read of an open parenthesis, or of the whole expression."""
+
+    def __init__(self, network: _Network) -> None:
+        self.network, self.low = network, len(network)
+        self.choices: list[_Fragment] = []
+        self.sequence: _Fragment | None = None
+        self.last: _Fragment | None = None  # not yet part of the sequence, since a repetition may follow
+
+    def add(self, part: _Fragment | None) -> None:
+        """Add a part to the sequence, and the one before it."""
+        if self.last is not None:
+            if self.sequence is None:
+                self.sequence = self.last
+            else:
+                self.network.free[self.sequence.end].append(self.last.start)
+                self.sequence = _Fragment(self.sequence.low, self.sequence.start, self.last.end, repeated=True)
+        self.last = part
+
+    def choose(self) -> None:
+        """End a choice."""
+        self.add(None)
+        if self.sequence is None:
+            empty = self.network.state()
+            self.sequence = _Fragment(empty, empty, empty)
+        if not (self.choices and self.network.joined(self.choices[-1], self.sequence)):
+            self.choices.append(self.sequence)
+        self.sequence = None
+
+
+def _read(expression: str, names: dict[str, int]) -> _Network:
+    """The nondeterministic automaton of an expression; ``names`` gets the column of each word.
+
+    Raises:
+        InputError: it is no expression, or has too many words or states.
+    """
+    network = _Network(expression)
+    groups = [_Group(network)]
+    for words, sign in _tokens(expression, names):
+        group = groups[-1]
+        if words is not None:
+            group.add(network.word(words))
+        elif sign == "(":
+            group.add(None)
+            groups.append(_Group(network))
+        elif sign == "|":
+            group.choose()
+        elif sign == ")":
+            if len(groups) == 1:
+                _refuse(expression)
+            group.choose()
+            groups.pop()
+            groups[-1].add(network.chosen(group.low, group.choices))
+        else:
+            least, most = _REPEATED.get(sign) or _numbers(sign)
+            if group.last is None or group.last.repeated or (most is not None and most < least):
+                _refuse(expression)
+            group.last = network.repeated(group.last, least, most)
+    if len(groups) > 1:
+        _refuse(expression)
+    groups[0].choose()
+    whole = network.chosen(0, groups[0].choices)
+    network.start, network.end = whole.start, whole.end
+    return network
+
+
+def _numbers(sign: str) -> tuple[int, int | None]:
+    """The least and largest number of ``{2}``, ``{2,}`` or ``{2,3}``."""
+    least, comma, most = sign[1:-1].partition(",")
+    low = _number(least)
+    return low, (_number(most) if most else None) if comma else low
+
+
+def _number(digits: str) -> int:
+    short = digits.lstrip("0") or "0"
+    return int(short) if len(short) <= _DIGITS else 10**_DIGITS
+
+
+def _refuse(expression: str) -> NoReturn:
+    raise InputError(f"no regular expression over words: {expression!r}; write such as '.* that .*'")
+
+
+def _tokens(expression: str, names: dict[str, int]) -> Iterator[tuple[_WordSet | None, str]]:
+    """The words that may stand in each place, or else the sign there; ``names`` gets the column of each word.
 
     Raises:
         InputError: it has a sign that cannot stand there, or too many words.
     """
 
-    def character(word: str) -> str:
-        if len(names) == MOST:
-            raise InputError(f"an expression names at most {MOST:,} words; shorten it")
-        return names.setdefault(word, chr(FIRST + len(names)))
+    def column(word: str) -> int:
+        if word not in names and len(names) == MOST_WORDS:
+            raise InputError(f"an expression names at most {MOST_WORDS:,} words; shorten it")
+        return names.setdefault(word, len(names))
 
-    parts, at = [], 0
+    at = 0
     while at < len(expression):
         match = _TOKEN.match(expression, at)
         if match is None:
@@ -78,14 +271,95 @@ def _translated(expression: str, names: dict[str, str]) -> str:
             )
         quoted, sign, but, word = match.groups()
         if quoted is not None or word is not None:
-            parts.append(character(_unquoted(quoted, word)))
+            yield _WordSet(frozenset([column(_unquoted(quoted, word))])), ""
         elif but is not None:
-            parts.append(f"[^{''.join(character(_unquoted(*each)) for each in _WORD.findall(but))}]")
+            yield _WordSet(frozenset(column(_unquoted(*each)) for each in _WORD.findall(but)), True), ""
+        elif sign == ".":
+            yield _WordSet(frozenset(), True), ""
         elif sign is not None:
-            parts.append(sign)
+            yield None, sign
         at = match.end()
-    return "".join(parts)
 
 
 def _unquoted(quoted: str | None, plain: str) -> str:
     return re.sub(r"\\(.)", r"\1", quoted) if quoted else plain
+
+
+def _deterministic(network: _Network, n_words: int, expression: str) -> tuple[IntArray, BoolArray]:
+    """The automaton of sets of states, (Q, words + 1) and (Q,); the first state is 0.
+
+    Raises:
+        InputError: it has more than `MOST_STATES` states (code ``too-many-rules``).
+    """
+    reached: dict[int, int] = {}
+
+    def after(states: list[int]) -> int:
+        """Set of states with words, and the last one, that some states lead to without a word: a bit for each."""
+        result = 0
+        for state in states:
+            if state not in reached:
+                reached[state] = _free(network, state)
+            result |= reached[state]
+        return result
+
+    sets = [after([network.start])]
+    number = {sets[0]: 0}
+    rows: list[IntArray] = []
+    while len(rows) < len(sets):
+        by_word: dict[int, list[int]] = {}
+        others: list[int] = []
+        reading = [(words, k + 1) for k in _members(sets[len(rows)]) if (words := network.words[k]) is not None]
+        for words, to in reading:
+            if words.others:
+                others.append(to)
+            for column in words.columns:
+                by_word.setdefault(column, [])
+        for words, to in reading:
+            for column in by_word if words.others else words.columns:
+                if (column in words.columns) != words.others:
+                    by_word[column].append(to)
+        row = np.empty(n_words + 1, dtype=np.int64)
+        for where, states in [(None, others), *by_word.items()]:
+            place = number.setdefault(key := after(states), len(sets))
+            if place == len(sets):
+                sets.append(key)
+            row[slice(None) if where is None else where] = place
+        rows.append(row)
+        if len(sets) > MOST_STATES:
+            raise InputError(
+                f"the automaton of {expression!r} has more than {MOST_STATES:,} states; fix fewer places after a word"
+                " that may stand anywhere, or use --count for numbers of a word",
+                code="too-many-rules",
+            )
+    return np.stack(rows), np.array([bool(each >> network.end & 1) for each in sets])
+
+
+def _free(network: _Network, state: int) -> int:
+    """Set of states with words, and the last one, that a state leads to without a word: a bit for each."""
+    seen, left = {state}, [state]
+    while left:
+        for to in network.free[left.pop()]:
+            if to not in seen:
+                seen.add(to)
+                left.append(to)
+    return sum(1 << each for each in seen if network.words[each] is not None or each == network.end)
+
+
+def _members(states: int) -> list[int]:
+    return [k for k, bit in enumerate(reversed(f"{states:b}")) if bit == "1"]
+
+
+def _smallest(step: IntArray, accepting: BoolArray) -> tuple[Int32Array, BoolArray]:
+    """The automaton with states that cannot be told apart made one, numbered in the order in which words reach them."""
+    kinds = np.unique(step, axis=1)
+    label = coarsest_partition(kinds, accepting.astype(np.int64))
+    first = np.unique(label, return_index=True)[1]
+    merged = label[step[first]]
+    order = [int(label[0])]
+    place = {order[0]: 0}
+    for state in order:
+        for to in dict.fromkeys(merged[state].tolist()):
+            if place.setdefault(to, len(order)) == len(order):
+                order.append(to)
+    number = np.array([place[each] for each in range(len(first))])
+    return number[merged[order]].astype(np.int32), accepting[first[order]]

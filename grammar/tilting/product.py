@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -19,10 +19,12 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.tilting.partitions import coarsest_partition
 from truesource.grammar.tilting.rewards import RewardAutomaton
 
 BUDGET = 20_000_000  #: most rules of a product
-MOST_STATES = 256  #: of an automaton
+MOST_STATES = 512  #: of an automaton
+MOST_SPLITS = 2**25  #: classes of pairs of states times states
 
 
 class Copies(NamedTuple):
@@ -83,34 +85,64 @@ class _Pairs:
         columns, kind = np.unique(np.concatenate([automaton.step, automaton.gain]), axis=1, return_inverse=True)
         self.kind = kind.ravel()  #: (V,) words that do the same in all states are of one kind
         self.step, self.gain = columns[:n].astype(np.int64), columns[n:]  #: (Q, kinds)
-        self.of = _refined(self.step, self.gain)  #: (Q, Q) class of each pair
+        self.of = _classes(self.step, self.gain)  #: (Q, Q) class of each pair
         first = np.unique(self.of, return_index=True)[1]
         self.source, self.target = np.divmod(first, n)  #: (K,) a pair of each class
-        joined = np.zeros((n, n), dtype=bool)  # whether some string, of at least one word, leads from q to q'
-        joined[np.repeat(np.arange(n), self.step.shape[1]), self.step.ravel()] = True
-        for q in range(n):  # Warshall
-            joined |= joined[:, [q]] & joined[q]
-        self.splits = [  #: (k, left, right): strings of class k are one of class left, then one of class right
-            (k, int(self.of[q, middle]), int(self.of[middle, after]))
-            for k, (q, after) in enumerate(zip(self.source, self.target, strict=True))
-            for middle in np.flatnonzero(joined[q] & joined[:, after])
-        ]
+        if len(first) * n > MOST_SPLITS:
+            raise InputError(
+                f"the automaton has {n:,} states, whose pairs are of {len(first):,} kinds that split in"
+                f" {len(first) * n:,} ways, more than {MOST_SPLITS:,}; choose a simpler reward",
+                code="too-many-rules",
+            )
+        #: (K, Q) strings of class k are one of class ``left[k, q]``, then one of class ``right[k, q]``
+        self.left = self.of[self.source].astype(np.int32)
+        self.right = self.of.T[self.target].astype(np.int32)
+
+    def splits(self, some: BoolArray, changed: BoolArray | None = None) -> IntArray:
+        """Triples (k, left, right) of classes of which both parts are among some, and one has changed, (n, 3)."""
+        possible = some[self.left] & some[self.right]
+        if changed is not None:
+            possible &= changed[self.left] | changed[self.right]
+        k, middle = np.nonzero(possible)
+        return np.stack([k, self.left[k, middle], self.right[k, middle]], axis=1)
 
     def goes(self, k: int, words: Int32Array) -> BoolArray:
         """Whether each of some words is a string of class k."""
         return np.asarray(self.step[self.source[k], self.kind[words]] == self.target[k])
 
 
-def _refined(step: IntArray, gain: FloatArray) -> IntArray:
-    """Moore's refinement: two pairs stay together while every kind of word, for the same gain, leads to such pairs."""
+def _classes(step: IntArray, gain: FloatArray) -> IntArray:
+    """Classes of pairs of states (Q, Q): every kind of word leads the pairs of a class to one class, for one gain."""
     n = len(step)
-    earned = np.repeat(np.unique(gain, return_inverse=True)[1].reshape(n, 1, -1), n, axis=1)
-    label, size = np.eye(n, dtype=np.int64), 0
+    earned = np.unique(gain, return_inverse=True)[1].reshape(n, -1)
+    diagonal = np.eye(n, dtype=np.int64).ravel()
+    source, target = np.divmod(np.arange(n * n), n)
+    after = step[source] * n + target[:, None]  # (Q Q, kinds) the pair that each word leads to
+    alike = np.unique(earned, axis=0, return_inverse=True)[1].ravel()
+    label = coarsest_partition(after, 2 * alike[source] + diagonal)
+    first = np.unique(label, return_index=True)[1]
+    number = _ordered(label[after[first]], diagonal[first], earned[source[first]])
+    return number[label].reshape(n, n)
+
+
+def _ordered(step: IntArray, label: IntArray, earned: IntArray) -> IntArray:
+    """Number the states of a minimal automaton by what Moore's refinement first tells them apart by."""
+    size = 0
     while label.max() + 1 > size:
         size = int(label.max()) + 1
-        key = np.concatenate([label[..., None], np.moveaxis(label[step], 1, 2), earned], axis=2)
-        label = np.unique(key.reshape(n * n, -1), axis=0, return_inverse=True)[1].reshape(n, n)
+        key = np.concatenate([label[:, None], label[step], earned], axis=1)
+        label = np.unique(key, axis=0, return_inverse=True)[1].ravel()
     return np.asarray(label)
+
+
+def _where(numbers: Any, condition: BoolArray) -> Any:
+    """Numbers where a condition holds; one number is that of all."""
+    return numbers if isinstance(numbers, int) else numbers[condition]
+
+
+def _any(copies: BoolArray) -> BoolArray:
+    """Classes of which there is a copy of some symbol, (K,)."""
+    return np.asarray(copies.any(axis=1))
 
 
 class _Copies:
@@ -127,35 +159,59 @@ class _Copies:
         self.roots = {  # class of whole sentences: what its last state pays
             int(whole[q]): float(automaton.end[q]) for q in np.flatnonzero(ends) if self.makes[whole[q], pcfg.start]
         }
+        self.splits = self.pairs.splits(_any(self.makes))  # (n, 3) by rising class
         self.used = self._used(np.zeros(shape, dtype=bool))  # (K, S) whether the copy stands below the start
 
     def _productive(self, makes: BoolArray) -> BoolArray:
         for k in range(len(makes)):
             makes[k, self.tag[self.pairs.goes(k, self.word)]] = True
-        before = -1
-        while before < (before := int(makes.sum())):
-            for k, left, right in self.pairs.splits:
-                makes[k, self.a[makes[left, self.b] & makes[right, self.c]]] = True
-            for row in makes:
-                row[self.above[row[self.below]]] = True
+        changed = _any(makes)
+        while changed.any():
+            before = makes.sum(axis=1)
+            for row in np.flatnonzero(changed).tolist():
+                self._above(makes[row])
+            changed |= makes.sum(axis=1) > before
+            before = makes.sum(axis=1)
+            for (k, left, right), (a, b, c) in self._together(self.pairs.splits(_any(makes), changed)):
+                possible = makes[left, b] & makes[right, c]
+                makes[_where(k, possible), _where(a, possible)] = True
+            changed = makes.sum(axis=1) > before
         return makes
 
-    def _used(self, used: BoolArray) -> BoolArray:
-        before = -1
-        while before < (before := int(used.sum())):
-            active = self._active(used)
-            for k, left, right in self.pairs.splits:
-                rules = self._copied(active, k, left, right)
-                used[left, self.b[rules]] = True
-                used[right, self.c[rules]] = True
-            for k, row in enumerate(active):
-                used[k, self.below[row[self.above] & self.makes[k, self.below]]] = True
-        return used
+    def _together(self, splits: IntArray) -> Iterator[tuple[Any, Any]]:
+        """Splits with rules, all of one with each of the others: as many steps as there are of the fewer."""
+        if len(splits) < len(self.a):
+            yield from ((split, (self.a, self.b, self.c)) for split in splits.tolist())
+        else:
+            yield from ((splits.T, rule) for rule in self.pcfg.binary.tolist())
 
-    def _active(self, used: BoolArray) -> BoolArray:
+    def _above(self, row: BoolArray) -> None:
+        """Add the parents of unary rules to the symbols of a class."""
+        before = -1
+        while before < (before := int(row.sum())):
+            row[self.above[row[self.below]]] = True
+
+    def _used(self, used: BoolArray) -> BoolArray:
         active = used.copy()
         active[list(self.roots), self.pcfg.start] = True
-        return active
+        changed = _any(active)
+        while changed.any():
+            before = active.sum(axis=1)
+            for (k, left, right), (a, b, c) in self._together(self.splits[changed[self.splits[:, 0]]]):
+                possible = active[k, a] & self.makes[left, b] & self.makes[right, c]
+                for child, symbol in ((left, b), (right, c)):
+                    place = _where(child, possible), _where(symbol, possible)
+                    used[place] = active[place] = True
+            for k in np.flatnonzero(_any(active)).tolist():
+                symbols = self.below[active[k, self.above] & self.makes[k, self.below]]
+                used[k, symbols] = active[k, symbols] = True
+            changed = active.sum(axis=1) > before
+        return used
+
+    def _splits_of(self, parents: BoolArray) -> list[list[int]]:
+        """Splits of the classes of which some copies count as parents."""
+        result: list[list[int]] = self.splits[_any(parents)[self.splits[:, 0]]].tolist()
+        return result
 
     def _copied(self, parents: BoolArray, k: int, left: int, right: int) -> IntArray:
         """Binary rules that have a copy with these classes, given which copies of their parents count."""
@@ -173,9 +229,10 @@ class _Copies:
         """Refuse a product of too many rules, before any is made."""
         n = 0
         for _, parents in self._parents():
-            n += sum(len(self._copied(parents, *split)) for split in self.pairs.splits)
+            n += sum(len(self._copied(parents, *split)) for split in self._splits_of(parents))
             n += int((parents[:, self.above] & self.makes[:, self.below]).sum())
-            n += sum(int((row[self.tag] & self.pairs.goes(k, self.word)).sum()) for k, row in enumerate(parents))
+            rows = np.flatnonzero(_any(parents)).tolist()
+            n += sum(int((parents[k, self.tag] & self.pairs.goes(k, self.word)).sum()) for k in rows)
         if n > budget:
             raise InputError(
                 f"the product of {self.pcfg.n_rules:,} rules and {self.automaton.n_states} states has {n:,} rules, more"
@@ -211,11 +268,11 @@ class _Copies:
         binary: list[Rules] = []
         unary: list[Rules] = []
         lexical: list[Rules] = []
-        for k, left, right in self.pairs.splits:
+        for k, left, right in self._splits_of(parents):
             rules = self._copied(parents, k, left, right)
             children = number[left, self.b[rules]], number[right, self.c[rules]]
             binary.append((np.stack([source[k, self.a[rules]], *children], axis=1), rules, np.zeros(len(rules))))
-        for k in range(len(parents)):
+        for k in np.flatnonzero(_any(parents)).tolist():
             rules = np.flatnonzero(parents[k, self.above] & self.makes[k, self.below])
             ends = source[k, self.above[rules]], number[k, self.below[rules]]
             unary.append((np.stack(ends, axis=1), rules, np.zeros(len(rules))))

@@ -13,7 +13,7 @@ import numpy as np
 
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.tilting.patterns import compile_pattern
+from truesource.grammar.tilting.patterns import MOST_STATES, compile_pattern
 
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
@@ -199,7 +199,11 @@ class Sum(Reward):
         return " + ".join(part.spec for part in self.parts)
 
     def automaton(self, pcfg: GrammarRules) -> RewardAutomaton:
-        """The product of both automata, of the pairs of states that can be reached."""
+        """The product of both automata, of the pairs of states that can be reached.
+
+        Raises:
+            InputError: as `Reward.automaton`, or there are more than `MOST_STATES` (code ``too-many-rules``).
+        """
         one, other = (part.automaton(pcfg) for part in self.parts)
         pairs, at = [(one.start, other.start)], 0
         number = {pairs[0]: 0}
@@ -212,6 +216,11 @@ class Sum(Reward):
                     number[pair] = len(pairs)
                     pairs.append(pair)
                 row.append(number[pair])
+            if len(pairs) > MOST_STATES:
+                raise InputError(
+                    f"the sum of the rewards {self.spec} has more than {MOST_STATES:,} states; choose simpler rewards",
+                    code="too-many-rules",
+                )
             steps.append(row)
             gains.append(one.gain[p] + other.gain[q])
             at += 1

@@ -8,13 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
+from truesource.grammar.support.room import approximate, require_memory
 from truesource.lmtrain.config import ARCHITECTURE, ModelConfig
 
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
 
 DEFAULT = "gpt2"
+MOST_LAYERS = 10_000  #: each is built by itself, which takes milliseconds
+_TRAINED = 16  #: bytes of a parameter in training: its value, its gradient and two averages of AdamW, in float32
 
 
 class NetworkSettings(ModelConfig):
@@ -22,7 +26,7 @@ class NetworkSettings(ModelConfig):
 
     advanced: ClassVar = frozenset({"dropout", "init_std"})
     objective: ClassVar[Objective] = "causal"
-    layers: int = Field(2, ge=1, description="Number of layers.")
+    layers: int = Field(2, ge=1, le=MOST_LAYERS, description="Number of layers.")
     dim: int = Field(128, ge=1, description="Width of hidden states and word vectors.")
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="Probability that a hidden unit is dropped in training.")
     init_std: float = Field(
@@ -36,10 +40,16 @@ class NetworkSettings(ModelConfig):
         """Layers and width."""
         return f"{self.layers}x{self.dim}"
 
+    @property
+    def least_parameters(self) -> int:
+        """Number of parameters without those of words, or fewer."""
+        return 2 * self.layers * self.dim**2
+
 
 class TransformerSettings(NetworkSettings):
     """Settings of a transformer."""
 
+    position_vectors: ClassVar[bool] = True  #: a vector for each of `max_positions`
     advanced: ClassVar = frozenset({"ffn_dim"})
     heads: int | None = Field(None, ge=1, description="Number of attention heads (default: 4).")
     ffn_dim: int | None = Field(None, ge=1, description="Inner width of the feed-forward layers (default: 4 * dim).")
@@ -68,6 +78,12 @@ class TransformerSettings(NetworkSettings):
         """Maximum number of tokens of an input."""
         return self.max_positions
 
+    @override
+    @property
+    def least_parameters(self) -> int:
+        positions = self.max_positions * self.dim if self.position_vectors else 0
+        return 2 * self.layers * self.dim * (self.dim + self.inner) + positions
+
     def with_defaults(self) -> Self:
         """Fill in the heads and the inner width that are built."""
         return self.model_copy(update={"heads": self.n_heads, "ffn_dim": self.inner})
@@ -93,6 +109,7 @@ class GPT2Settings(TransformerSettings):
 class LlamaSettings(TransformerSettings):
     """A Llama."""
 
+    position_vectors = False
     advanced: ClassVar = frozenset({"kv_heads", "tie_words"})
     architecture: Literal["llama"] = Field("llama", description=ARCHITECTURE)
     presets = {
@@ -171,6 +188,7 @@ class RoBERTaSettings(EncoderSettings):
 class DeBERTaSettings(EncoderSettings):
     """A DeBERTa."""
 
+    position_vectors = False
     architecture: Literal["deberta"] = Field("deberta", description=ARCHITECTURE)
     model_type = "deberta-v2"
     presets = {
@@ -245,6 +263,25 @@ class NgramSettings(ModelConfig):
     def size(self) -> str:
         """Order and smoothing."""
         return f"{self.order}-{self.smoothing.replace('_', '-')}"
+
+
+def require_room(config: ModelConfig, words: int = 0) -> None:
+    """Refuse a network whose training does not fit the memory of this machine, before it is built.
+
+    Args:
+        config: settings of the model; only built-in networks are estimated.
+        words: size of the vocabulary, as far as it is known.
+
+    Raises:
+        NoRoomError: it does not fit.
+    """
+    if isinstance(config, NetworkSettings):
+        parameters = config.least_parameters + words * config.dim
+        require_memory(
+            f"training {config.label}, which has {approximate(parameters)} parameters or more",
+            _TRAINED * parameters,
+            "choose fewer layers or a smaller dim (model.layers, model.dim)",
+        )
 
 
 #: by name of the architecture

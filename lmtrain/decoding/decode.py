@@ -10,6 +10,7 @@ import numpy as np
 
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import require_items
 from truesource.lmtrain.decoding.sampling import (
     Hypothesis,
     Stepper,
@@ -109,6 +110,7 @@ def draw(
     """
     if n < 0:
         raise InputError(f"cannot draw {n} sentences; ask for 0 or more")
+    require_items(n, "sentences to draw", 500)
     decoding = decoding.within(model.alphabet.longest)
     check_number(n, decoding)
     alphabet = model.alphabet

@@ -14,7 +14,7 @@ from truesource.generator.abilities import current, require
 from truesource.generator.corpus_builder import Entries, make_folder, place_of, settle, write_missing
 from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.model_checks import ROUNDING, require_log_probability
-from truesource.generator.plan import Shard, plan_shards
+from truesource.generator.plan import Shard, plan_shards, require_room
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
@@ -128,6 +128,7 @@ def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: i
         raise InputError(f"cannot draw {n} sentences; ask for one or more")
     if shard_size < 1:
         raise InputError(f"the shard size is 1 or more, got {shard_size}")
+    require_room({SPLIT: n}, shard_size, path)
     if path.name in ("", ".."):
         raise InputError("name the folder to make", path)
     random_state(seed)  # refuses what is no seed

@@ -23,6 +23,7 @@ from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.tilting.partitions import coarsest_partition
 from truesource.grammar.tilting.patterns import compile_pattern
 from truesource.grammar.tilting.product import product
 from truesource.grammar.tilting.rewards import Count, Event, File, Pattern, Reward, RewardAutomaton, Sum, Words
@@ -248,6 +249,54 @@ def test_what_is_no_expression_is_refused(text: str):
         compile_pattern(text)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        ".* the .{30}",
+        "the{1,100000}",
+        "the{99999999999999999999999999}",
+        "((the{1000}){1000}){1000}",
+        "(the? a?){5000}",
+        "the{%s}" % ("9" * 5000),
+    ],
+)
+def test_an_expression_of_too_many_states_is_refused(expression: str):
+    with pytest.raises(InputError) as refused:
+        compile_pattern(expression)
+    assert refused.value.code == "too-many-rules"
+
+
+@pytest.mark.parametrize(
+    ("expression", "states"),
+    [
+        (".* the .{7}", 2**8),
+        ("the{1,300}", 302),
+        ("(the? a?){200}", 402),
+        ("(" * 1000 + "the" + ")" * 1000, 3),
+        ("(the " * 1000 + "a" + ")" * 1000, 1003),
+        (f"({' | '.join(f'w{i}' for i in range(3000))})+", 3),
+    ],
+)
+def test_an_expression_of_many_states_has_its_smallest_automaton(expression: str, states: int):
+    assert len(compile_pattern(expression)[2]) == states
+
+
+def test_pairs_of_many_states_are_put_into_classes_as_by_comparing_all_of_them():
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        n, columns = int(rng.integers(1, 30)), int(rng.integers(1, 4))
+        step, label = rng.integers(n, size=(n, columns)), rng.integers(2, size=n)
+        if rng.random() < 0.5:  # a chain, which takes many rounds
+            step[:, 0] = np.minimum(np.arange(n) + 1, n - 1)
+            label = (np.arange(n) == n - 1).astype(np.int64)
+        expected, before = label, -1
+        while before < (before := len(np.unique(expected))):
+            key = np.concatenate([expected[:, None], expected[step]], axis=1)
+            expected = np.unique(key, axis=0, return_inverse=True)[1].ravel()
+        pairs = set(zip(expected.tolist(), coarsest_partition(step, label).tolist(), strict=True))
+        assert len(pairs) == before == len({one for _, one in pairs})
+
+
 def test_a_counter_has_a_copy_for_each_number_and_not_for_each_pair():
     grammar = PCFG.from_text("S -> S S 0.2 | A 0.3 | b 0.5\nA -> a 1.0")
     for n in (2, 5, 9):
@@ -265,7 +314,10 @@ def test_a_product_above_the_budget_is_refused_with_its_size():
     assert whole is not None
     assert size == len(whole.binary) + len(whole.unary) + len(whole.lexical)
     with pytest.raises(InputError) as refused:
-        Tilting(CONES, Count(("b",), 500, 500)).given()
+        Tilting(CONES, Count(("b",), 5_000, 5_000)).given()
+    assert refused.value.code == "too-many-rules"
+    with pytest.raises(InputError) as refused:
+        Tilting(CONES, Sum((Count(("b",), 100, 100), Count(("c",), 100, 100)))).at(1.0)
     assert refused.value.code == "too-many-rules"
 
 

@@ -161,7 +161,7 @@ def test_tags_of_one_derivation_give_whole_counts(tags: str, here: Path, command
 def test_own_classes_are_used_and_some_shown(here: Path, command: Command) -> None:
     (here / "c.tsv").write_text("NN\tthings\nVB\tdeeds\nDT\tthe rest\n", encoding="utf-8")
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--contexts", 0, "--classes", "c.tsv")
-    found = command(*call, "--only", "things, deeds", "--json", "d.json")
+    found = command(*call, "--only", "things", "--only", "deeds", "--json", "d.json")
     assert found.code == 0
     table = found.out[: found.out.index("At step")]
     assert "things" in table

@@ -56,7 +56,18 @@ def test_with_a_grammar(here: Path, command: Command) -> None:
 
 def test_without_a_grammar(here: Path, command: Command) -> None:
     found = command(
-        *CALL, "model", "text.txt", "--json", "x.json", "--reduce", "--rank", "1", "--split-words", "man,dog"
+        *CALL,
+        "model",
+        "text.txt",
+        "--json",
+        "x.json",
+        "--reduce",
+        "--rank",
+        "1",
+        "--split-words",
+        "man",
+        "--split-words",
+        "dog",
     )
     assert found.code == 0, found.err
     assert found.last == "Wrote x.json. Next: truesource cite"

@@ -110,7 +110,7 @@ def test_a_sum_that_is_infinite_over_all_lengths_is_taken_over_those_that_are_gi
         (("--regex", "(a"), "regular expression"),
         (("--count", "zebra=1"), "no word 'zebra'"),
         (("--regex", "c c c b b a"), "no sentence of the grammar satisfies"),
-        (("--count", "b=300"), "256"),
+        (("--count", "b=600"), "512"),
         (("--reward", "none.tsv", "--beta", 1), "there is no such file"),
         (("--count", "b>=0", "--complement"), "fails"),
     ],

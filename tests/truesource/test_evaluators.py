@@ -184,7 +184,7 @@ SAME = {
     ),
     "pplu": (
         "pplu/net.json",
-        f"{MODEL} --unigram train --smoothing 1 --reduce --split-words dog,the --beta 0.3 --rank 2",
+        f"{MODEL} --unigram train --smoothing 1 --reduce --split-words dog --split-words the --beta 0.3 --rank 2",
     ),
     "dynamics": (
         "dynamics/gpt2.json",

@@ -14,7 +14,7 @@ from typing import Any
 from truesource.benchmark.cells import SuiteCell, make_cell, planned_cells, read_cell, read_truth
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Candidate, Suite
-from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora
+from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora, require_corpora
 from truesource.generator.abilities import current
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.errors import InputError
@@ -90,8 +90,11 @@ def execute(asked: Selection, folder: Path, *, workers: Workers, share: Share) -
     folder = folder.resolve()
     cells = planned_cells(asked.suite, asked.candidates, asked.languages, asked.seeds)
     _try_out(cells)
+    languages = list(dict.fromkeys(cell.language for number, cell in enumerate(cells) if share.owns(number)))
+    for name in languages:
+        require_corpora(asked.suite, name, folder)
     _claim(asked.suite, folder)
-    for name in dict.fromkeys(cell.language for number, cell in enumerate(cells) if share.owns(number)):
+    for name in languages:
         make_corpora(asked.suite, name, folder, workers)
     failures = make_tasks(
         cells,

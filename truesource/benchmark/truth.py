@@ -18,7 +18,7 @@ from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.language_model import DistributionModel
 from truesource.generator.objectives import Objective
-from truesource.generator.plan import Columns, Plan, mean_length
+from truesource.generator.plan import Columns, Plan, mean_length, require_room
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_consistent
 from truesource.grammar.support.arrays import BoolArray, FloatArray
@@ -55,14 +55,20 @@ def train_sentences(suite: Suite, language: SuiteLanguage, truth: Truth) -> int:
     return max(1, round(suite.training.tokens / (mean_length(truth, language.range, None) + 1.0)))
 
 
-def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> None:
-    """Sample the corpora of one language, unless they stand there.
+def require_corpora(suite: Suite, name: str, folder: Path) -> None:
+    """Refuse a language whose corpora do not fit this machine, unless they are made already.
 
     Raises:
-        InputError: the language has no strings of these lengths, or another corpus stands there.
+        InputError: they do not fit (code ``too-large``), or the language has no strings of these lengths.
     """
+    if not corpus_folder(folder, name).exists():
+        for path, plan in _plans(suite, name, truth_of(suite.languages[name]), folder).items():
+            require_room(plan.splits, plan.shard_size, path)
+
+
+def _plans(suite: Suite, name: str, truth: Truth, folder: Path) -> dict[Path, Plan]:
+    """The corpora of a language by their folders."""
     language = suite.languages[name]
-    truth = truth_of(language)
     sizes = {
         "train": train_sentences(suite, language, truth),
         "dev": suite.sizes.dev,
@@ -74,7 +80,17 @@ def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> Non
         longer = {"test": suite.sizes.longer}
         seed = suite.seed + LONGER_SEED
         plans[longer_folder(folder, name)] = Plan(longer, seed, language.longer_range, columns=plain)
-    for path, plan in plans.items():
+    return plans
+
+
+def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> None:
+    """Sample the corpora of one language, unless they stand there.
+
+    Raises:
+        InputError: the language has no strings of these lengths, or another corpus stands there.
+    """
+    truth = truth_of(suite.languages[name])
+    for path, plan in _plans(suite, name, truth, folder).items():
         with exclusive(path, wait=True):  # of several jobs that start together, the first samples
             make_corpus(truth, plan, path, workers=workers, keep=path.exists())
 

@@ -26,7 +26,8 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
     """Give a command an option for each field of its parameter ``settings``.
 
-    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas. A mapping to files is
+    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas, or, of fields in
+    ``kind.repeated``, one value an option. A mapping to files is
     ``NAME=PATH`` or ``PATH``, once for each, one to languages ``NAME=LANGUAGE`` or ``LANGUAGE``. Fields in
     ``kind.yaml_only`` get no option and keep their default.
 
@@ -46,7 +47,7 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
 
         @functools.wraps(command)
         def called(**given: Any) -> None:
-            values = {name: _value(name, field, given.pop(name)) for name, field in fields.items()}
+            values = {name: _value(kind, name, field, given.pop(name)) for name, field in fields.items()}
             command(**given, settings=from_options(kind, values))
 
         called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -75,9 +76,13 @@ def from_options(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
 def _option(settings: type[Settings], name: str, field: FieldInfo) -> inspect.Parameter:
     kind, optional = _plain_type(field.annotation)
     default = field.get_default(call_default_factory=True)
-    flag = option_name(name)
+    flag, text = option_name(name), field.description or ""
     bounds: dict[str, Any] = {"rich_help_panel": ADVANCED} if is_advanced(settings, name) else {}
-    if _is_list(kind):
+    if name in settings.repeated:
+        text = f"{text.removesuffix('.')} (default: {', '.join(default)})." if default else text
+        kind, default, optional = list[str], None, True
+        bounds["metavar"] = "TEXT"
+    elif _is_list(kind):
         kind, default = str, ",".join(map(str, default or ())) or None
         bounds["metavar"] = "A,B,..."
         optional = default is None
@@ -94,7 +99,7 @@ def _option(settings: type[Settings], name: str, field: FieldInfo) -> inspect.Pa
         else:
             bounds |= {"min": least, "max": most}
     short = ("-n",) if name == "number" else ()
-    info = typer.Option(flag, *short, help=field.description, **bounds)
+    info = typer.Option(flag, *short, help=text, **bounds)
     annotation = Annotated[kind | None if optional else kind, info]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -111,9 +116,11 @@ def number_or_none(value: str | int) -> int | str:
     return NONE if text == NONE else int(text)
 
 
-def _value(name: str, field: FieldInfo, given: Any) -> Any:
+def _value(settings: type[Settings], name: str, field: FieldInfo, given: Any) -> Any:
     """The value of an option, as the field takes it."""
     kind, _ = _plain_type(field.annotation)
+    if name in settings.repeated:
+        return list(given) if given else field.get_default(call_default_factory=True)
     if _is_list(kind):
         parts = [part.strip() for part in (given or "").split(",") if part.strip()]
         return parts if given is not None else field.get_default(call_default_factory=True)

@@ -16,7 +16,8 @@ from typer.core import TyperCommand
 
 from truesource.cli.asked import AskedOutputs, asking, size_of
 from truesource.cli.logs import add_to_logs
-from truesource.grammar.support.errors import extras_for
+from truesource.grammar.support.errors import InputError, extras_for
+from truesource.grammar.support.settings import require_numbers
 
 log = logging.getLogger("truesource")
 
@@ -47,6 +48,7 @@ class Verb(TyperCommand):
 
         Where a library of an extra is missing, one sentence says which extra to install.
         """
+        _require_numbers(ctx)
         given = AskedOutputs(
             tables=tuple(ctx.params.pop("table", None) or ()),
             json=ctx.params.get("json"),
@@ -111,6 +113,19 @@ class ConfiguredVerb(NetworkVerb):
         keys = [f"{name}={value}" for name, value in given.items() if value is not None]
         ctx.params["set_"] = [*keys, *(ctx.params["set_"] or ())] or None
         return Verb.call(self, ctx)
+
+
+def _require_numbers(ctx: Any) -> None:
+    """Refuse whole numbers of options that no array and no file takes.
+
+    Raises:
+        InputError: there is one.
+    """
+    for option in ctx.command.params:
+        try:
+            require_numbers(ctx.params.get(option.name))
+        except ValueError as error:
+            raise InputError(f"{option.opts[-1]}: {error}") from error
 
 
 def _log_options(

@@ -28,11 +28,14 @@ from truesource.chain.scores.comparison import stages as comparisons
 from truesource.chain.scores.stage import stages as scores
 from truesource.chain.treebank.stage import stages as treebank
 from truesource.generator.abilities import DTYPE
+from truesource.generator.plan import require_room as require_corpus_room
 from truesource.grammar.support.errors import InputError, NothingToMeasureError, require_extras
 from truesource.grammar.support.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import read_record
+from truesource.lmtrain.architectures.settings import require_room as require_network_room
 from truesource.lmtrain.device import computing
+from truesource.lmtrain.training_record import FILE as TRAINING
 from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder, check_references
@@ -178,8 +181,23 @@ def check(run: RunFolder, *, force: bool) -> None:
     check_references(run)
     check_extras(run)
     check_code(run.config, run.base)
+    check_room(run, force=force)
     if not force:
         refuse_foreign(run.folder, STATE, "this exists and is not a run; choose another name or use --force")
+
+
+def check_room(run: RunFolder, *, force: bool) -> None:
+    """Refuse a corpus or a network that does not fit this machine, unless it is made already.
+
+    Raises:
+        NoRoomError: one does not fit (code ``too-large``).
+    """
+    corpus = run.config.corpus
+    if force or not (run.folder / "corpus" / "record.json").is_file():
+        require_corpus_room(corpus.splits, corpus.shard_size, run.folder / "corpus")
+    for entry in run.config.entries:
+        if not entry.loaded and (force or not (run.model_folder(entry) / TRAINING).is_file()):
+            require_network_room(entry.resolve(run.base)[0])
 
 
 def check_extras(run: RunFolder) -> None:

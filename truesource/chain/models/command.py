@@ -14,7 +14,7 @@ from truesource.cli.inputs import explain_truth, oracle_option
 from truesource.cli.options import Force, Json, License, Model, Number, Overrides, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.lmtrain.architectures.settings import DEFAULT, names
+from truesource.lmtrain.architectures.settings import DEFAULT, names, require_room
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import completed, masked_names
 
@@ -86,6 +86,7 @@ def command(
     require_extras("`truesource train`", "lm")
     entry = _entry(output, model, preset, set_ or [], weights)
     shape, training = entry.resolve()
+    require_room(shape)
     shape = completed(shape)  # imports code of one's own, before anything is read
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     files = OutputFiles(json=json, shared=not alone, force=force)

@@ -15,6 +15,7 @@ from truesource.evaluators.beliefs import BeliefSettings
 from truesource.evaluators.beliefs.reading import BeliefReading, BeliefText, Patched, patch, read_beliefs
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.room import require_items
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.report.figures import figure as new_figure
 from truesource.report.finished_run import FinishedRun
@@ -55,6 +56,7 @@ def measure(model: LanguageModel, setting: Setting, settings: BeliefSettings) ->
         target = reading.target
         records += _read(setting, model, reading, text)
         pictures[target] = _picture(reading)
+        require_items(text.settings.pairs, "pairs of prefixes", 32)
         try:
             patched = patch(text, reading)
         except InputError as error:

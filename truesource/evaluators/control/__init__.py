@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ Price = Annotated[float, Field(gt=0.0)]
 
 class ControlSettings(Settings):
     """Decoding and tuning towards events, and what it costs in KL; see docs/howto/control.md."""
+
+    repeated: ClassVar = frozenset({"events"})
 
     events: tuple[str, ...] = Field(
         ("the=3",), min_length=1, description="Events: counts such as the=3, and expressions such as '.* that .*'."
@@ -54,7 +56,7 @@ CONTROL = Evaluator(
     The truth is steered by the best of some samples, by masking words that rule the event out, and by particle filters;
     the model, with --prices, is tuned by REINFORCE with a price on KL. No way can be below the frontier.
 
-    Example: truesource evaluate control model/ corpus/ --oracle grammar.npz --events the=3 --prices 0.5,0.2
+    Example: truesource evaluate control model/ corpus/ --oracle grammar.npz --events the=3 --events '.* that .*'
     """,
     prose=(
         "An event is something that a sentence may satisfy or not. Whatever makes sentences satisfy it more often moves"

@@ -21,6 +21,7 @@ class DynamicsSettings(CurveSettings):
     """Learning curves of models with snapshots; see docs/howto/dynamics.md."""
 
     advanced: ClassVar = frozenset({"classes", "only"})
+    repeated: ClassVar = frozenset({"only"})
     classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
     only: tuple[str, ...] = Field((), description="Classes to show in tables and figures (default: all).")
     measure: CurveMeasure = Field(

@@ -19,6 +19,7 @@ class PpluSettings(Settings):
     """Perplexity over that of word frequencies; see docs/howto/tendencies.md."""
 
     advanced: ClassVar = frozenset({"smoothing", "split_words", "beta", "senses"})
+    repeated: ClassVar = frozenset({"split_words"})
     unigram: Literal["oracle", "train", "test", "model"] | None = Field(
         None, description="Word frequencies: exact (oracle), or of training text, scored text, samples."
     )

@@ -1,0 +1,146 @@
+"""Room for what is requested: memory and disk space, compared with an estimate before any work begins.
+
+A request that cannot be met is refused in one sentence that says what it needs, what there is, and what to do instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from truesource.grammar.support.errors import InputError
+
+LARGEST_NUMBER = 2**63 - 1  #: of a count or size; arrays and files take no larger ones
+_GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  #: of versions 2 and 1 of Linux control groups
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
+
+
+class NoRoomError(InputError):
+    """More memory or disk space is needed than there is.
+
+    Args:
+        what: what needs it, such as ``the network``.
+        needed: bytes, estimated from below.
+        available: bytes.
+        where: what has them, such as ``this machine has``.
+        remedy: what to do instead.
+    """
+
+    default_code = "too-large"
+
+    def __init__(self, what: str, needed: int, available: int, where: str, remedy: str) -> None:
+        super().__init__(f"{what}: {in_bytes(needed)} are needed, and {where} {in_bytes(available)}; {remedy}")
+        self.needed, self.available = needed, available
+
+
+@cache
+def memory() -> int | None:
+    """Bytes of memory that this process may use: of the machine, its control group and ``ulimit -v``; None: unknown."""
+    limits = [_machine(), *_of_groups(), _of_process()]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def require_memory(what: str, needed: float, remedy: str) -> None:
+    """Refuse what needs more memory than there is, before it is allocated.
+
+    Args:
+        what: what needs it.
+        needed: bytes, estimated from below.
+        remedy: what to do instead.
+
+    Raises:
+        NoRoomError: there is less memory (code ``too-large``).
+    """
+    available = memory()
+    if available is not None and needed > available:
+        raise NoRoomError(what, int(needed), available, "this machine has", remedy)
+
+
+def require_items(n: int, what: str, size: int, remedy: str = "ask for fewer") -> None:
+    """Refuse so many things that they do not fit the memory together.
+
+    Args:
+        n: number of them.
+        what: they are, in the plural.
+        size: bytes of one, estimated from below.
+        remedy: what to do instead.
+
+    Raises:
+        NoRoomError: there is less memory (code ``too-large``).
+    """
+    require_memory(f"{approximate(n)} {what}", n * size, remedy)
+
+
+def require_disk(what: str, needed: float, folder: Path, remedy: str) -> None:
+    """Refuse what needs more space than is free on the disk of a folder, before it is written.
+
+    Args:
+        what: what needs it.
+        needed: bytes, estimated from below.
+        folder: where it is to be written; it need not exist.
+        remedy: what to do instead.
+
+    Raises:
+        NoRoomError: there is less space (code ``too-large``).
+    """
+    place = folder.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        free = shutil.disk_usage(place).free
+    except OSError:  # the system does not say
+        return
+    if needed > free:
+        raise NoRoomError(what, int(needed), free, "the disk has", remedy)
+
+
+def in_bytes(n: int) -> str:
+    """A number of bytes as people write it, such as ``1.2 TB``."""
+    unit = 0
+    while unit < len(_UNITS) - 1 and n >= 1000 ** (unit + 1):
+        unit += 1
+    return f"{n:,} bytes" if unit == 0 else f"{n / 1000**unit:,.3g} {_UNITS[unit]}" if n < 10**21 else f"{n:.0e} bytes"
+
+
+def approximate(n: int) -> str:
+    """A number as people write it: ``1,000,000``, and ``1e+25`` where it is long."""
+    return f"{n:,}" if abs(n) < 10**19 else f"{n:.0e}"
+
+
+def _machine() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_groups() -> list[int]:
+    """Limits of the control groups of this process, as far as the system shows them."""
+    limits = [_GROUPS / name for name in _GROUP_LIMITS]
+    with suppress(OSError):
+        for line in _OWN_GROUPS.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            for folder in [Path(path.lstrip("/")), *Path(path.lstrip("/")).parents]:
+                if not controllers:
+                    limits.append(_GROUPS / folder / "memory.max")
+                elif "memory" in controllers.split(","):
+                    limits.append(_GROUPS / "memory" / folder / "memory.limit_in_bytes")
+    result = []
+    for file in limits:
+        with suppress(OSError, ValueError):  # ``max`` is no limit
+            result.append(int(file.read_text(encoding="ascii")))
+    return result
+
+
+def _of_process() -> int | None:
+    try:
+        import resource
+    except ImportError:  # of Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
