@@ -95,7 +95,8 @@ class TrainingRun:
             dev, self.vocabulary, objective, limit=training.eval_sentences, budget=batch_budget(len(self.vocabulary))
         )
         set_seed(seed)
-        self.model: PreTrainedModel = self.architecture.build(model, self.vocabulary)
+        with meter(f"building {model.label}"):
+            self.model: PreTrainedModel = self.architecture.build(model, self.vocabulary)
         if training.precision == "bf16":
             _require_half_precision(self.model, model.label)
         _start_at_unigram(self.model, rows, self.vocabulary.eos if objective == "causal" else None)
