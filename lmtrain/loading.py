@@ -255,7 +255,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     with library_errors("the tokeniser cannot be loaded", path), _quiet():
         Tokenizer.from_file(str(path))
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    if not tokenizer.is_fast:
+    if not getattr(tokenizer, "is_fast", False):  # a class of the library that is no tokeniser has none
         raise InputError(
             f"the tokeniser is a {type(tokenizer).__name__}, not a fast one; words need its offsets", folder
         )

@@ -28,8 +28,8 @@ def echo(message: object = "", *, err: bool = False) -> None:
 
 
 def to_standard_output(text: str) -> None:
-    """Print what was asked for with ``-`` as the name of its file, as it is."""
-    typer.echo(text, nl=not text.endswith("\n"))
+    """Print what was asked for with ``-`` as the name of its file, as the file would be: in UTF-8."""
+    typer.echo((text if text.endswith("\n") else f"{text}\n").encode(), nl=False)
 
 
 def printed(text: str) -> str:
