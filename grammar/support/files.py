@@ -175,6 +175,17 @@ def remove_leftovers(target: str | Path) -> None:
                 _remove(path)
 
 
+@contextmanager
+def working_folder(target: str | Path) -> Iterator[Path]:
+    """Make a folder beside ``target`` for work on it, and remove it after; what a kill leaves of it is a leftover."""
+    folder = _leftover_of(Path(target))
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+
+
 def discard(folder: Path, target: Path) -> None:
     """Remove a folder beside ``target`` that it needs no more; what a kill leaves of it is a leftover of ``target``."""
     leftover = _leftover_of(target)
