@@ -67,7 +67,7 @@ name: mini
 version: 1
 title: A small language
 seed: 1
-training: {tokens: 600, batch_tokens: 128, points: 3, parameters: 20000, preset: tiny, seeds: [1]}
+training: {tokens: 1000, batch_tokens: 128, points: 3, parameters: 20000, preset: tiny, seeds: [1]}
 sizes: {dev: 10, test: 40, longer: 20, blocks: 10}
 languages:
   chain: {language: "ngram:order=2,vocabulary=4,mean_length=5", kind: chain, tests: contexts, lengths: 1..8}
