@@ -15,14 +15,14 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from truesource.generator.foreign_code import code_errors, said
+from truesource.generator.foreign_code import code_errors, contained, said
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import expand_user
 from truesource.grammar.support.settings import refuse_other_kind
@@ -142,7 +142,7 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
     sys.path.append(folder)
     importlib.invalidate_caches()
     try:
-        with redirect_stdout(sys.stderr):
+        with contained():
             return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{where}.".startswith(f"{error.name}."):
@@ -151,9 +151,9 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
                 code="no-module",
             ) from error
         raise InputError(f"{where} cannot be imported: it raises {said(error)}", code="import-failed") from error
-    except (InputError, MemoryError):
+    except (InputError, MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise InputError(f"{where} cannot be imported: it raises {said(error)}", code="import-failed") from error
     finally:
         sys.path.remove(folder)

@@ -126,7 +126,9 @@ VERBS = [
         "ngram corpus",
         "out/why out/why.json",
     ),
-    verb("benchmark", "benchmark --suite suite.yaml --workers 1 -o out/bench", "suite.yaml", "out/bench"),
+    verb(
+        "benchmark", "benchmark --suite suite.yaml --model bigram --workers 1 -o out/bench", "suite.yaml", "out/bench"
+    ),
     verb("generate", "generate net -n 40 --max-tokens 12 -o out/s", "net", "out/s"),
     verb("generate-ngram", "generate ngram -n 40 --max-tokens 12 -o out/s", "ngram", "out/s"),
     verb(

@@ -55,7 +55,7 @@ class Interval(_Interval):
     __slots__ = ()
 
     def __new__(cls, value: float, low: float | None = None, high: float | None = None) -> Self:
-        """Move ends to the value where they leave it out; see `truesource.evaluation.measures.interval_ends.enclosing`."""
+        """Move ends to the value where they leave it out."""
         return super().__new__(cls, value, *enclosing(value, low, high))
 
 

@@ -48,6 +48,40 @@ def _let_print(stream: TextIO | None) -> None:
         change(encoding="utf-8" if ascii_only else None, errors="backslashreplace")
 
 
+class _Aside:
+    """Descriptor of the standard output, kept for the results of this process; None: it is where it was."""
+
+    descriptor: int | None = None
+
+
+def keep_standard_output() -> None:
+    """Keep the standard output for `write_result`; what else is written there goes to standard error from now on.
+
+    So nothing that custom code prints gets among the results: from C, from threads, or when the process ends.
+    """
+    try:
+        if _Aside.descriptor is not None or sys.stdout.fileno() != 1:  # replaced, as in tests
+            return
+        sys.stdout.flush()
+        _Aside.descriptor = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+def write_result(content: bytes) -> bool:
+    """Write to the standard output that `keep_standard_output` has kept; False: it has kept none.
+
+    Raises:
+        OSError: the disk is full, or the reader has gone.
+    """
+    if _Aside.descriptor is None:
+        return False
+    with os.fdopen(_Aside.descriptor, "wb", closefd=False) as stream:
+        stream.write(content)
+    return True
+
+
 def require_environment() -> None:
     """Stop where variables of the environment keep the numerical kernels from being compiled.
 
