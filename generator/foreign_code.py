@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
+from typing import Any
 
 from truesource.grammar.support.errors import InputError
 
@@ -14,11 +16,49 @@ from truesource.grammar.support.errors import InputError
 _OURS = "truesource."
 
 
+class _Messages:
+    """Standard error, as code of others has it in place of the standard output; it cannot be closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+    def close(self) -> None:
+        """Do nothing: errors are still to be printed."""
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Undo what code of others changes for the whole process: streams, working folder, numpy's handling of errors.
+
+    What it prints goes to standard error: the standard output may be that of ``--json -``.
+    """
+    import numpy as np
+
+    stderr, folder = sys.stderr, None
+    with suppress(OSError):  # the folder has been removed
+        folder = Path.cwd()
+    try:
+        with redirect_stdout(_Messages()), np.errstate():
+            yield
+    finally:
+        sys.stderr = stderr
+        if folder is not None:
+            _return_to(folder)
+
+
+def _return_to(folder: Path) -> None:
+    with suppress(OSError):
+        if Path.cwd() == folder:
+            return
+    with suppress(OSError):
+        os.chdir(folder)
+
+
 @contextmanager
 def code_errors(what: str, source: Path | None = None, code: str = "code-failed") -> Iterator[None]:
     """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
 
-    What it prints goes to standard error: the standard output may be that of ``--json -``.
+    What it changes for the whole process is undone, see `contained`. An interrupt (Ctrl-C) passes.
 
     Args:
         what: the code that runs, such as ``gru.py:GRU``.
@@ -29,17 +69,29 @@ def code_errors(what: str, source: Path | None = None, code: str = "code-failed"
         InputError: something was raised; an `InputError` keeps its sentence and its code.
     """
     try:
-        with redirect_stdout(sys.stderr):
+        with contained():
             yield
     except InputError as error:
         if error.path is not None or source is None:
             raise
         raise InputError(error.reason, source, line_of(error, source), code=error.code) from error
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) and not _comes_from(error, source):  # a generator of ours is closed
+            raise
         line = None if source is None else line_of(error, source)
         raise InputError(f"{what} raises {said(error)}", source, line, code=code) from error
+
+
+def _comes_from(error: BaseException, source: Path | None) -> bool:
+    """Whether code that is not part of truesource raised an exception."""
+    if source is not None and line_of(error, source) is not None:
+        return True
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and not str(step.tb_frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
 def line_of(error: BaseException, source: Path) -> int | None:
@@ -57,7 +109,10 @@ def line_of(error: BaseException, source: Path) -> int | None:
 
 def said(error: BaseException) -> str:
     """Type and message of an exception, on one line of at most 200 characters."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:  # its class is code of others, too
+        text = ""
     result = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return result if len(result) <= 200 else f"{result[:199]}…"
 

@@ -29,7 +29,7 @@ from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.archives import BYTES, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, refuse_existing
+from truesource.grammar.support.files import atomic_path, refuse_device, refuse_existing
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import STRICT, decode_record
 from truesource.grammar.word_numbers import decoded
@@ -410,8 +410,9 @@ def read_process(path: str | Path) -> ProcessHeader | None:
     """What `save_process` wrote; None where a file holds no process, or is none.
 
     Raises:
-        InputError: it holds one that is damaged.
+        InputError: it holds one that is damaged, or is a device.
     """
+    refuse_device(path)
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.namelist() != ["process.npy"]:

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import refuse_device
 
 _TERM = re.compile(r"([^\s\[\]]+?)(?:\[([^\s\[\]]*)\])?")
 _FACTOR = re.compile(r"([A-Za-z_]\w*)\(([^()]*)\)")
@@ -112,6 +113,7 @@ def read_template(folder: Path) -> Template:
 
 
 def _blocks(path: Path) -> Iterator[_Block]:
+    refuse_device(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -40,7 +40,7 @@ from truesource.grammar.support.files import read_bytes
 from truesource.lmtrain.architectures import networks  # noqa: F401 - registers ours with transformers
 from truesource.lmtrain.device import torch_device
 from truesource.lmtrain.own.shared import MODEL_TYPE
-from truesource.lmtrain.training_record import require_unchanged
+from truesource.lmtrain.training_record import require_unchanged, require_weights
 
 LARGEST = 2**40  #: no size of a network is larger
 LIMIT = 2**26  #: bytes of the file
@@ -178,7 +178,8 @@ def load_network(
     require_tensors(info["missing_keys"], info["unexpected_keys"], info["mismatched_keys"], folder)
     drop_padding(tokenizer, token_count(model))
     require_token_numbers(tokenizer, model, folder)
-    require_unchanged(folder, ["generation_config.json", *(path.name for path in folder.glob("*.safetensors"))])
+    require_unchanged(folder, ["generation_config.json"])
+    require_weights(folder)
     place = torch_device(device)
     with library_errors(f"the model cannot be put on the device {str(place)!r}", folder):
         model = model.to(place).eval()
@@ -255,7 +256,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     with library_errors("the tokeniser cannot be loaded", path), _quiet():
         Tokenizer.from_file(str(path))
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    if not tokenizer.is_fast:
+    if not getattr(tokenizer, "is_fast", False):  # a class of the library that is no tokeniser has none
         raise InputError(
             f"the tokeniser is a {type(tokenizer).__name__}, not a fast one; words need its offsets", folder
         )

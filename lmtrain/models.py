@@ -91,6 +91,8 @@ def require_model(model: Any, name: str, source: Path | None = None) -> Language
         raise refuse(f"its score is a {type(model.score).__name__}, not a method; {_NEEDED}")
     if not isinstance(called, str) or not called:
         raise refuse(f"its name is {called!r}; give it some text")
+    if not _is_text(called):
+        raise refuse(f"its name {called!r} has half of a character (a lone surrogate); give it text")
     if objective not in get_args(Objective):
         raise refuse(f"its objective is {objective!r}; it has to be 'causal', 'masked' or 'any-order'")
     if vocabulary is not None:
@@ -112,12 +114,23 @@ def require_words(vocabulary: tuple[Any, ...] | list[Any], name: str, source: Pa
             problem = f"is {word!r}, not a string"
         elif not word or word != "".join(word.split()):
             problem = f"is {word!r}, which is not a word: words are not empty and have no white space"
+        elif not _is_text(word):
+            problem = f"is {word!r}, which has half of a character (a lone surrogate); give it text"
         elif word in seen:
             problem = f"is {word!r}, which is there twice; keep one"
         else:
             seen.add(word)
             continue
         raise InputError(f"entry {number} of the vocabulary of {name} {problem}", source, code="vocabulary")
+
+
+def _is_text(text: str) -> bool:
+    """True if a string can be written to a file: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _require_no_arguments(code: Code) -> None:

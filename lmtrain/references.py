@@ -15,15 +15,16 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from truesource.generator.foreign_code import code_errors, said
+from truesource.generator.foreign_code import code_errors, contained, said
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import expand_user
 from truesource.grammar.support.settings import refuse_other_kind
 from truesource.lmtrain.training_record import FILE
 
@@ -103,7 +104,7 @@ def code_file(text: str, base: Path | None = None) -> Path | None:
     if not is_code(text):
         raise InputError(f"{text!r} does not name code; write file.py:name or package.module:name", code="not-code")
     where = text.rpartition(":")[0]
-    source = (base or Path()).joinpath(Path(where).expanduser())
+    source = (base or Path()).joinpath(expand_user(where))
     if not where.endswith(".py") and _MODULE.fullmatch(where) and not source.is_file():
         return None
     if source.suffix != ".py":
@@ -141,7 +142,7 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
     sys.path.append(folder)
     importlib.invalidate_caches()
     try:
-        with redirect_stdout(sys.stderr):
+        with contained():
             return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{where}.".startswith(f"{error.name}."):
@@ -150,9 +151,9 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
                 code="no-module",
             ) from error
         raise InputError(f"{where} cannot be imported: it raises {said(error)}", code="import-failed") from error
-    except (InputError, MemoryError):
+    except (InputError, MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise InputError(f"{where} cannot be imported: it raises {said(error)}", code="import-failed") from error
     finally:
         sys.path.remove(folder)
@@ -272,7 +273,7 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
     if isinstance(reference, ModelReference):
         return reference
     text = str(reference)
-    folder = (base or Path()).joinpath(Path(text).expanduser())
+    folder = (base or Path()).joinpath(expand_user(text))
     if is_arpa(folder):
         return ModelReference(text, file=folder, base=base)
     if isinstance(reference, Path) or folder.is_dir():
@@ -285,7 +286,7 @@ def model_reference(reference: str | Path | ModelReference, base: Path | None = 
         return ModelReference(text, code=f"{entry.module}:{entry.attr}", base=base)
     code, trained = _code_and_folder(text)
     if code:
-        return ModelReference(text, folder=(base or Path()).joinpath(Path(trained).expanduser()), code=code, base=base)
+        return ModelReference(text, folder=(base or Path()).joinpath(expand_user(trained)), code=code, base=base)
     raise InputError(
         f"there is no model {text!r}: it is not a folder, not a file of n-grams (.arpa), not code as file.py:name, and"
         " no installed package offers a model of this name",

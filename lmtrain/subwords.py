@@ -126,7 +126,8 @@ def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
         return False
     backend = tokenizer.backend_tokenizer
     words = isinstance(backend.model, WordLevel) and isinstance(backend.pre_tokenizer, WhitespaceSplit)
-    return words or (is_subword(tokenizer) and isinstance(backend.decoder, decoders.Sequence))
+    subwords = is_subword(tokenizer) and isinstance(backend.decoder, decoders.Sequence)
+    return words or (subwords and MARKER in tokenizer.get_vocab())
 
 
 def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:

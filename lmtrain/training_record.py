@@ -27,6 +27,7 @@ REMEDY = "train the model again"
 TIMES = "times.jsonl"
 SUFFIX = ".partial"
 REQUEST = "request.json"  #: what is trained, in the partial folder
+_OF_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".npz")  #: endings of files of weights and counts
 _WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: that another training may start from
 #: mean loss in nats whose perplexity is a number
 Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
@@ -180,6 +181,27 @@ def require_unchanged(folder: Path, names: Iterable[str]) -> None:
                 f" train the model again, or delete {FILE} if you changed it on purpose",
                 path,
             )
+
+
+def require_weights(folder: Path) -> None:
+    """Stop where the weights of a folder are not those that training wrote, whatever their files are called.
+
+    Raises:
+        InputError: as `require_unchanged`, or a file of weights that ``training.json`` lists is missing, so that
+            others would be read in its place (code ``missing``).
+    """
+    if not (folder / FILE).is_file():
+        return
+    recorded = [name for name in read_training(folder).files if Path(name).suffix in _OF_WEIGHTS]
+    for name in recorded:
+        if not (folder / name).is_file():
+            raise InputError(
+                f"these weights, which training wrote ({FILE} has their digest), are missing, and the folder has others"
+                f" in their place; train the model again, or delete {FILE} if you replaced them on purpose",
+                folder / name,
+                code="missing",
+            )
+    require_unchanged(folder, recorded)
 
 
 def weights_digest(folder: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import data_folder
+from truesource.grammar.support.files import data_folder, refuse_device
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Variant
@@ -33,6 +33,7 @@ def read_stopwords(path: Path | None = None, variant: Variant = "default") -> li
     """
     if path is None:
         path = data_folder() / "stopwords" / ("english.txt" if variant == "default" else "english-179.txt")
+    refuse_device(path)
     try:
         words = path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as error:

@@ -30,7 +30,7 @@ def verb(name: str, line: str, reads: str, made: str = "") -> Verb:
 
 
 #: folders that a refused call leaves as they are, to go on from
-KEPT = ("out/toy", "out/sweep", "runs/toy", "runs/toy/report.html")
+KEPT = ("out/toy", "out/why", "out/bench", "out/sweep", "runs/toy", "runs/toy/report.html")
 #: beginnings of the names of verbs that start threads or processes, or keep a model in memory: a fork lacks the former
 THREADED = ("train", "generate", "probing", "scaling", "run", "sample-workers")
 
@@ -119,6 +119,15 @@ VERBS = [
         " --figure out/s.svg",
         "net lstm ngram corpus g.npz",
         "out/s.json out/s.csv out/s.tex out/s.svg",
+    ),
+    verb(
+        "explain",
+        "explain ngram corpus --oracle g.npz --starts 1 --levers context,data -o out/why --json out/why.json",
+        "ngram corpus",
+        "out/why out/why.json",
+    ),
+    verb(
+        "benchmark", "benchmark --suite suite.yaml --model bigram --workers 1 -o out/bench", "suite.yaml", "out/bench"
     ),
     verb("generate", "generate net -n 40 --max-tokens 12 -o out/s", "net", "out/s"),
     verb("generate-ngram", "generate ngram -n 40 --max-tokens 12 -o out/s", "ngram", "out/s"),

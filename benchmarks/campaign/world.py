@@ -62,11 +62,26 @@ axes:
   seeds: [1]
 evaluation: {split: eval, sentences: 40}
 """
+SUITE = """\
+name: mini
+version: 1
+title: A small language
+seed: 1
+training: {tokens: 1000, batch_tokens: 128, points: 3, parameters: 20000, preset: tiny, seeds: [1]}
+sizes: {dev: 10, test: 40, longer: 20, blocks: 10}
+languages:
+  chain: {language: "ngram:order=2,vocabulary=4,mean_length=5", kind: chain, tests: contexts, lengths: 1..8}
+baselines:
+  oracle: {}
+  unigram: {}
+  bigram: {model: {architecture: ngram, order: 2}}
+"""
 #: files that a person or another program writes
 BY_HAND = {
     "g.txt": GRAMMAR,
     "run.yaml": RUN,
     "sweep.yaml": SCALING,
+    "suite.yaml": SUITE,
     "classes.json": '{"NN": "noun", "NNS": "noun", "VBZ": "verb", "VBP": "verb", "DT": "other", "IN": "other"}\n',
     "heads.txt": "S -> NP *VP\nNP: NN NNS NP\nPP: IN\nVP: VBZ VBP\n",
     "stopwords.txt": "the\nsome\nof\nnear\n",

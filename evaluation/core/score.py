@@ -10,6 +10,7 @@ from typing import Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from truesource.evaluation.measures.interval_ends import enclosing
 from truesource.grammar.support.records import STRICT
 
 _NO_INTERVAL = re.compile(r"(?:^|\|)ci:none/([^|]+)")
@@ -41,7 +42,7 @@ class ScoreRecord(TypedDict):
 
 @dataclass(frozen=True)
 class Score:
-    """One measured value, its interval where it has one, and its signature.
+    """One measured value, its interval where it has one, which encloses the value, and its signature.
 
     Raises:
         ValueError: the value or an end of the interval is NaN or infinite.
@@ -57,6 +58,9 @@ class Score:
         for number in (self.value, self.low, self.high):
             if number is not None and not math.isfinite(number):
                 raise ValueError(f"{self.name} is or ends at {number}, which must not travel as a number")
+        low, high = enclosing(self.value, self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     def without_interval(self, code: str) -> Score:
         """The same value without an interval, and in the signature why.

@@ -53,7 +53,7 @@ from truesource.evaluation.dynamics.table import (
     milestones,
     stays_below,
 )
-from truesource.evaluation.measures.bootstrap import ends, resampled_ratio, resampled_sums
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio, resampled_sums
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
@@ -310,7 +310,7 @@ def _lines(
         crossed = stays_below(steps, -mean[None, :c], -mean[None, c + k])
         again = stays_below(steps, -drawn[:, None, :c], -drawn[:, c + k, None])
         low, high = ends(*resampled_ratio(sums[:, c + k], counts, seed=setting.seed))
-        lines.append(Line(k, float(mean[c + k]), low, high, milestones(crossed, again, there)[0]))
+        lines.append(Line(k, *Interval(float(mean[c + k]), low, high), milestones(crossed, again, there)[0]))
     return tuple(lines)
 
 

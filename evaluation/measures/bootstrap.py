@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from truesource.evaluation.measures.interval_ends import enclosing
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import TokenScores
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
@@ -42,12 +43,20 @@ STEP = 1e-20  #: of derivatives in the complex plane, which lose no digits
 Z = float(ndtri(TAILS[1]))
 
 
-class Interval(NamedTuple):
-    """A value with its 95% interval; None: there are fewer than `FEWEST` sentences."""
-
+class _Interval(NamedTuple):
     value: float
     low: float | None = None
     high: float | None = None
+
+
+class Interval(_Interval):
+    """A value with its 95% interval, which encloses it; None: there are fewer than `FEWEST` sentences."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: float, low: float | None = None, high: float | None = None) -> Self:
+        """Move ends to the value where they leave it out."""
+        return super().__new__(cls, value, *enclosing(value, low, high))
 
 
 class Draws(NamedTuple):
@@ -199,7 +208,8 @@ def studentised(draws: Draws) -> FloatArray:
     difference = draws.drawn - draws.value
     pivot = np.divide(difference, least, out=np.where(np.isnan(difference), np.nan, 0.0), where=least > 0.0)
     low, high = _quantiles(pivot)
-    return np.stack([draws.value - high * draws.error, draws.value - low * draws.error])
+    low, high = draws.value - high * draws.error, draws.value - low * draws.error
+    return np.stack([np.minimum(low, draws.value), np.maximum(high, draws.value)])
 
 
 def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:

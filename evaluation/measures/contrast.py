@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_ratio
+from truesource.evaluation.measures.interval_ends import enclosing
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.settings import DEFAULT_SEED
@@ -64,6 +65,11 @@ class Contrast:
     low: float | None = None  #: of the 95% interval; None: there are too few sentences
     high: float | None = None
     p: float | None = None  #: two-sided, of the value 0; below 0.05 where the interval leaves out 0
+
+    def __post_init__(self) -> None:
+        low, high = enclosing(self.value, self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def interval(self) -> Interval:

@@ -18,6 +18,7 @@ from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import refuse_device
 
 Number = Literal["singular", "plural"]
 Kind = Literal["verb", "determiner", "noun"]
@@ -125,6 +126,7 @@ def read_forms(path: Path, words: Sequence[str]) -> Forms:
     """
     known = set(words)
     table: dict[Kind, dict[str, Form]] = {kind: {} for kind in KINDS}
+    refuse_device(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

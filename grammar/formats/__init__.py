@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, read_text, refuse_existing, write_text
+from truesource.grammar.support.files import atomic_path, read_text, refuse_device, refuse_existing, write_text
 from truesource.grammar.support.settings import refuse_other_kind
 
 if TYPE_CHECKING:
@@ -34,7 +34,14 @@ class GrammarSource:
 
     @cached_property
     def first_bytes(self) -> bytes:
-        """The first 16 bytes, packed or not; none where the file cannot be read."""
+        """The first 16 bytes, packed or not; none where the file cannot be read.
+
+        Raises:
+            InputError: it is a device.
+        """
+        refuse_device(self.path)
+        if self.path.is_fifo():
+            return self.text.encode()[:16]
         try:
             with self.path.open("rb") as stream:
                 return stream.read(16)

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import check_unpacked_size
+from truesource.grammar.support.files import check_unpacked_size, refuse_device
 from truesource.grammar.support.records import decode_record
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def read_arrays(
             more than its size (see `truesource.grammar.support.files.check_unpacked_size`).
     """
     path = Path(path)
+    refuse_device(path)
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             unknown = sorted({member.filename for member in archive.infolist()} - {f"{name}.npy" for name in kinds})

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -174,6 +175,17 @@ def remove_leftovers(target: str | Path) -> None:
                 _remove(path)
 
 
+@contextmanager
+def working_folder(target: str | Path) -> Iterator[Path]:
+    """Make a folder beside ``target`` for work on it, and remove it after; what a kill leaves of it is a leftover."""
+    folder = _leftover_of(Path(target))
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+
+
 def discard(folder: Path, target: Path) -> None:
     """Remove a folder beside ``target`` that it needs no more; what a kill leaves of it is a leftover of ``target``."""
     leftover = _leftover_of(target)
@@ -250,7 +262,12 @@ def refuse_occupied(path: Path, force: bool, what: str, mark: str) -> None:
 
 
 def digest_file(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
+    """SHA-256 of a file's bytes, hexadecimal.
+
+    Raises:
+        InputError: it is a device.
+    """
+    refuse_device(path)
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -298,6 +315,33 @@ def check_unpacked_size(unpacked: int, path: str | Path) -> None:
         )
 
 
+def expand_user(path: str | Path) -> Path:
+    """A path with ``~`` or ``~name`` in front replaced by a home folder; unchanged if there is no such user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 (that of pathlib raises where there is no such user)
+
+
+def real_path(path: str | Path) -> Path:
+    """The absolute path with links replaced; one that leads back to itself stays (that of `pathlib` raises there)."""
+    return Path(os.path.realpath(path))
+
+
+def refuse_device(path: str | Path) -> None:
+    """Refuse what is neither a file nor a pipe: a device such as ``/dev/zero`` may never end.
+
+    A path that does not exist passes, and so does a folder: the reader says what it expects there.
+
+    Raises:
+        InputError: it is a device or a socket (code ``unreadable``).
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        kind = "a socket" if stat.S_ISSOCK(mode) else "a device"
+        raise InputError(f"this is {kind}, not a file; name a file or a pipe", path, code="unreadable")
+
+
 def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | None = LINE_LIMIT) -> bytes:
     """The content of a file, unpacked if it is a gzip file (by its name or its first bytes).
 
@@ -307,7 +351,7 @@ def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | 
         line_limit: largest size of a line in bytes; None: any, for content that is not text.
 
     Raises:
-        InputError: the file is missing, cannot be read, is a damaged gzip file, or exceeds a limit.
+        InputError: the file is missing, is a device, cannot be read, is a damaged gzip file, or exceeds a limit.
     """
     chunks: list[bytes] = []
     size = 0
@@ -379,6 +423,7 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
     Raises:
         InputError: as `read_bytes`, once the place is reached.
     """
+    refuse_device(path)
     try:
         with path.open("rb") as raw:
             packed = path.suffix == ".gz" or raw.peek(2)[:2] == _GZIP

@@ -5,6 +5,7 @@ Whatever a call writes has one lock: of two calls with the same target, one work
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -12,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import all_at_once, refuse_existing, remove_leftovers, remove_leftovers_in
+from truesource.grammar.support.files import (
+    all_at_once,
+    real_path,
+    refuse_existing,
+    remove_leftovers,
+    remove_leftovers_in,
+)
 
 
 class BusyError(InputError):
@@ -28,16 +35,28 @@ def place_of(target: str | Path) -> Path:
     """The absolute path of a target; links to one folder have one place.
 
     Raises:
-        InputError: the target has no name, such as ``/``, or the system cannot have such a path.
+        InputError: the target has no name, such as ``/``, is a link to itself, or the system cannot have such a path.
     """
     target = Path(target)
     try:
-        place = target.resolve() if target.is_dir() else target.parent.resolve() / target.name
+        place = real_path(target) if target.is_dir() else real_path(target.parent) / target.name
+        if _is_circular(target):
+            raise InputError(
+                "a symbolic link leads back to itself; remove it or choose another place", target, code="unwritable"
+            )
     except OSError as error:
         raise _unwritable(target, error) from error
     if not place.name or place.name == "..":
         raise InputError("name the file or folder to make", target)
     return place
+
+
+def _is_circular(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def lock_file(target: str | Path) -> Path:

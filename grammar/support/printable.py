@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -309,10 +309,18 @@ class Meter:
         return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s" if rate > 0 else ""
 
 
+def is_terminal(stream: IO[str] | None) -> bool:
+    """True if a stream is a terminal; a stream that is closed or missing is none."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
 @contextmanager
 def meter(description: str, total: float | None = None) -> Iterator[Meter]:
     """Show one task while the block runs; what it consists of, metered within, stays silent."""
-    hidden, terminal = _SHOWN.get(), sys.stderr.isatty()
+    hidden, terminal = _SHOWN.get(), is_terminal(sys.stderr)
     level = None if hidden else logging.DEBUG if terminal else logging.INFO
     with _bar(shown=terminal and not hidden) as progress:
         outer = _SHOWN.set(True)

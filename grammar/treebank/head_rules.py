@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import refuse_device
 from truesource.grammar.tree import is_word_label, word_label
 from truesource.grammar.treebank.binarise import category, known_head
 
@@ -88,6 +89,7 @@ class HeadRules:
         Raises:
             InputError: the file cannot be read, or a line is at fault (with its number).
         """
+        refuse_device(path)
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:

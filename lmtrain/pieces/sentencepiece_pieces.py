@@ -19,6 +19,7 @@ import numpy as np
 from truesource.generator.language_model import PieceInventory, PieceText
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError, extras_for
+from truesource.grammar.support.files import refuse_device
 from truesource.lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
 
 _PIECES, _TRAINER = 1, 2  # of the file
@@ -164,6 +165,7 @@ class SentencePiecePieces:
         """
         with extras_for(f"the SentencePiece model {path}"):
             from sentencepiece import SentencePieceProcessor
+        refuse_device(path)
         try:
             raw = path.read_bytes()
             SentencePieceModel.parse(raw)  # the package takes an empty file for a model

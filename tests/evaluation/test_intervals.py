@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures import bootstrap, correlation
 from truesource.evaluation.measures.bootstrap import (
     FLOOR,
+    Draws,
+    Interval,
     ci_part,
     difference,
     ends,
+    perplexity_interval,
     ratio_draws,
     resampled_measures,
     resampled_ratio,
@@ -24,6 +28,7 @@ from truesource.evaluation.measures.bootstrap import (
     resampled_times,
     studentised,
 )
+from truesource.evaluation.measures.contrast import Contrast
 from truesource.evaluation.measures.correlation import (
     _Ranked,
     _weighted_spearman,
@@ -32,6 +37,7 @@ from truesource.evaluation.measures.correlation import (
     spearman_ends,
 )
 from truesource.evaluation.measures.paired import Paired
+from truesource.generator.language_model import ScoringFrame, TokenScores
 from truesource.grammar.support.printable import FEWEST
 
 
@@ -276,3 +282,48 @@ def test_intervals_of_correlations_hold() -> None:
             held[name] += found.low <= wanted[name] <= found.high
     for name in names:
         assert 0.9 <= held[name] / 300 <= 0.985, name
+
+
+# -- ends enclose the value -----------------------------------------------------------------------------
+
+
+def test_a_uniform_model_has_an_interval_that_its_perplexity_lies_in() -> None:
+    """All sentences agree, so the interval is a point, up to the rounding of two ways to compute it."""
+    for words in (3, 7, 13, 97):
+        lengths = np.arange(1, 31)
+        scores = TokenScores(
+            np.full(int(lengths.sum()), -np.log(words)),
+            np.repeat(np.arange(30, dtype=np.int32), lengths),
+            np.concatenate([np.arange(n, dtype=np.int32) for n in lengths]),
+            np.zeros(0, dtype=np.int32),
+            30,
+            ScoringFrame(),
+        )
+        found = perplexity_interval(scores)
+        assert found.low is not None and found.high is not None
+        assert found.low <= found.value <= found.high
+        assert found.high - found.low < 1e-12 * words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.0, 3.0, (1.0, 3.0)),
+        (2.0000000000000004, 3.0, (2.0, 3.0)),
+        (1.0, 1.9999999999999998, (1.0, 2.0)),
+        (None, None, (None, None)),
+        (1.0, None, (1.0, None)),
+    ],
+)
+def test_whatever_has_an_interval_has_its_value_inside(
+    low: float | None, high: float | None, expected: tuple[float | None, float | None]
+) -> None:
+    for made in (Interval(2.0, low, high), Score("x", 2.0, "", low, high), Contrast(2.0, low, high)):
+        assert (made.low, made.high) == expected
+    copy = pickle.loads(pickle.dumps(Interval(2.0, low, high)))
+    assert copy == (2.0, *expected) and type(copy) is Interval
+
+
+def test_resamples_that_all_lie_above_the_value_leave_it_an_end() -> None:
+    draws = Draws(np.array([2.0]), np.array([1.0]), np.full((100, 1), 1.5), np.full((100, 1), 1.0))
+    assert studentised(draws).tolist() == [[2.0], [2.5]]

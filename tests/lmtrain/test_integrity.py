@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
@@ -58,6 +62,37 @@ def test_one_bit_of_the_weights_is_noticed(network: Path, inner: str) -> None:
     with pytest.raises(InputError, match=r"not the one that training wrote .* \(.*model.safetensors\)"):
         load_model(folder)
     (folder / "model.safetensors").write_bytes(before)
+    load_model(folder)
+
+
+def _as_bin(folder: Path) -> None:
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+
+
+def _in_two_files(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    names = sorted(tensors)
+    index = {}
+    for number, part in enumerate((names[:2], names[2:]), start=1):
+        file = f"model-0000{number}-of-00002.safetensors"
+        save_file({name: tensors[name] for name in part}, folder / file, metadata={"format": "pt"})
+        index |= dict.fromkeys(part, file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
+
+
+@pytest.mark.parametrize("write", [_as_bin, _in_two_files])
+def test_weights_of_another_format_in_place_of_those_of_the_record(
+    write: Callable[[Path], None], network: Path, tmp_path: Path
+) -> None:
+    """The record has the digest of a file that is not there; without the record the weights are taken as they are."""
+    folder = shutil.copytree(network, tmp_path / "net")
+    write(folder)
+    load_model(folder)  # those of the record are there, and are read
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"has others in their place; train the model again") as refusal:
+        load_model(folder)
+    assert refusal.value.code == "missing"
+    (folder / "training.json").unlink()
     load_model(folder)
 
 

@@ -197,12 +197,33 @@ FOLDERS: dict[str, tuple[str, Spoil, str]] = {
         "does not belong to this",
     ),
     "a number for a token": ("gpt2", setting("tokenizer_config.json", bos_token=7), "the tokeniser cannot be loaded"),
+    "a network for a tokeniser": (
+        "gpt2",
+        setting("tokenizer_config.json", tokenizer_class="BertModel"),
+        "the tokeniser is a BertModel, not a fast one",
+    ),
     "no weights": ("gpt2", lambda folder: (folder / "model.safetensors").unlink(), "there are no weights beside"),
     "dangling weights": ("gpt2", dangling, "the model cannot be loaded"),
     "empty weights": ("gpt2", content("model.safetensors", b""), "the model cannot be loaded"),
     "huge head of weights": ("gpt2", content("model.safetensors", (2**60).to_bytes(8, "little")), "cannot be loaded"),
     "malicious weights": ("gpt2", malicious, "the model cannot be loaded"),
 }
+
+
+@pytest.mark.parametrize("name", ["gpt2", "pieces"])
+@pytest.mark.parametrize(
+    "other", ["LlamaTokenizer", "GemmaTokenizer", "BertTokenizer", "GPT2Tokenizer", "RagTokenizer"]
+)
+def test_the_class_of_another_tokeniser(name: str, other: str, models: Path, tmp_path: Path) -> None:
+    """Whatever the library makes of the file by such a class: it is refused, or its model gives scores."""
+    folder = spoilt(models, name, tmp_path / "m", setting("tokenizer_config.json", tokenizer_class=other))
+    (folder / "training.json").unlink(missing_ok=True)
+    try:
+        scores = load_model(folder, device="cpu").score(TEXT, ScoringFrame())
+    except InputError as refusal:
+        assert "\n" not in str(refusal)
+    else:
+        assert scores.n_sentences == len(TEXT)
 
 
 @pytest.mark.parametrize("case", FOLDERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -105,6 +106,32 @@ def test_levers_are_pulled_once_and_said_in_one_page(
     assert again.code == 0 and "4 of 5 cells are finished already" in caplog.text
     assert json.loads(Path("why/explain.json").read_text("utf-8")) == record
     assert {path: path.read_bytes() for path in Path("why/cells").rglob("model.safetensors")} == weights
+
+
+@pytest.mark.long
+def test_what_kills_have_left_is_removed_and_old_results_stay_until_then(place: Path, command: Command) -> None:
+    few = ("--budget", 1, "--levers", "width")
+    assert command(*call(*few)).code == 0
+    whole = sorted(map(str, Path("why").rglob("*")))
+    cell = next(path for path in Path("why/cells").iterdir())
+    scores = Path("why/scores", f"{cell.name}.npz")
+    used_up = cell.with_name(f"{cell.name}.partial")
+    used_up.mkdir()
+    shutil.copy(cell / "training.json", used_up / "request.json")
+    for path in (cell, scores, scores.with_suffix(".json"), *map(Path, ("why/explain.json", "why/report.html"))):
+        path.with_name(f".{path.name}.123-0123abcd.partial").write_text("half")
+    scores.with_suffix(".json").unlink()
+    before = Path("why/report.html").stat().st_ino, Path("why/explain.json").stat().st_ino
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("truesource.evaluators.explain.section.render", stop)
+        assert command(*call(*few, "--force")).code == 130
+    assert before == (Path("why/report.html").stat().st_ino, Path("why/explain.json").stat().st_ino)
+    assert command(*call(*few, "--force")).code == 0
+    assert sorted(map(str, Path("why").rglob("*"))) == whole
+
+
+def stop(*_: object, **__: object) -> str:
+    raise KeyboardInterrupt
 
 
 def test_shards_share_the_trainings_and_the_last_one_writes(place: Path, command: Command) -> None:

@@ -8,6 +8,8 @@ import math
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,7 @@ V -> 'sees' 0.5 | 'hears' 0.5
 """
 #: a model with nothing but what every model has, and one with all that can be written in a few lines
 MODELS = """
+import atexit, os, sys, threading, time
 import numpy as np
 from truesource.generator.language_model import LogDistributions, assemble_scores
 from truesource.lmtrain.decoding.decode import Alphabet
@@ -82,6 +85,26 @@ class Chatty(Full):
         for block in super().distributions(sentences):
             print("position", block.position)
             yield block
+
+class Spoiling(Full):
+    def score(self, sentences, frame):
+        np.seterr(all="raise")
+        os.write(1, b"from a descriptor\\n")
+        sys.__stdout__.write("from the first stream\\n")
+        thread = threading.Thread(target=lambda: (time.sleep(0.2), print("from a thread")))
+        thread.start()
+        atexit.register(lambda: (thread.join(), print("at the end")))
+        return super().score(sentences, frame)
+
+class Nameless(Full):
+    name = "half \\udc80"
+
+class HalfWord(Full):
+    vocabulary = (*WORDS[:-1], "half\\udc80")
+
+class Below(Full):
+    def score(self, sentences, frame):
+        raise type("Below", (BaseException,), {"__str__": lambda self: 1 / 0})
 
 class Greater(Full):
     def stepper(self):
@@ -216,6 +239,34 @@ def test_what_a_model_prints_does_not_spoil_json(verb: str, said: str, here: Pat
     call = (part.replace("MODEL", "models.py:Chatty") for part in map(str, VERBS[verb]))
     found = command(*call, "--json", "-")
     assert json.loads(found.out) and {"loading", said} <= set(found.err.splitlines())
+
+
+@pytest.mark.long
+def test_what_a_model_prints_in_any_way_does_not_spoil_json(here: Path) -> None:
+    """From C, from a thread after the call, when the process ends: all of it goes to standard error."""
+    call = [str(part).replace("MODEL", "models.py:Spoiling") for part in VERBS["score"]]
+    done = subprocess.run(
+        [sys.executable, "-m", "truesource", *call, "--json", "-"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    ways = {"from a descriptor", "from the first stream", "from a thread", "at the end"}
+    assert ways <= set(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Nameless", "has half of a character (a lone surrogate)"),
+        ("HalfWord", "which has half of a character (a lone surrogate)"),
+        ("Below", "full.score raises Below"),
+    ],
+)
+def test_what_cannot_be_printed_or_raises_anything_is_refused_in_one_sentence(
+    name: str, said: str, here: Path, command: Command
+) -> None:
+    found = command(*(str(part).replace("MODEL", f"models.py:{name}") for part in VERBS["score"]))
+    assert found.code == 2 and said in found.err and found.err.count("\n") == 1
 
 
 def test_an_unnormalised_stepper_is_refused(here: Path, command: Command) -> None:

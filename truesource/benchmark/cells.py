@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -19,13 +18,14 @@ from truesource.evaluation.core.oracle import Oracle, counted_frequencies
 from truesource.evaluation.core.windows import BestWithin
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json, remove_leftovers, working_folder, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
 from truesource.grammar.truth import process
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.device import computing, one_thread
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.training_record import remove_used_up
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts
@@ -77,8 +77,8 @@ def counted_curve(
         n = len(whole) >> halvings
         if n == 0:
             continue
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".curve-") as folder:
-            model = train(whole[:n], shape, None, Path(folder) / "model", seed=seed, tokenizer=tokenizer)
+        with working_folder(target) as folder:
+            model = train(whole[:n], shape, None, folder / "model", seed=seed, tokenizer=tokenizer)
             curve.append((int(whole.lengths[:n].sum()) + n, monitor(model)["kl"]))
     curve.append((int(whole.lengths.sum()) + len(whole), monitor(load_folder(target))["kl"]))
     return curve
@@ -275,9 +275,13 @@ def make_cell(suite: Suite, folder: Path, cell: SuiteCell, *, wait: bool = False
     with computing(device), exclusive(folder / "models" / cell.id, wait=wait):
         if read_cell(folder, cell) is not None:
             return
+        file = _cell_file(folder, cell)
+        for path in (file, folder / "models" / cell.id):
+            remove_leftovers(path)
+        if cell.shape is not None:
+            remove_used_up(folder / "models" / cell.id)
         with one_thread():
             truth = _truth(suite.model_dump_json(), cell.language, folder)
-            file = _cell_file(folder, cell)
             record = None if file.is_file() else _measured(suite, folder, cell, truth)  # else only the truth has gone
             _keep_truth(folder, cell, truth)
         if record is not None:
@@ -317,6 +321,7 @@ def _measured(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth)
 def _keep_truth(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> None:
     path = _truth_file(folder, cell.language, cell.objective)
     with exclusive(path, wait=True):
+        remove_leftovers(path)
         if not path.is_file():
             write_json(path, {**truth.record(cell.objective), "words": len(truth.known)})
 

@@ -12,7 +12,7 @@ from truesource.cli.options import Force, IntervalSeed, Json, Overrides, PlanOnl
 from truesource.grammar.support.settings import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from truesource.benchmark.results import BenchmarkResults
     from truesource.benchmark.run import Selection
@@ -197,7 +197,7 @@ def _measure(asked: Selection, output: Path | None, workers: Workers, share: Sha
     if output is None:
         raise InputError("name a folder for the results with -o", code="no-output")
     found = execute(asked, output, workers=workers, share=share)
-    write_results(output / RESULTS, found.results)
+    _write(output / RESULTS, lambda file: write_results(file, found.results))
     for failure in found.failures:
         echo(f"failed: {failure.task}: {failure.reason}", err=True)
     if found.failures:
@@ -206,6 +206,16 @@ def _measure(asked: Selection, output: Path | None, workers: Workers, share: Sha
     if found.missing:
         echo(f"{len(found.missing)} cells are not finished; other jobs make them, or repeat the command", err=True)
     return found.results
+
+
+def _write(file: Path, write: Callable[[Path], object]) -> None:
+    """Write a file that several jobs write, and remove what killed ones have left of it."""
+    from truesource.grammar.support.files import remove_leftovers
+    from truesource.grammar.support.locks import exclusive
+
+    with exclusive(file, wait=True):
+        remove_leftovers(file)
+        write(file)
 
 
 def _show(
@@ -234,7 +244,7 @@ def _show(
     written = None
     if output is not None:
         written = output / PAGE
-        write_page(results, suite, written, found=found, differences=differences, own=mine)
+        _write(written, lambda file: write_page(results, suite, file, found=found, differences=differences, own=mine))
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,

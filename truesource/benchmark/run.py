@@ -18,7 +18,7 @@ from truesource.benchmark.truth import corpus_folder, corpus_of, make_corpora, r
 from truesource.generator.abilities import current
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.files import real_path, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import holds
@@ -87,7 +87,7 @@ def execute(asked: Selection, folder: Path, *, workers: Workers, share: Share) -
     Raises:
         InputError: the folder holds another suite or something else; settings of a model are wrong.
     """
-    folder = folder.resolve()
+    folder = real_path(folder)
     cells = planned_cells(asked.suite, asked.candidates, asked.languages, asked.seeds)
     _try_out(cells)
     languages = list(dict.fromkeys(cell.language for number, cell in enumerate(cells) if share.owns(number)))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,6 +38,8 @@ class AskedOutputs:
         files = [*self.tables, *([] if self.json is None else [self.json])]
         if files.count(STANDARD_OUTPUT) > 1:
             raise InputError("only one of --json and --table can have the standard output; name a file for the other")
+        if self.takes_standard_output and sys.stdout is None:
+            raise InputError("the standard output is closed; name a file for --json or --table")
         for file in self.tables:
             if file != STANDARD_OUTPUT:
                 require_ending(file, "--table", TABLES)

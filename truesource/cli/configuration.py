@@ -57,7 +57,9 @@ def new(
 
 def run_name(folder: Path) -> str:
     """The name of a folder, as the name of a run: letters, digits, dots, hyphens and underscores."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).lstrip("._-") or "experiment"
+    from truesource.grammar.support.files import real_path
+
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", real_path(folder).name).lstrip("._-") or "experiment"
 
 
 def contents(kind: Kind, name: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ import typer
 
 from truesource.cli.asked import asked
 from truesource.cli.logs import to_log_file
+from truesource.cli.surroundings import write_result
 from truesource.grammar.support.printable import shortened, terminal
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ def echo(message: object = "", *, err: bool = False) -> None:
 
 
 def to_standard_output(text: str) -> None:
-    """Print what was asked for with ``-`` as the name of its file, as it is."""
-    typer.echo(text, nl=not text.endswith("\n"))
+    """Print what was asked for with ``-`` as the name of its file, as the file would be: in UTF-8."""
+    content = (text if text.endswith("\n") else f"{text}\n").encode()
+    if not write_result(content):
+        typer.echo(content, nl=False)
 
 
 def printed(text: str) -> str:

@@ -189,16 +189,16 @@ def _show_halves(pcfg: PCFG, sentences: list[list[str]]) -> dict[str, float | No
     """Print how much one half of a sentence says about the other; the same, nats, for JSON."""
     import numpy as np
 
-    from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
+    from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
     from truesource.grammar.inference.dependence import halves_information
 
     found = halves_information(pcfg, sentences)
     found = found[np.isfinite(found)]
     if not len(found):
         return {}
-    low, high = ends(*resampled_ratio(found, np.ones(len(found)), seed=DEFAULT_SEED))
+    interval = ends(*resampled_ratio(found, np.ones(len(found)), seed=DEFAULT_SEED))
+    value, low, high = Interval(float(found.mean()), *interval)
     within = "" if low is None else f" [{low:.4f}, {high:.4f}]"
-    value = float(found.mean())
     echo(f"mutual information of the halves of a sentence, given its length, nats: {value:.4f}{within}")
     return {"value": value, "low": low, "high": high}
 

@@ -122,7 +122,7 @@ class _CallLog:
 
     settings = LogSettings()
     shown: logging.Handler | None = None  #: prints messages; None: somebody else has set up logging
-    written: logging.FileHandler | None = None
+    written: _LogFile | None = None
     begun = 0.0
 
 
@@ -136,6 +136,35 @@ class _PrintedLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         say(terminal(self.format(record)))
+
+
+class _LogFile(logging.FileHandler):
+    """The log file; if it can no longer be written, as on a full disk, one line says so, and the call continues."""
+
+    failure: OSError | None = None  #: of the first line that could not be written
+    begun = False  #: whether the first line, which the call begins with, is written
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, unless one before it failed."""
+        if self.failure is None:
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (of the library)
+        """Stop writing, and say so once."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        self.failure = error
+        if self.begun:
+            say(f"truesource: the log file cannot be written any more: {error.strerror or error} ({self.baseFilename})")
+
+    def close(self) -> None:
+        """Close the file; what it still held may be lost."""
+        try:
+            super().close()
+        except OSError as error:
+            self.failure = self.failure or error
 
 
 def begin_logs(settings: LogSettings) -> None:
@@ -243,10 +272,14 @@ def _set_up(settings: LogSettings) -> None:
         _CallLog.written is None or _CallLog.written.baseFilename != str(settings.file.absolute())
     ):
         _close_file()
-        _CallLog.written = _opened(settings.file)
-        root.addHandler(_CallLog.written)
+        file = _CallLog.written = _opened(settings.file)
+        root.addHandler(file)
         ours.setLevel(logging.DEBUG)
         to_log_file(f"truesource {shlex.join(sys.argv[1:])} (in {Path.cwd()}, process {os.getpid()})")
+        file.begun = True
+        if file.failure is not None:
+            _close_file()
+            raise _unwritable(settings.file, file.failure)
     if _CallLog.written is None:
         ours.setLevel(settings.level)
 
@@ -259,13 +292,18 @@ def _show(root: logging.Logger) -> None:
     root.addHandler(_CallLog.shown)
 
 
-def _opened(path: Path) -> logging.FileHandler:
+def _opened(path: Path) -> _LogFile:
     try:
-        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise InputError(f"cannot write the log file: {error.strerror or error}", path) from error
+        raise _unwritable(path, error) from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", datefmt=_TIMES))
     return handler
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or error
+    return InputError(f"cannot write the log file: {reason}; name another with --log-file", path, code="unwritable")
 
 
 def _close_file() -> None:

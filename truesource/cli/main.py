@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.cli.logs import INTERRUPTED, STOPPED, Interrupts, say
+from truesource.cli.surroundings import prepare_streams, require_environment
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import message
 
@@ -106,6 +107,7 @@ def main() -> None:
     the program that reads the output has ended; 130 after Ctrl-C, 143 after SIGTERM. Any other error is a bug: exit
     code 1, and a sentence that says where the traceback is.
     """
+    prepare_streams()
     with Interrupts() as interrupts:
         code: ExitCode = 0
         stopped: int | None = None
@@ -129,6 +131,7 @@ def main() -> None:
 
 
 def _run() -> None:
+    require_environment()
     from truesource.cli.app import app
     from truesource.cli.output import call_scope
 

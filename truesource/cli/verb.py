@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 
 from truesource.cli.asked import AskedOutputs, asking, size_of
 from truesource.cli.logs import add_to_logs
+from truesource.cli.surroundings import keep_standard_output
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.settings import require_numbers
 
@@ -54,6 +55,8 @@ class Verb(TyperCommand):
             json=ctx.params.get("json"),
             figure_size=size_of(ctx.params.pop("figure_size", None)),
         )
+        if given.takes_standard_output:
+            keep_standard_output()
         with asking(given), extras_for(f"`{ctx.command_path}`"):
             made = self.call(ctx)
             for file in given.missing:

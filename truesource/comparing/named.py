@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.files import digest_json, expand_user
 from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.training_record import FILE, model_name, read_training
 
@@ -110,7 +110,7 @@ def named_models(texts: Sequence[str], *, several_texts: bool = False) -> list[N
 
 
 def _read(text: str) -> tuple[str | None, NamedReference]:
-    named = None if Path(text).expanduser().exists() else _NAMED.fullmatch(text)
+    named = None if expand_user(text).exists() else _NAMED.fullmatch(text)
     name, rest = (None, text) if named is None else named.groups()
     if name == ORACLE:
         raise InputError(f"{ORACLE} is the name of the truth in the table; give {rest} another", code="repeated-name")

@@ -26,7 +26,14 @@ from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.generator.abilities import require
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
+from truesource.grammar.support.files import (
+    all_at_once,
+    atomic_path,
+    digest_file,
+    digest_json,
+    remove_leftovers,
+    write_json,
+)
 from truesource.grammar.support.printable import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
@@ -209,9 +216,11 @@ class Scoring:
             "parts": dict(found.parts),
             "curve": [_point(step, cost.flops_per_step * step, both.paired) for step, both in earlier],
         }
-        with atomic_path(target.with_suffix(".npz")) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, sums=found.paired.table())
-        write_json(target, record)  # last: where it is, the rest is
+        numbers = target.with_suffix(".npz")
+        with all_at_once([numbers, target]):  # older numbers never stand beside a newer record, whatever is killed
+            with atomic_path(numbers) as temporary, temporary.open("wb") as stream:
+                np.savez_compressed(stream, sums=found.paired.table())
+            write_json(target, record)
 
 
 def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import remove_leftovers_in, write_json
+from truesource.grammar.support.files import expand_user, remove_leftovers_in, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.run.named_grammar import grammar_at
@@ -97,7 +97,7 @@ def corpus_folder(config: SweepConfig, base: Path) -> Path | None:
 
 
 def _resolve(name: str, base: Path) -> Path:
-    return base / Path(os.path.expandvars(name)).expanduser()
+    return base / expand_user(os.path.expandvars(name))
 
 
 def _corpus(config: SweepConfig, base: Path, folder: Path, truth: Truth) -> Corpus:

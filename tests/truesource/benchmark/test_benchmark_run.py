@@ -102,6 +102,50 @@ def test_a_dask_cluster_makes_the_bytes_of_one_process(
     assert (folder / "cluster" / "results.json").read_bytes() == (folder / "results.json").read_bytes()
 
 
+def test_what_kills_have_left_is_removed_when_the_cell_is_made_again(folder: Path, whole: BenchmarkResults) -> None:
+    """A model that counts is measured on parts of its text, each in a folder for that time."""
+    copy = folder / "killed"
+    shutil.copytree(folder / "whole", copy)
+    lost = next((copy / "cells").glob("brackets-bigram-*.json"))
+    lost.unlink()
+    model = copy / "models" / lost.stem
+    leftover_of(model, "model/config.json")
+    leftover_of(lost)
+    used_up = copy / "models" / f"{lost.stem}.partial"
+    used_up.mkdir()
+    shutil.copy(model / "training.json", used_up / "request.json")
+    again = measure(mini_suite(folder), copy, MODELS)
+    assert again.results == whole
+    assert sorted(path.name for path in copy.rglob("*")) == sorted(path.name for path in (folder / "whole").rglob("*"))
+
+
+def leftover_of(target: Path, *files: str) -> None:
+    """What a kill leaves of writing a file, or a folder with files."""
+    leftover = target.with_name(f".{target.name}.123-0123abcd.partial")
+    for file in files:
+        (leftover / file).parent.mkdir(parents=True)
+        (leftover / file).write_text("{}")
+    if not files:
+        leftover.write_text("{}")
+
+
+def test_the_parts_of_a_text_are_counted_in_folders_that_a_later_call_removes(
+    folder: Path, whole: BenchmarkResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill leaves the folder of the moment."""
+    copy = folder / "stopped"
+    shutil.copytree(folder / "whole", copy)
+    lost = next((copy / "cells").glob("brackets-bigram-*.json"))
+    lost.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("truesource.grammar.support.files._remove", lambda _: None)
+        measure(mini_suite(folder), copy, MODELS)
+    assert [path for path in (copy / "models").iterdir() if path.name.startswith(".")]
+    lost.unlink()
+    measure(mini_suite(folder), copy, MODELS)
+    assert not [path for path in copy.rglob("*") if path.name.startswith(".")]
+
+
 def test_what_is_missing_is_made_again_and_no_more(folder: Path, whole: BenchmarkResults) -> None:
     copy = folder / "copy"
     shutil.copytree(folder / "whole", copy)

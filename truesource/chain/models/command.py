@@ -143,6 +143,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str], w
 
     from truesource.chain.models import ModelEntry, given_settings, plain_name
     from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.files import real_path
     from truesource.grammar.support.records import explain
 
     values: dict[str, Any] = {**given_settings(architecture, overrides)}
@@ -151,7 +152,7 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str], w
             raise InputError("there is no such model folder to take weights from", weights, code="missing")
         values["weights"] = str(weights)
     try:
-        return ModelEntry(name=plain_name(output.resolve().name), preset=preset, **values)
+        return ModelEntry(name=plain_name(real_path(output).name), preset=preset, **values)
     except ValidationError as error:
         raise InputError(f"cannot train with these settings: {explain(error)}") from error
 

@@ -111,9 +111,9 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
     """Show and write what is known."""
     from truesource.cli.output import json_of, show
     from truesource.evaluators.explain.results import explained, ladder_table, lever_table, records_of, sentence
-    from truesource.evaluators.explain.section import write_page
+    from truesource.evaluators.explain.section import PAGE, write_page
     from truesource.evaluators.explain.where import memory_sentence, places_table
-    from truesource.grammar.support.files import write_json
+    from truesource.grammar.support.files import all_at_once, remove_leftovers, write_json
     from truesource.grammar.support.locks import exclusive
 
     for failure in failures:
@@ -129,9 +129,13 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
         show(where, 110)
     for said in filter(None, (memory_sentence(record), sentence(record))):
         echo(said)
+    written = job.folder / "explain.json", job.folder / PAGE
     with exclusive(job.folder, wait=True):
-        write_json(job.folder / "explain.json", record)
-        page = write_page(record, job.folder)
+        for file in written:
+            remove_leftovers(file)
+        with all_at_once(written):
+            write_json(written[0], record)
+            page = write_page(record, job.folder)
     also = "".join(f" and {file}" for file in files.write(json=json_of(records_of(record))))
     echo(f"Wrote {page}{also}. Next: open it in a browser.")
     if failures:

@@ -25,7 +25,14 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json
+from truesource.grammar.support.files import (
+    all_at_once,
+    atomic_path,
+    digest_file,
+    digest_json,
+    remove_leftovers,
+    write_json,
+)
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
@@ -38,7 +45,7 @@ from truesource.lmtrain.speed import seconds_of_step
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
-from truesource.lmtrain.training_record import FILE, REMEDY, training_seconds
+from truesource.lmtrain.training_record import FILE, REMEDY, remove_used_up, training_seconds
 from truesource.run.tasks import Failure, make_tasks
 from truesource.sweep.plan import with_code
 
@@ -387,6 +394,7 @@ class ExplainJob:
         if self.unknown is not None:
             return []
         with exclusive(self.folder, wait=True):  # several jobs write the same
+            remove_leftovers(self.folder / PLAN)
             write_json(self.folder / PLAN, self.plan())
 
         def make(cell: LeverCell, *, wait: bool) -> None:
@@ -399,6 +407,11 @@ class ExplainJob:
         lever = self.lever_of(cell)
         shape = self.shape if lever is None else lever.model
         target = self.folder / "cells" / cell.id
+        path = self.folder / "scores" / f"{cell.id}.npz"
+        written = (path, path.with_suffix(".json"))
+        for each in (target, *written):
+            remove_leftovers(each)
+        remove_used_up(target)
         if not (target / FILE).is_file():
             text: Any = self.corpus
             more: dict[str, Any] = {"tokenizer": self.tokenizer}
@@ -411,13 +424,11 @@ class ExplainJob:
             training = base_training(self.trained) if lever is None else lever.training
             train(text, shape, training, target, seed=cell.seed, force=True, **more)
         sums = self.scored(load_trained(target, shape))
-        path = self.folder / "scores" / f"{cell.id}.npz"
-        with atomic_path(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, sums=sums)
-        write_json(
-            path.with_suffix(".json"),
-            {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)},
-        )
+        record = {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)}
+        with all_at_once(written):  # older numbers never stand beside a newer record, whatever is killed
+            with atomic_path(path) as temporary, temporary.open("wb") as stream:
+                np.savez_compressed(stream, sums=sums)
+            write_json(path.with_suffix(".json"), record)
 
     def table_of(self, cell: LeverCell) -> FloatArray | None:
         """Sums per sentence of a training that is scored, (3, N); None: it is not.
@@ -455,6 +466,7 @@ class ExplainJob:
         which = digest_json({**request, "tokenizer": digest_tokenizer(self.tokenizer)})
         path = self.folder / f"expected-{which[:8]}.npy"
         with exclusive(path, wait=True):
+            remove_leftovers(path)
             if not path.is_file():
                 write_expected(self._train_oracle, list(self.train), self.tokenizer, path)
         return read_expected(path, request)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from truesource.report.finished_run import FinishedRun
 
 BODY = Path(__file__).with_name("section.html.j2")
+PAGE = "report.html"  #: of one model, in the folder of its explanation
 
 
 def section(run: FinishedRun) -> dict[str, Any] | None:
@@ -49,7 +50,7 @@ def content(records: dict[str, Record]) -> dict[str, Any]:
 
 def write_page(record: Record, folder: Path) -> Path:
     """Write ``report.html`` of one model into the folder of its explanation."""
-    target = folder / "report.html"
+    target = folder / PAGE
     page = render(
         Path(__file__).with_name("page.html.j2"),
         folder,
