@@ -222,6 +222,18 @@ def test_pieces_are_also_scored_by_the_sum_over_their_segmentations(place: Path,
     assert (own[0] - some[0]).sum() / own[2].sum() == pytest.approx(gained, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("part", "value"), [("model", {"architecture": "ngram", "order": 0}), ("training", {"epochs": -1}), ("model", 3)]
+)
+def test_a_record_with_settings_that_cannot_be_is_damaged(
+    part: str, value: object, place: Path, command: Command
+) -> None:
+    path = Path("model/training.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), part: value}))
+    done = command(*call("--plan"))
+    assert done.code == 2 and "the record of the training is damaged" in done.err and done.err.count("\n") == 1
+
+
 def test_bad_calls_get_one_sentence(place: Path, command: Command) -> None:
     Path("why").mkdir()
     Path("why/mine.txt").write_text("x", "utf-8")

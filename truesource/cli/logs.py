@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+from truesource.cli.signal_watch import SignalWatch
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import terminal
 
@@ -37,7 +38,8 @@ class Interrupts:
     """While the block runs, the first Ctrl-C or SIGTERM raises `KeyboardInterrupt` and the second ends the process.
 
     The exception carries the number of the signal. Where a signal is ignored or handled by somebody else, it stays so.
-    One that arrives where Python cannot raise it, such as in a destructor during an import, ends the process too. So
+    One that arrives where Python cannot raise it, such as in a destructor during an import, ends the process too, as
+    does one that Python cannot heed for long (`truesource.cli.signal_watch`). So
     does one after the block, where exit handlers run, in silence: all has been said by then.
     """
 
@@ -54,6 +56,7 @@ class Interrupts:
                 if before is default or isinstance(getattr(before, "__self__", None), Interrupts):
                     signal.signal(number, self._on_signal)
             sys.unraisablehook = self._on_unraisable
+            SignalWatch(self._on_signal, lambda: self.count > 0).begin(self._on_deaf)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -86,6 +89,12 @@ class Interrupts:
         if self._ended or self.count > 1:
             self._leave()
         raise KeyboardInterrupt(number)
+
+    def _on_deaf(self, number: int) -> None:
+        """Leave where the main thread does not heed a signal, as in a kernel that works on one long sentence."""
+        if self._code is None:
+            self._code = 128 + number
+        self._leave()
 
     def _on_unraisable(self, unraisable: Any) -> None:
         if isinstance(unraisable.exc_value, KeyboardInterrupt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
@@ -35,7 +36,7 @@ from truesource.grammar.support.files import (
 )
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
-from truesource.grammar.support.records import read_record
+from truesource.grammar.support.records import explain, read_record
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.flops import TrainingCost, training_cost
@@ -45,7 +46,7 @@ from truesource.lmtrain.speed import seconds_of_step
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
-from truesource.lmtrain.training_record import FILE, REMEDY, remove_used_up, training_seconds
+from truesource.lmtrain.training_record import FILE, REMEDY, WHAT, remove_used_up, training_seconds
 from truesource.run.tasks import Failure, make_tasks
 from truesource.sweep.plan import with_code
 
@@ -162,13 +163,26 @@ class ExplainJob:
     @cached_property
     def shape(self) -> ModelConfig:
         """Settings of the model."""
-        return with_code(model_settings(**self.record["model"]), self.base)
+        with self._settings_of("model"):
+            settings = model_settings(**self.record["model"])
+        return with_code(settings, self.base)
 
     @cached_property
     def training(self) -> TrainConfig | None:
         """Settings of its training; None: it counts."""
         known = self.record["training"]
-        return None if known is None else TypeAdapter(TrainConfig).validate_python(known)
+        with self._settings_of("training"):
+            return None if known is None else TypeAdapter(TrainConfig).validate_python(known)
+
+    @contextmanager
+    def _settings_of(self, part: str) -> Iterator[None]:
+        """Refuse a record whose settings of a part cannot be."""
+        try:
+            yield
+        except (ValidationError, TypeError) as error:
+            reason = explain(error, part) if isinstance(error, ValidationError) else f"{part} is no mapping of settings"
+            path = self.trained_in / FILE
+            raise InputError(f"{WHAT} is damaged: {reason}; {REMEDY}", path, code="damaged") from error
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:

@@ -1,0 +1,86 @@
+"""Signals while Python cannot heed them: in a kernel that works on one long sentence for minutes, or waiting for one.
+
+Python runs the handler of a signal in the main thread, between two of its instructions. Kernels run without the
+interpreter's lock, so another thread can do something meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+PATIENCE = 1.5  #: seconds that the main thread has to heed a signal, or to stop waiting for other threads
+_EVERY = 0.05  #: seconds between looks
+_WAITING = ("threading.py", "queue.py", f"futures{os.sep}thread.py")  #: files of the library
+
+
+class SignalWatch:
+    """One thread for the process, which is told of signals by the system and not by Python.
+
+    It calls ``leave``, which ends the process as a kill would, where the main thread has not heeded a signal within
+    `PATIENCE` seconds, or has waited for other threads for so long after it.
+    """
+
+    _current: SignalWatch | None = None
+    _reading: int | None = None
+
+    def __init__(self, handler: Callable[[int, FrameType | None], None], heeded: Callable[[], bool]) -> None:
+        self.handler = handler  #: of the signals; those with another one are not this watch's
+        self.heeded = heeded  #: whether the handler has run
+        self.leave: Callable[[int], None] = os._exit
+
+    def begin(self, leave: Callable[[int], None]) -> None:
+        """Watch from now on, in place of the watch before; only in the main thread.
+
+        Args:
+            leave: ends the process; takes the number of the signal.
+        """
+        self.leave = leave
+        SignalWatch._current = self
+        if SignalWatch._reading is not None:
+            return
+        try:
+            reading, writing = os.pipe()
+        except OSError:  # no more files can be opened: kernels are waited for
+            return
+        os.set_blocking(writing, False)
+        try:
+            threading.Thread(target=_watch, args=(reading,), name="signals", daemon=True).start()
+        except RuntimeError:  # no more threads can be started: the same
+            os.close(reading)
+            os.close(writing)
+            return
+        SignalWatch._reading = reading
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+
+    def look(self, number: int) -> None:
+        """Wait until the main thread heeds a signal, and leave if it does not."""
+        if signal.getsignal(number) != self.handler:
+            return
+        since = time.monotonic()
+        while time.monotonic() - since < PATIENCE:
+            time.sleep(_EVERY)
+            if self.heeded() and not _main_thread_waits():
+                since = time.monotonic()  # it clears up, or has ended
+            if SignalWatch._current is not self:
+                return
+        self.leave(number)
+
+
+def _watch(reading: int) -> None:
+    while numbers := os.read(reading, 1):
+        watch = SignalWatch._current
+        if watch is not None:
+            watch.look(numbers[0])
+
+
+def _main_thread_waits() -> bool:
+    """Whether the main thread waits for another thread, such as one with a kernel."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return frame is not None and frame.f_code.co_filename.endswith(_WAITING)
