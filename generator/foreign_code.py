@@ -26,21 +26,30 @@ class _Messages:
         """Do nothing: errors are still to be printed."""
 
 
+_numpy_errors: dict[str, Any] = {}  #: what code of others does on numpy's errors, where it has changed that
+
+
 @contextmanager
 def contained() -> Iterator[None]:
     """Undo what code of others changes for the whole process: streams, working folder, numpy's handling of errors.
 
-    What it prints goes to standard error: the standard output may be that of ``--json -``.
+    What it prints goes to standard error: the standard output may be that of ``--json -``. Its own handling of numpy's
+    errors is there again when it goes on, as a generator that changes it expects.
     """
     import numpy as np
 
     stderr, folder = sys.stderr, None
     with suppress(OSError):  # the folder has been removed
         folder = Path.cwd()
+    ours: dict[str, Any] = {**np.geterr()}
+    np.seterr(**_numpy_errors)
+    before = np.geterr()
     try:
-        with redirect_stdout(_Messages()), np.errstate():
+        with redirect_stdout(_Messages()):
             yield
     finally:
+        _numpy_errors.update({kind: do for kind, do in np.geterr().items() if do != before[kind]})  # type: ignore[literal-required]
+        np.seterr(**ours)
         sys.stderr = stderr
         if folder is not None:
             _return_to(folder)

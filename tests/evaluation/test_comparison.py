@@ -191,12 +191,12 @@ def test_a_grammar_without_endings_is_compared_given_a_range_of_lengths() -> Non
         compare(Oracle(grammar, "causal", lengths=lengths), grammar, [["a"]] * 12, lengths=None)
 
 
-def test_sentences_that_are_strings_are_refused() -> None:
+def test_sentences_may_be_texts() -> None:
     model = Unigram({"a": 0.5}, stop=0.5)
-    with pytest.raises(InputError, match="sentence 2 is the string 'a a', not a list of words"):
-        compare(model, TOY, [["a"], "a a"], lengths=None)
-    with pytest.raises(InputError, match="got one string"):
-        compare(model, TOY, "a a", lengths=None)
+    found, wanted = (compare(model, TOY, s, lengths=None) for s in ([["a"], "a a"], [["a"], ["a", "a"]]))
+    assert found.measures == wanted.measures
+    one = compare(model, TOY, "a a", lengths=None)
+    assert one.measures == compare(model, TOY, [["a", "a"]], lengths=None).measures
 
 
 def test_a_model_whose_scores_are_no_token_scores_is_refused() -> None:

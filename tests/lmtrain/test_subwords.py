@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
@@ -144,11 +143,11 @@ def test_words_that_cannot_be_kept_are_refused(word: str) -> None:
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(ValidationError, match="vocab_size is a setting of the bpe and unigram"):
+    with pytest.raises(InputError, match="vocab_size is a setting of the bpe and unigram"):
         model_settings(vocab_size=100)
-    with pytest.raises(ValidationError, match="the bpe tokenizer needs vocab_size"):
+    with pytest.raises(InputError, match="the bpe tokenizer needs vocab_size"):
         model_settings(tokenizer="bpe")
-    with pytest.raises(ValidationError, match="min_count is a setting of the word"):
+    with pytest.raises(InputError, match="min_count is a setting of the word"):
         model_settings(tokenizer="unigram", vocab_size=100, min_count=2)
     assert model_settings(tokenizer="bpe", vocab_size=100).label == "gpt2-2x128-bpe100"
     ngram = model_settings(architecture="ngram", tokenizer="unigram", vocab_size=100)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from command_line import Command
-from pydantic import ValidationError
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import LARGEST_NUMBER, NoRoomError
@@ -184,7 +183,7 @@ def test_steps_of_many_epochs_are_in_proportion() -> None:
 @pytest.mark.parametrize("key", ["model.layers", "training.max_steps", "training.eval_every"])
 def test_numbers_of_settings_fit_arrays(key: str) -> None:
     part, _, name = key.partition(".")
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError, match=f"{name}: expected"):
         if part == "model":
             model_settings("gpt2", **{name: 10**25})
         else:
