@@ -26,29 +26,31 @@ class _Messages:
         """Do nothing: errors are still to be printed."""
 
 
-_numpy_errors: dict[str, Any] = {}  #: what code of others does on numpy's errors, where it has changed that
-
-
 @contextmanager
-def contained() -> Iterator[None]:
+def contained(numpy_errors: dict[str, Any] | None = None) -> Iterator[None]:
     """Undo what code of others changes for the whole process: streams, working folder, numpy's handling of errors.
 
-    What it prints goes to standard error: the standard output may be that of ``--json -``. Its own handling of numpy's
-    errors is there again when it goes on, as a generator that changes it expects.
+    What it prints goes to standard error: the standard output may be that of ``--json -``.
+
+    Args:
+        numpy_errors: of a generator, the same at each of its steps: what it has changed of numpy's handling of errors,
+            which it finds again at the next one.
     """
     import numpy as np
+
+    kept = {} if numpy_errors is None else numpy_errors
 
     stderr, folder = sys.stderr, None
     with suppress(OSError):  # the folder has been removed
         folder = Path.cwd()
     ours: dict[str, Any] = {**np.geterr()}
-    np.seterr(**_numpy_errors)
+    np.seterr(**kept)
     before = np.geterr()
     try:
         with redirect_stdout(_Messages()):
             yield
     finally:
-        _numpy_errors.update({kind: do for kind, do in np.geterr().items() if do != before[kind]})  # type: ignore[literal-required]
+        kept.update({kind: do for kind, do in np.geterr().items() if do != before[kind]})  # type: ignore[literal-required]
         np.seterr(**ours)
         sys.stderr = stderr
         if folder is not None:
@@ -64,7 +66,12 @@ def _return_to(folder: Path) -> None:
 
 
 @contextmanager
-def code_errors(what: str, source: Path | None = None, code: str = "code-failed") -> Iterator[None]:
+def code_errors(
+    what: str,
+    source: Path | None = None,
+    code: str = "code-failed",
+    numpy_errors: dict[str, Any] | None = None,
+) -> Iterator[None]:
     """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
 
     What it changes for the whole process is undone, see `contained`. An interrupt (Ctrl-C) passes.
@@ -73,12 +80,13 @@ def code_errors(what: str, source: Path | None = None, code: str = "code-failed"
         what: the code that runs, such as ``gru.py:GRU``.
         source: its file; None: unknown.
         code: of the error.
+        numpy_errors: see `contained`.
 
     Raises:
         InputError: something was raised; an `InputError` keeps its sentence and its code.
     """
     try:
-        with contained():
+        with contained(numpy_errors):
             yield
     except InputError as error:
         if error.path is not None or source is None:

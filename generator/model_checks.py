@@ -182,8 +182,9 @@ def _tables(
         columns = len(model.vocabulary or ()) + 1 + causal
     with code_errors(f"{model.name}.distributions", source):
         blocks = iter(model.distributions(sentences))
+    numpy_errors: dict[str, Any] = {}
     while True:
-        with code_errors(f"{model.name}.distributions", source):
+        with code_errors(f"{model.name}.distributions", source, numpy_errors=numpy_errors):
             block = next(blocks, None)
         if block is None:
             break

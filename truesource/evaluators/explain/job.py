@@ -179,8 +179,10 @@ class ExplainJob:
         """Refuse a record whose settings of a part cannot be."""
         try:
             yield
-        except (ValidationError, TypeError) as error:
+        except (ValidationError, TypeError, InputError) as error:
             reason = explain(error, part) if isinstance(error, ValidationError) else f"{part} is no mapping of settings"
+            if isinstance(error, InputError):
+                reason = error.reason
             path = self.trained_in / FILE
             raise InputError(f"{WHAT} is damaged: {reason}; {REMEDY}", path, code="damaged") from error
 
