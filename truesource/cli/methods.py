@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from truesource.cli.works import works
+from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import read_record
+from truesource.report.words import count
 
 REMEDY = "run the experiment again"
 METHODS = {
@@ -73,7 +75,7 @@ def _truth(config: Mapping[str, Any]) -> str:
         source = f"{bank['sentences']:,} trees of the embedded grammar {bank['embedded']}"
     cycles = (grammar.get("split_merge") or {}).get("cycles")
     if grammar["method"] == "split_merge" and cycles is not None:
-        what += f" ({_number(cycles, 'cycle')}; {_cite('split-merge')})"
+        what += f" ({count(cycles, 'cycle')}; {_cite('split-merge')})"
     return f"The truth is {what}, induced from {source}, read by the convention {bank['normalise']['convention']}."
 
 
@@ -121,7 +123,8 @@ def _measured(config: Mapping[str, Any], results: list[dict[str, Any]]) -> str:
     more = f" Also measured: {listed(used)}." if used else ""
     if not rows:
         return more.strip()
-    compared = sorted({word for row in rows for word in _part(row, "compared")})
+    parts = (parts_of(row["signature"]) for row in rows)
+    compared = sorted({part["compared"].split("/")[0] for part in parts if "compared" in part})
     words = f" in the vocabulary {listed(compared)}" if compared else ""
     return (
         f"On {number:,} sentences, the {objectives} scores of models and truth give perplexity, the bound, and relative"
@@ -138,15 +141,10 @@ def _tested(results: list[dict[str, Any]], *, of_seeds: bool) -> str:
     pairs = {objective: len(names) * (len(names) - 1) // 2 for objective, names in groups.items() if len(names) > 1}
     if not pairs:
         return ""
-    family = listed([f"{_number(n, 'pair')} ({objective})" for objective, n in pairs.items()])
+    family = listed([f"{count(n, 'pair')} ({objective})" for objective, n in pairs.items()])
     over = "training seeds, by Welch's t test with Satterthwaite's degrees of freedom" if of_seeds else "sentences"
     cited = _cite("tests", "holm", *(["satterthwaite"] if of_seeds else []))
     return f"Models are compared over {over}; p-values are adjusted by Holm over {family} ({cited})."
-
-
-def _part(row: Mapping[str, Any], key: str) -> list[str]:
-    parts = dict(part.split(":", 1) for part in str(row.get("signature", "")).split("|") if ":" in part)
-    return [parts[key].split("/")[0]] if key in parts else []
 
 
 def _cite(topic: str, *authors: str) -> str:
@@ -154,7 +152,3 @@ def _cite(topic: str, *authors: str) -> str:
     chosen = (work for work in works() if work.topic == topic)
     shorts = [work.short for work in chosen if not authors or work.short.split()[0].strip(",").lower() in authors]
     return "; ".join(short.replace(" (", ", ").rstrip(")") for short in shorts)
-
-
-def _number(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
