@@ -9,6 +9,7 @@ are the modules named ``_kernels*`` and those of folders named ``_kernels``.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -45,12 +46,12 @@ class Module:
 def main() -> None:
     """Print the table."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)
-    code = {package: list(modules(root, package)) for package in PACKAGES}
+    sizes = {package: list(modules(root, package)) for package in PACKAGES}
     print("| package | modules | lines | longest module |\n|---|---|---|---|")
-    for package, found in [*code.items(), ("all", [module for some in code.values() for module in some])]:
+    for package, found in [*sizes.items(), ("all", [module for some in sizes.values() for module in some])]:
         lines = [module.lines for module in found]
         print(f"| {package} | {len(found)} | {sum(lines):,} | {max(lines)} |")
-    every = [module for some in code.values() for module in some]
+    every = [module for some in sizes.values() for module in some]
     print("\n| what | median | 90% | most | where |\n|---|---|---|---|---|")
     plain = [(module, f) for module in every if not module.kernel for f in module.functions()]
     kernels = [(module, f) for module in every if module.kernel for f in module.functions()]
@@ -64,10 +65,19 @@ def main() -> None:
     print(f"Kernels of more than 12 parameters: {sum(parameters(f) > 12 for _, f in kernels)}")
     twice = {name: n for name, n in Counter(classes(every)).items() if n > 1}
     print(f"Class names used twice or more: {len(twice)}: {', '.join(f'{k} {n}' for k, n in sorted(twice.items()))}")
+    several = {module.name: len(groups) for module in every if len(groups := subjects(module)) > 1}
+    print(f"Modules of two subjects or more, of 50 lines each: {len(several)}: {', '.join(several)}")
+    late = {module.name: names for module in every if (names := late_constants(module))}
+    print(f"Modules that declare constants after their first definition: {len(late)}")
     circles = [sorted(part) for part in nx.strongly_connected_components(imports(every)) if len(part) > 1]
     print(f"Import circles: {len(circles)}, of {sum(map(len, circles))} modules")
     for circle in sorted(circles, key=len, reverse=True):
         print(f"  {len(circle)}: {', '.join(circle)}")
+
+
+def code(root: Path) -> list[Module]:
+    """The modules of all packages."""
+    return [module for package in PACKAGES for module in modules(root, package)]
 
 
 def modules(root: Path, package: str) -> Iterator[Module]:
@@ -111,6 +121,75 @@ def classes(every: list[Module]) -> Iterator[str]:
     """Names of the classes at the top of modules."""
     for module in every:
         yield from (node.name for node in module.tree.body if isinstance(node, ast.ClassDef))
+
+
+def subjects(module: Module, least: int = 50) -> list[list[str]]:
+    """The groups of at least so many lines that no name connects: a module of two subjects has two.
+
+    Functions and classes are of one group if one names the other, or if both name a third thing that the module
+    defines; the log and type variables connect nothing.
+    """
+    nodes: dict[str, ast.stmt] = {}
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            nodes[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for name in ast.walk(node):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    nodes[name.id] = node
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    for name, node in nodes.items():
+        used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} & set(nodes)
+        used |= {word for text in _annotations(node) for word in re.findall(r"\w+", text)} & set(nodes)
+        graph.add_edges_from((name, other) for other in used - {name} if other not in ("log", "T"))
+    groups = []
+    for part in nx.connected_components(graph):
+        statements = {id(nodes[name]): nodes[name] for name in part}.values()
+        if sum((node.end_lineno or 0) - node.lineno + 1 for node in statements) >= least:
+            groups.append(sorted(part))
+    return sorted(groups)
+
+
+def _annotations(node: ast.AST) -> Iterator[str]:
+    """Texts in a definition that may be annotations in quotes."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and len(each.value) < 200:
+            yield each.value
+
+
+def late_constants(module: Module) -> list[str]:
+    """Constants, in capitals, that a module declares after its first function or class and that need none of these.
+
+    Types and aliases are no constants.
+    """
+    defined: set[str] = set()
+    found = []
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and defined and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+            used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+            if any(re.fullmatch(r"_?[A-Z][A-Z0-9_]+", name) for name in names):
+                if used & defined:
+                    defined |= set(names)
+                else:
+                    found += names
+    return found
+
+
+def settings(every: list[Module]) -> int:
+    """The number of keys of settings: fields with a description."""
+    return sum(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Field"
+        and any(keyword.arg == "description" for keyword in node.keywords)
+        for module in every
+        for node in ast.walk(module.tree)
+    )
 
 
 def imports(every: list[Module]) -> nx.DiGraph:

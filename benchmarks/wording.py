@@ -1,0 +1,138 @@
+"""The English of the code: docstrings without a subject, names that say nothing, docstrings that name what is gone.
+
+python benchmarks/wording.py [ROOT]           how many there are
+python benchmarks/wording.py [ROOT] --list    each with its place
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import house
+
+ELLIPTIC = re.compile(
+    r"(What|Which|Whether|How|Where|Why|Who|Those|These|The same|The other|That of|Of|For|From|With|In|On|At|Beside|Say"
+    r"|Tell|As `)\b|As `"
+)
+#: names of variables that do not say what they hold
+VAGUE = {
+    *("found", "made", "told", "asked", "kept", "given", "drawn", "known", "wanted", "said", "own", "shown"),
+}
+#: packages and names of others that docstrings may name
+OTHERS = {
+    *("nltk", "pathlib", "pydantic", "scipy", "torch", "huggingface_hub"),
+    *("torchrun", "flock", "DataLoader", "DatasetDict", "GenerationMixin"),
+}
+_NAMED = re.compile(r"(?<![`\w])`([A-Za-z_][\w.]*)(\(\))?`(?!`)")
+
+
+def main() -> None:
+    """Print the numbers, or the places."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent)
+    parser.add_argument("--list", action="store_true")
+    given = parser.parse_args()
+    every = house.code(given.root)
+    places = {
+        "docstrings with an elliptic opening": elliptic(every),
+        "assignments to a vague name": vague(every),
+        "docstrings that name what is gone": gone(every),
+    }
+    for title, each in places.items():
+        print(f"{title}: {len(each)}")
+        if given.list:
+            print(*(f"  {place}" for place in each), sep="\n")
+
+
+def docstrings(module: house.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of the docstrings of a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield node.body[0].lineno, text
+
+
+def elliptic(every: list[house.Module]) -> list[str]:
+    """Docstrings that open without subject or verb, such as "What a model knows" or "Of the model"."""
+    return [
+        f"{module.name}:{line}: {text.splitlines()[0]}"
+        for module in every
+        for line, text in docstrings(module)
+        if ELLIPTIC.match(text)
+    ]
+
+
+def vague(every: list[house.Module]) -> list[str]:
+    """Assignments to `VAGUE` names."""
+    return [
+        f"{module.name}:{node.lineno}: {node.id}"
+        for module in every
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE
+    ]
+
+
+def gone(every: list[house.Module]) -> list[str]:
+    """Names between single backticks, in docstrings and comments ``#:``, that the code does not have."""
+    there = names_there(every)
+    return [
+        f"{module.name}:{line}: {name}"
+        for module in every
+        for line, text in [*docstrings(module), *_comments(module)]
+        for name in (match[1] for match in _NAMED.finditer(text))
+        if not _is_there(name, there)
+    ]
+
+
+def names_there(every: list[house.Module]) -> set[str]:
+    """All names that the code defines, uses or imports: of modules, functions, parameters, attributes, keys."""
+    found = {*dir(builtins), *keyword.kwlist}
+    for module in every:
+        found |= {module.name, f"truesource.{module.name}", *module.name.split(".")}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(node.name)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.keyword) and node.arg:
+                found.add(node.arg)
+            elif isinstance(node, ast.alias):
+                found |= {*node.name.split("."), node.asname or ""}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 60:
+                found.add(node.value)
+    return found
+
+
+def _is_there(name: str, there: set[str]) -> bool:
+    """True if the code has a name; of a dotted one that begins with a package, the module too."""
+    parts = name.split(".")
+    if parts[0] in OTHERS:
+        return True
+    if parts[0] == "truesource" and len(parts) > 2:
+        module = name if name in there else name.rpartition(".")[0]
+        deeper = module.rpartition(".")[0]
+        return (module in there or deeper in there) and parts[-1] in there
+    return all(part in there for part in parts)
+
+
+def _comments(module: house.Module) -> Iterator[tuple[int, str]]:
+    lines = module.path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        _, mark, text = line.partition("#:")
+        if mark:
+            yield number, text
+
+
+if __name__ == "__main__":
+    main()
