@@ -345,7 +345,7 @@ class Corpus:
 
     @cached_property
     def _key(self) -> SymbolKey:
-        return read_symbol_key(self.path / "symbols.json")
+        return read_symbol_key(self.path / "symbols.json", self.record["symbols_digest"])
 
     def _split(self, split: str) -> Mapping[str, Any]:
         if split not in self.record["splits"]:

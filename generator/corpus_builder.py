@@ -367,7 +367,9 @@ def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Pat
     partial, truth, plan = making.drawing.partial, making.drawing.sampler.truth, making.plan
     full = {**record, **_conditions(making.drawing.sampler, plan), **making.found}
     full.update(_summary(making, entries))
-    write_json(partial / "symbols.json", making.drawing.spelling.key(truth, ids=plan.columns.ids))
+    symbols = making.drawing.spelling.key(truth, ids=plan.columns.ids)
+    full["symbols_digest"] = digest_json(symbols)
+    write_json(partial / "symbols.json", symbols)
     if not isinstance(truth, Process) or truth.has_file:
         truth.save(partial / "grammar.npz", force=True)
     write_json(partial / "record.json", full)

@@ -18,6 +18,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import dataset_card
 from truesource.grammar.support.printable import markdown, markdown_code
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import (
     STRICT,
     Count,
@@ -182,6 +183,7 @@ class CorpusRecord(TypedDict):
     overlap_with: NotRequired[str]
     shards: list[ShardEntry]
     digest: str
+    symbols_digest: NotRequired[str]
 
 
 @with_config(STRICT)
@@ -214,13 +216,19 @@ def check_corpus_record(record: Mapping[str, Any]) -> dict[str, Any]:
     return _completed(decode_record(text, CorpusRecord, what=_WHAT, remedy=_REMEDY), None)
 
 
-def read_symbol_key(file: Path) -> SymbolKey:
+def read_symbol_key(file: Path, digest: str | None) -> SymbolKey:
     """Read ``symbols.json``.
+
+    Args:
+        file: its path.
+        digest: its digest, as the record of the corpus has it; None: the record has none.
 
     Raises:
         InputError: it is missing or damaged.
     """
     key = read_record(file, SymbolKey, what="the table of symbols", remedy=_REMEDY)
+    if digest not in (None, digest_json(key)):
+        raise InputError(f"the table of symbols is damaged: it is not the one of record.json; {_REMEDY}", file)
     if len(key["symbols"]) != len(key["labels"]):
         raise InputError(f"the table of symbols is damaged: not one label a symbol; {_REMEDY}", file)
     return key
@@ -244,7 +252,8 @@ def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
     optional = {"different": None, "overlap": None, "excluded": None}
     splits = {name: {**optional, **split} for name, split in record["splits"].items()}
     call = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
-    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "call": call, "splits": splits}
+    absent = {"condition": None, "height_cap": None, "overlap_with": None, "symbols_digest": None}
+    return {**absent, **record, "call": call, "splits": splits}
 
 
 _ROWS = {
