@@ -16,9 +16,9 @@ from typing_extensions import TypedDict
 from truesource.generator.plan import Overlap, Trees, parse_transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.hub_card import dataset_card
 from truesource.grammar.support.printable import markdown, markdown_code
-from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import (
     STRICT,
     Count,

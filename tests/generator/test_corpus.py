@@ -507,7 +507,7 @@ def test_a_record_never_names_a_file_outside_its_folder(copy, name):
         {"symbols": ["a"], "labels": ["a", "b"], "original_symbols": {}, "original_words": {}},
         {"symbols": ["a"], "labels": ["a"], "original_symbols": {}, "original_words": {"a": 1}},
         {"symbols": ["a"], "labels": ["a"], "original_symbols": {}},
-        {"symbols": ["a"], "labels": ["b"], "original_symbols": {}, "original_words": {}},  # right, but of another corpus
+        {"symbols": ["a"], "labels": ["b"], "original_symbols": {}, "original_words": {}},  # of another corpus
         [],
     ],
 )
