@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from shapes import PUBLISHED, split_grammar
 
-from truesource.accelerated import Accelerated
-from truesource.embedded import english
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import english
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.support.arrays import random_state
+from truesource.lmtrain.accelerated import Accelerated
 
 LENGTHS = LengthRange(6, 25)
 

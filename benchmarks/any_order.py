@@ -16,9 +16,9 @@ import time
 
 import numpy as np
 
-from truesource.embedded import english
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import english
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
 from truesource.grammar.support.arrays import random_state
 

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from truesource.embedded import english
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
@@ -43,6 +42,7 @@ from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.measure import require_pieces
 from truesource.generator.language_model import ScoringFrame, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import english
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 

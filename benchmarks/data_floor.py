@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg, write_figure
 from truesource.generator.sampler import Sampler
 from truesource.grammar.estimate.data_floor import SMOOTHING, data_floor, free_parameters
 from truesource.grammar.estimate.inside_outside import inside_outside, random_start
@@ -34,7 +35,6 @@ from truesource.grammar.languages import parse
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.pcfg import language as language_of
 from truesource.grammar.support.arrays import FloatArray, random_state
-from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg, write_figure
 
 SEED = 1
 LANGUAGES = ("dyck", "cfg3:levels=4", "english:size=small", "hmm:states=4,vocabulary=8")

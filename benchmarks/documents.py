@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, figure, step_axis, to_svg, write_figure
 from truesource.grammar.support.records import read_record
-from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, step_axis, to_svg, write_figure
 
 Record = dict[str, Any]
 MODELS = {"gpt2": ("GPT-2", "-", "o"), "lstm": ("LSTM", "--", "s")}

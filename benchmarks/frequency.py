@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from documents import Record, study
 
-from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg, write_figure
-from truesource.reproduce.quantities import mean_of_seeds
-from truesource.reproduce.studies.construction import TIMES
+from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg, write_figure
+from truesource.studies.reproduce.quantities import mean_of_seeds
+from truesource.studies.reproduce.studies.construction import TIMES
 
 
 def interval(records: list[Record], **wanted: Any) -> tuple[float, float, float]:

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource import PCFG, Tree, experiment, language
+from truesource import PCFG, Tree, language
+from truesource.evaluation.show.figures import MODEL, TRUTH, figure, standalone, to_svg
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.expected import derivational_entropy
@@ -26,7 +27,7 @@ from truesource.grammar.languages import grammars, languages, parameters, parse,
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.files import write_json, write_text
 from truesource.grammar.truth import Truth, load_truth
-from truesource.report.figures import MODEL, TRUTH, figure, standalone, to_svg
+from truesource.run import experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "gallery"

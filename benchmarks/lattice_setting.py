@@ -61,9 +61,9 @@ class Figures:
 
 
 def grammar_text(n: int) -> str:
-    from truesource.embedded import english
     from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.embedded import english
     from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(english(), LengthRange(6, 25))

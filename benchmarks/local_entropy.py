@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from truesource import PCFG, experiment
+from truesource import PCFG
 from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.languages import parse
 from truesource.grammar.support.arrays import random_state
 from truesource.grammar.support.files import write_json
+from truesource.run import experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = ROOT / "docs" / "gallery" / "numbers.json"

@@ -5,8 +5,8 @@
 Two tables and two figures, some 20 minutes on one core.
 
 **Membership.** A GPT-2 is trained on a text in which equal parts of different sentences stand 1, 4, 16 and 64 times
-(`truesource.evaluation.memory.repeated`), and measured on them beside as many fresh sentences of the same language:
-AUROC of the ratio of its probability to the exact one, and memorised bits. The truth as a model is beside it.
+(`truesource.evaluation.memory.measure.repeated`), and measured on them and on as many fresh sentences of the same
+language: AUROC of the ratio of its probability to the exact one, and memorised bits. The truth as a model is beside it.
 
 **Capacity** (Morris et al. 2025). N strings of 16 words, each of 64 with equal probability, so that the entropy is
 known: 96 bits a string. Nothing can be learned of others. Memorised bits are N H - sum of -log2 q(x) after training;
@@ -29,7 +29,8 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.memory import Memorised, memory, repeated
+from truesource.evaluation.memory.measure import Memorised, memory, repeated
+from truesource.evaluation.show.figures import MODEL, QUIET, SERIES, TRUTH, figure, to_svg, write_figure
 from truesource.generator.language_model import LanguageModel, ScoringFrame
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
@@ -41,7 +42,6 @@ from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
-from truesource.report.figures import MODEL, QUIET, SERIES, TRUTH, figure, to_svg, write_figure
 
 SEED = 1
 TIMES = (1, 4, 16, 64)

@@ -23,9 +23,9 @@ PEER_HELD_OUT = 50  #: of which the peer scores so many; its Kneser-Ney reads al
 
 
 def sentences(n: int, seed: int) -> list[list[str]]:
-    from truesource.embedded import english
     from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.embedded import english
     from truesource.grammar.support.arrays import random_state
 
     sampler = Sampler(english(), LengthRange(6, 25))

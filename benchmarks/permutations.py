@@ -15,11 +15,11 @@ import time
 import numpy as np
 from scipy import stats
 
-from truesource.embedded import english
 from truesource.evaluation.measures.discrete_tests import permuted_words
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.tendencies.truth import TrueText
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import english
 from truesource.grammar.pcfg import PCFG
 
 SMALL, FEW = 5_000, 99  #: sentences of a side and permutations that scipy is given

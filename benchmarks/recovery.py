@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.embedded import english
 from truesource.generator.sampler import Sampler, sample_treebank
+from truesource.grammar.embedded import english
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import encode

@@ -12,15 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
-from truesource.benchmark.standings import cells_of, share_sums
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, shown
+from truesource.evaluation.show.words import count, listed
 from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.report.table import Cell, ReportTable, TableRow, shown
-from truesource.report.words import count, listed
+from truesource.studies.benchmark.results import BenchmarkModel, BenchmarkResults
+from truesource.studies.benchmark.standings import cells_of, share_sums
 
 SIGNIFICANT = 0.05  #: adjusted p-values below separate two models
 

@@ -43,10 +43,10 @@ from oracle import LENGTHS, MAX_WIDTH, _axpy, limit
 from parsing import ONE_THREAD
 from shapes import PUBLISHED, split_grammar
 
-from truesource.embedded import english
 from truesource.generator.corpus import Corpus
 from truesource.generator.sampler import sample_treebank
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import english
 from truesource.grammar.estimate.relative_frequency import RuleTable
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.estep import Forest, encode, expected_entries

@@ -80,7 +80,7 @@ def back_up(found: Arrows) -> list[tuple[str, str]]:
 
 
 #: modules that hold the settings of evaluators, or import those that do
-LISTS = ("evaluation.evaluators", "truesource.evaluators")
+LISTS = ("evaluation.evaluators", "truesource.evaluation.evaluators")
 #: where a module named as an evaluator is no second place of its code: its verb, and its stage of a run
 BESIDE = ("truesource.cli", "truesource.run.stages")
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from recovery import HELD_OUT, SEED, compare
 
-from truesource.embedded import english
 from truesource.evaluation.parsing import compare_brackets
 from truesource.generator.sampler import Sampler, sample_treebank
+from truesource.grammar.embedded import english
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.parsing import ParseMethod

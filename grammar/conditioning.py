@@ -52,3 +52,21 @@ class LengthRange:
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"
+
+
+def length_condition(asked: str | None, recorded: LengthRange | None = None) -> LengthRange | None:
+    """The length condition of a call: the one that it asks for, else the recorded one, else none.
+
+    Args:
+        asked: ``6..25`` or ``none``; None where the call does not say.
+        recorded: by the corpus or the model that the call is about.
+
+    Raises:
+        InputError: ``asked`` is no range.
+    """
+    return recorded if asked is None else LengthRange.parse(asked)
+
+
+def condition_text(condition: LengthRange | None) -> str:
+    """``lengths 6..25``, or ``no length range``."""
+    return "no length range" if condition is None else f"lengths {condition}"

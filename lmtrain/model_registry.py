@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truesource.lmtrain.architectures.settings import DEFAULT, SETTINGS, names
@@ -176,3 +177,15 @@ def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "ca
         return Preset(model_settings(architecture, **own), None)
     shape = {**_SHAPES[name], **_INITIAL.get((name, settings.objective), {}), **own}
     return Preset(model_settings(architecture, **shape), _TRAINING[name][settings.objective])
+
+
+def with_code(model: ModelConfig, base: Path | None) -> ModelConfig:
+    """The same settings; of code of one's own, with its defaults and the digest of its file, relative to ``base``.
+
+    Raises:
+        InputError: the code cannot be imported, or does not take the settings.
+    """
+    from truesource.lmtrain.model_registry import completed
+    from truesource.lmtrain.own.settings import OwnSettings
+
+    return completed(model.model_copy(update={"code_base": base})) if isinstance(model, OwnSettings) else model

@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -235,3 +236,40 @@ def remove_used_up(out: Path) -> None:
         return
     if all(made.get(key) == value for key, value in request.items()):
         discard(partial, out)
+
+
+#: keys of ``training.json`` that say how the training went, or what it left, not what was asked for
+OUTCOMES = ("seed", "name", "final", "files", "versions", "steps", "step", "stopped_early")
+
+
+@dataclass(frozen=True)
+class Training:
+    """The settings and the seed of a training."""
+
+    settings: str  #: digest of all that was asked for but the seed
+    seed: int
+
+
+def training_of(folder: Path) -> Training | None:
+    """The training of a model folder; None where there is no record of it, or none of its seed.
+
+    Raises:
+        InputError: the record is damaged.
+    """
+    if not (folder / FILE).is_file():
+        return None
+    record = read_training(folder).model_dump(mode="json")
+    seed = record.get("seed")
+    if not isinstance(seed, int):
+        return None
+    asked = {key: value for key, value in record.items() if key not in OUTCOMES}
+    if isinstance(asked.get("model"), dict):
+        asked["model"] = {key: value for key, value in asked["model"].items() if key != "name"}
+    return Training(digest_json(asked), seed)
+
+
+def are_replicates(trainings: list[Training | None]) -> bool:
+    """True if models were trained alike, each with a seed of its own."""
+    known = [training for training in trainings if training is not None]
+    settings, seeds = {training.settings for training in known}, {training.seed for training in known}
+    return len(known) == len(trainings) == len(seeds) and len(settings) == 1

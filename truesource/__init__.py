@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from truesource.comparing.scoring import ParallelText, compare_models, compare_parallel
-    from truesource.embedded import english
     from truesource.evaluation.core.comparison import Comparison, compare
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.oracle import Oracle
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
     from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, assemble_scores
     from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.embedded import english
     from truesource.grammar.estimate.split_merge import SplitMerge
     from truesource.grammar.estimate.split_merge.train import split_merge
     from truesource.grammar.pcfg import PCFG, language
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from truesource.lmtrain.model_registry import model_settings, preset
     from truesource.lmtrain.models import load_model
     from truesource.lmtrain.training import train
+    from truesource.studies.compare.scoring import ParallelText, compare_models, compare_parallel
 
 _HOMES = {
     "Binarisation": "truesource.grammar.treebank",
@@ -47,7 +47,7 @@ _HOMES = {
     "ModelConfig": "truesource.lmtrain.config",
     "Normalisation": "truesource.grammar.treebank",
     "Oracle": "truesource.evaluation.core.oracle",
-    "ParallelText": "truesource.comparing.scoring",
+    "ParallelText": "truesource.studies.compare.scoring",
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
     "ScoringFrame": "truesource.generator.language_model",
@@ -58,9 +58,9 @@ _HOMES = {
     "Treebank": "truesource.grammar.treebank",
     "assemble_scores": "truesource.generator.language_model",
     "compare": "truesource.evaluation.core.comparison",
-    "compare_models": "truesource.comparing.scoring",
-    "compare_parallel": "truesource.comparing.scoring",
-    "english": "truesource.embedded",
+    "compare_models": "truesource.studies.compare.scoring",
+    "compare_parallel": "truesource.studies.compare.scoring",
+    "english": "truesource.grammar.embedded",
     "language": "truesource.grammar.pcfg",
     "load_model": "truesource.lmtrain.models",
     "model_settings": "truesource.lmtrain.model_registry",

@@ -108,7 +108,7 @@ PACKAGES = {
     "evaluation": "The exact oracle, and every measure that compares a model with it",
 }
 #: inner modules that guides import from and that are in none of these packages
-OTHERS = ("truesource.parsing.record", "truesource.accelerated")
+OTHERS = ("truesource.studies.parsing.record", "truesource.lmtrain.accelerated")
 KINDS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MEMBERS = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n"
 HEAD = """\

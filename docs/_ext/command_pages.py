@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truesource.cli.app import GROUPS, VERBS, load
-from truesource.cli.help import Described, folded, verb_help
+from truesource.terminal.help import Described, folded, verb_help
 
 WIDTH = 96
 ROOT = """\

@@ -13,11 +13,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from truesource.cli.works import Work, works
-from truesource.report.table import ABSENT, shown
-from truesource.reproduce.quantities import MOST_SEEDS, SEEDS, Verdict, seeds_to_decide, verdict_of
-from truesource.reproduce.result import EXACT, SPEC, ClaimResult, NumberResult, RowResult, command_of, read_result
-from truesource.reproduce.rows import Claim, Paper, Row, compose, digest_of, papers, result_file
+from truesource.evaluation.show.table import ABSENT, shown
+from truesource.report.works import Work, works
+from truesource.studies.reproduce.quantities import MOST_SEEDS, SEEDS, Verdict, seeds_to_decide, verdict_of
+from truesource.studies.reproduce.result import (
+    EXACT,
+    SPEC,
+    ClaimResult,
+    NumberResult,
+    RowResult,
+    command_of,
+    read_result,
+)
+from truesource.studies.reproduce.rows import Claim, Paper, Row, compose, digest_of, papers, result_file
 
 NOT_RUN = "not run yet"
 _MARKUP = re.compile(r"([|<>*])")

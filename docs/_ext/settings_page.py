@@ -7,13 +7,9 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from truesource.chain.corpus import CorpusConfig, SampleSettings
-from truesource.chain.grammar.config import GrammarConfig, TiltConfig
-from truesource.chain.models import ModelEntry
-from truesource.chain.treebank.config import DatasetSource, TreebankConfig
 from truesource.cli.bound import BoundSettings
 from truesource.cli.convert import ConversionSettings
-from truesource.evaluators import EVALUATORS
+from truesource.evaluation.evaluators import EVALUATORS
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.support.settings import Settings, fields_of, is_advanced, option_name
 from truesource.grammar.treebank.binarise import Binarisation
@@ -23,6 +19,10 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.model_registry import settings_class
 from truesource.run.config import EvaluationConfig, RunConfig
+from truesource.run.corpus import CorpusConfig, SampleSettings
+from truesource.run.grammar.config import GrammarConfig, TiltConfig
+from truesource.run.models import ModelEntry
+from truesource.run.treebank.config import DatasetSource, TreebankConfig
 
 HEAD = """\
 # Settings and their defaults

@@ -47,7 +47,7 @@ from truesource.grammar.truth import Truth
 
 
 class DeviceCharts(PatternCharts, Protocol):
-    """Exact scores of a grammar that are computed on a device, see `truesource.accelerated`."""
+    """Exact scores of a grammar that are computed on a device, see `truesource.lmtrain.accelerated`."""
 
     def causal_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Ln P(token | its left context) of each sentence, (n+1,) nats with the end, without a length condition."""

@@ -8,13 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle, condition_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import dependence_part, digest_sentences, frame_parts, signature
-from truesource.evaluation.core.transformed import of_sentences, require_tokens, transform_parts
+from truesource.evaluation.core.text import Text
+from truesource.evaluation.core.transformed import of_sentences, require_tokens, text_grammar, transform_parts
 from truesource.evaluation.core.vocabulary import (
     CoarsenedModel,
     ComparisonVocabulary,
@@ -30,11 +29,11 @@ from truesource.generator.abilities import require
 from truesource.generator.language_model import LanguageModel, ScoringFrame, TokenScores, preset_frame
 from truesource.generator.objectives import Objective
 from truesource.generator.plan import Transform
-from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import LengthRange, length_condition
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.grammar.truth import Truth
+from truesource.grammar.truth import Truth, load_truth
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +53,46 @@ class Setting:
     #: entries of the signature that say which sentences of the text are not given, and how many
     left_out: Mapping[str, int] = field(default_factory=dict)
     transform: Transform | None = None  #: of the text, see `truesource.evaluation.core.oracle.Oracle`
-    source: tuple[Path, str] | None = None  #: corpus folder or file, and split, that the sentences are from
-    counts: Mapping[str, int] | None = None  #: words of the training text; None: those of the corpus in ``source``
+    text: Text | None = None  #: that the sentences are from
+    counts: Mapping[str, int] | None = None  #: words of the training text; None: those of the corpus of ``text``
     _truths: dict[Any, TokenScores] = field(default_factory=dict, init=False, repr=False)
     _warned: set[Any] = field(default_factory=set, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        text: Text,
+        truth: Truth | str | Path | None = None,
+        *,
+        lengths: str | None = None,
+        frame: ScoringFrame | str = "default",
+        seed: int = DEFAULT_SEED,
+        scored: bool = True,
+    ) -> Setting:
+        """Relate a text to its truth.
+
+        The truth of a corpus with a transform is the grammar of the transformed text, if there is one.
+
+        Args:
+            text: to measure on.
+            truth: grammar or process that the text was sampled from, or its file; None: nobody knows it.
+            lengths: the condition of the truth, such as ``6..25`` or ``none``; None: the recorded one of the text.
+            frame: which positions count.
+            seed: of all that is random.
+            scored: tokens are scored, which the truth can do without the sentences that disjoint splits exclude; full
+                distributions are always those of the grammar.
+
+        Raises:
+            InputError: the grammar cannot be read, or ``lengths`` is no range.
+        """
+        condition = length_condition(lengths, text.lengths)
+        excluded = transform = None
+        if truth is not None:
+            truth = load_truth(truth) if isinstance(truth, str | Path) else truth
+            if text.corpus is not None:
+                truth, transform = text_grammar(truth, text.corpus.transform)
+                excluded = Exclusion.of(text.corpus, text.split, truth, condition, scored=scored)
+        return cls(truth, text.sentences, condition, frame, seed, excluded, text.left_out, transform, text)
 
     @property
     def known(self) -> Truth:
@@ -98,14 +133,7 @@ class Setting:
         Raises:
             InputError: the text is not from a corpus folder, or is itself this split, or there is no such.
         """
-        from truesource.generator.corpus import Corpus
-
-        corpus, split = self.source or (Path(), "")
-        if not (corpus / "record.json").is_file():
-            raise InputError(f"this text is no split of a corpus: there is no split {name} beside it", code="no-split")
-        if name == split:
-            raise InputError(f"the text is the split {name} itself; name two different splits", code="no-split")
-        return Corpus.load(corpus).sentences(name)
+        return (self.text or Text(self.sentences)).other_split(name)
 
     def vocabularies(
         self, models: Iterable[LanguageModel | ModelWords], kind: Kind | None = None
@@ -137,25 +165,13 @@ class Setting:
             for objective, group in groups.items()
         }
 
-    @cached_property
+    @property
     def training_counts(self) -> Mapping[str, int] | None:
         """Counts of words in the training text: the split ``train`` of the corpus that the text is from, or as given.
 
         None if there is no training text.
         """
-        from truesource.generator.corpus import Corpus
-
-        if self.counts is not None:
-            return self.counts
-        folder, _ = self.source or (Path(), "")
-        if not (folder / "record.json").is_file():
-            return None
-        corpus = Corpus.load(folder)
-        if "train" not in corpus.splits:
-            return None
-        coded = corpus.coded("train")
-        counts = np.bincount(coded.rows.flat, minlength=len(coded.words))
-        return dict(zip(coded.words, counts.tolist(), strict=True))
+        return self.text.training_counts if self.counts is None and self.text is not None else self.counts
 
     def frame_of(self, objective: Objective) -> ScoringFrame:
         """The positions that count for models of an objective."""

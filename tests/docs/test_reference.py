@@ -22,8 +22,8 @@ from truths_page import page as truths_page
 import truesource
 import truesource.grammar.parsing
 from truesource.cli.app import VERBS, load
-from truesource.cli.help import verb_help
 from truesource.grammar.support.errors import InputError
+from truesource.terminal.help import verb_help
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from truesource.evaluation.beliefs import (
+from truesource.evaluation.beliefs.measure import (
     AffineMap,
     BeliefParts,
     divergences,

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from truesource import FunctionModel
-from truesource.evaluation.control import Apart
+from truesource.evaluation.control.measure import Apart
 from truesource.evaluation.core.comparison import compare, score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import dependence_part
-from truesource.evaluation.diffusion import left_to_right
+from truesource.evaluation.diffusion.measure import left_to_right
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.contexts import cache_truth
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
-from truesource.evaluation.memory import ratios
+from truesource.evaluation.memory.measure import ratios
 from truesource.evaluation.pairs.odds import model_log_odds
 from truesource.evaluation.pairs.pair import Pair
 from truesource.evaluation.pplu.compare import compare_pplu

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.diffusion import (
+from truesource.evaluation.diffusion.measure import (
     ALL,
     HIDDEN,
     ORDERS,

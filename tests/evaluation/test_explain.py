@@ -9,7 +9,7 @@ from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.vocabulary import Kind, comparison_vocabulary
-from truesource.evaluation.explain import LeverChange, changes, em_rung, first_of, floor_rung, window_rungs
+from truesource.evaluation.explain.measure import LeverChange, changes, em_rung, first_of, floor_rung, window_rungs
 from truesource.evaluation.measures.contrast import Contrast, SeedSums, difference
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.grammar.conditioning import LengthRange

@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.in_context import TRUTH, DocumentReading, documents_read, strategy, what_is_known
+from truesource.evaluation.core.text import Text
+from truesource.evaluation.documents.measure import TRUTH, DocumentReading, documents_read, strategy, what_is_known
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import LogDistributions
 from truesource.generator.process_sampler import sampler_of
@@ -134,7 +135,7 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
     """Documents of a corpus folder, with their languages."""
     folder = tmp_path_factory.mktemp("documents") / "corpus"
     corpus = Corpus.sample(load_truth(POOL), {"train": 20, "eval": 60}, seed=4, path=folder)
-    return Setting(load_truth(POOL), corpus.sentences("eval"), source=(folder, "eval"))
+    return Setting.of(Text.of(corpus, "eval"), load_truth(POOL))
 
 
 def read(setting: Setting, model: str, family: str | None = FAMILY) -> DocumentReading:

@@ -16,7 +16,9 @@ from scipy.stats import mannwhitneyu
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.memory import MEASURES, auroc, group_name, memory, repeated, two_samples
+from truesource.evaluation.core.text import Text
+from truesource.evaluation.memory.measure import MEASURES, auroc, group_name, memory, repeated, two_samples
+from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame, TokenScores
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -238,9 +240,9 @@ def test_bad_calls_are_refused(tmp_path: Path) -> None:
         memory(truth, setting(), [])
     with pytest.raises(InputError, match="no split of a corpus"):
         setting().other_split("train")
-    (tmp_path / "record.json").write_text("{}")
+    corpus = Corpus.sample(TOY, {"train": 5}, seed=1, path=tmp_path / "corpus")
     with pytest.raises(InputError, match="itself"):
-        Setting(TOY, FRESH, LENGTHS, source=(tmp_path, "train")).other_split("train")
+        Setting.of(Text.of(corpus, "train"), TOY).other_split("train")
 
 
 @given(st.integers(4, 60), st.lists(st.integers(1, 9), min_size=1, max_size=4, unique=True), st.integers(0, 5))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+from truesource.evaluation.documents.mixtures import GRID, best_on_simplex, crossings, intervals, nearest, slopes
 from truesource.evaluation.measures.bootstrap import resampled_times
-from truesource.evaluation.mixtures import GRID, best_on_simplex, crossings, intervals, nearest, slopes
 
 
 def test_weights_of_resampled_documents_are_those_of_a_search() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.control import Apart, _Steered, control
+from truesource.evaluation.control.measure import Apart, _Steered, control
+from truesource.evaluation.control.steering import Steering, best_of
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.steering import Steering, best_of
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

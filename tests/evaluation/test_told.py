@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.told import expected_languages, told_divergence
+from truesource.evaluation.documents.told import expected_languages, told_divergence
 from truesource.generator.process_sampler import sampler_of
 from truesource.grammar.documents.document import SEPARATOR, DocumentProcess
 from truesource.grammar.pcfg import PCFG

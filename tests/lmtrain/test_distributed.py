@@ -39,7 +39,7 @@ main()
 FORKED = """
 import os, socket, sys
 from truesource.cli.main import main
-import truesource.chain.models.command, truesource.lmtrain.training
+import truesource.cli.train, truesource.lmtrain.training
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}

@@ -381,7 +381,7 @@ def test_what_a_model_of_pieces_cannot_say_or_read(tmp_path: Path) -> None:
 
 
 def test_presets_take_either_tokeniser() -> None:
-    from truesource.chain.models import ModelEntry
+    from truesource.run.models import ModelEntry
 
     for preset in ("tiny", "paper"):
         for kind in KINDS:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.benchmark.results import BenchmarkResults
-from truesource.benchmark.suite import Suite
+from truesource.studies.benchmark.results import BenchmarkResults
+from truesource.studies.benchmark.suite import Suite
 
 BLOCKS = 20
 POINTS = 12

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from truesource.benchmark.run import Outcome, Selection, execute
-from truesource.benchmark.suite import Suite, candidates, load_suite
 from truesource.grammar.support.parallel import Share, Workers
+from truesource.studies.benchmark.run import Outcome, Selection, execute
+from truesource.studies.benchmark.suite import Suite, candidates, load_suite
 
 SUITE = """\
 name: mini

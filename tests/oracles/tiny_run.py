@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from matplotlib.figure import Figure
 
-from truesource.experiment import execute, load_config
+from truesource.run.experiment import execute, load_config
 
 #: trees of a few words
 BANK = """\

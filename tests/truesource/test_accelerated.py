@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from random_grammars import cases
 from reference_inference import all_strings, rules_of
 
-from truesource.accelerated import Accelerated
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.any_order import AnyOrder, Pattern
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray, random_state
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.accelerated import Accelerated
 
 Case = tuple[PCFG, list[list[str]]]
 

@@ -12,17 +12,17 @@ import pytest
 import yaml
 from command_line import Command
 
+from truesource.evaluation.beliefs.evaluator import BeliefSettings
+from truesource.evaluation.beliefs.reading import BeliefText, patch, read_beliefs
+from truesource.evaluation.beliefs.report import _planes
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluators.beliefs import BeliefSettings
-from truesource.evaluators.beliefs.reading import BeliefText, patch, read_beliefs
-from truesource.evaluators.beliefs.results import _planes
-from truesource.experiment import execute, load_config
+from truesource.evaluation.show.figures import figure as new_figure
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import language
 from truesource.lmtrain.models import load_model
-from truesource.report.figures import figure as new_figure
+from truesource.run.experiment import execute, load_config
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SHAPE = {"dim": 16, "layers": 1, "heads": 2, "dropout": 0.0}

@@ -11,8 +11,8 @@ from huggingface_hub import DatasetCard, ModelCard
 from tiny_run import BANK
 
 from truesource.evaluation.core.token_table import read_token_record
-from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
+from truesource.run.experiment import execute, load_config
 
 pytestmark = pytest.mark.usefixtures("quick_report")
 

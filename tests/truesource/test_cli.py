@@ -17,14 +17,14 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from truesource.cli.works import TOPICS, works
 from truesource.evaluation.core.signature import parts_of
-from truesource.evaluators import EVALUATORS
+from truesource.evaluation.evaluators import EVALUATORS
 from truesource.generator.corpus import Corpus
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import data_folder
 from truesource.grammar.treebank import Treebank
+from truesource.report.works import TOPICS, works
 
 VERBS = (
     *("run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
@@ -654,7 +654,7 @@ def test_the_help_of_train_lists_the_architectures_and_presets(
     from truesource.lmtrain.architectures.settings import names
     from truesource.lmtrain.model_registry import PRESETS
 
-    monkeypatch.setattr("truesource.cli.help.WIDTH", 400)
+    monkeypatch.setattr("truesource.terminal.help.WIDTH", 400)
     _, out, _ = command("train", "--help")
     assert ", ".join(names()) in out
     assert "Architecture, or code of your own; bert, deberta, diffusion, roberta are masked." in out

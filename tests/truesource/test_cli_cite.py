@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from truesource.cli.methods import methods
-from truesource.cli.works import topics_of
+from truesource.report.methods import methods
+from truesource.report.works import topics_of
 
 CONFIG: dict[str, Any] = {
     "seeds": None,

@@ -15,11 +15,11 @@ from command_line import Command
 from tiny_run import BANK, prepare, run
 
 from truesource import PCFG, Corpus, LengthRange, ParallelText, compare_parallel
-from truesource.comparing.runs import read_runs
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.lmtrain.models import load_model
+from truesource.run.model_scores import read_runs
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 NETWORK = "{name: net, preset: tiny, model: {dim: 8, heads: 1, layers: 1}, training: {max_steps: 4, batch_tokens: 64}}"

@@ -11,11 +11,11 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluators.divergence.results import group_table, measures_table
+from truesource.evaluation.divergence.report import group_table, measures_table
+from truesource.evaluation.show.table import Cell
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.report.table import Cell
 
 TOY = """\
 S -> NP VP 1.0

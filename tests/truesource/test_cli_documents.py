@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command_line import Command
 
-from truesource.evaluators.documents import results
+from truesource.evaluation.documents import report as results
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.truth import load_truth

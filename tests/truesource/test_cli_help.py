@@ -15,8 +15,8 @@ from command_line import Command
 from typer.models import ParameterInfo
 
 from truesource.cli import app
-from truesource.cli.help import ADVANCED, FEW
-from truesource.cli.verb import Verb
+from truesource.terminal.help import ADVANCED, FEW
+from truesource.terminal.verb import Verb
 
 WIDE = 4000  #: characters of a line, so that no text is wrapped
 
@@ -68,7 +68,7 @@ def shown(out: str) -> str:
 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.cli.help.WIDTH", WIDE)
+    monkeypatch.setattr("truesource.terminal.help.WIDTH", WIDE)
 
 
 @pytest.mark.usefixtures("wide")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from truesource.chain.grammar.induce import useless_cycles
-from truesource.chain.grammar.section import spectrum_figure, substates_figure
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.treebank import Treebank
+from truesource.run.grammar.induce import useless_cycles
+from truesource.run.grammar.section import spectrum_figure, substates_figure
 
 TREES = """
 (ROOT (S (NP (PRP he)) (VP (V sees) (NP (D the) (N dog)))))

@@ -16,7 +16,7 @@ GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 def test_longer_sentences_are_announced_left_out_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    monkeypatch.setattr("truesource.cli.inputs.PATIENCE", 0.0)
+    monkeypatch.setattr("truesource.terminal.inputs.PATIENCE", 0.0)
     grammar, text = tmp_path / "g.npz", tmp_path / "long.txt"
     GRAMMAR.save(grammar)
     text.write_text("a b\n" + "a " * 250 + "\nc\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def test_longer_sentences_are_announced_left_out_and_counted(
 def test_longer_sentences_are_left_out_of_a_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    monkeypatch.setattr("truesource.cli.inputs.PATIENCE", 0.0)
+    monkeypatch.setattr("truesource.terminal.inputs.PATIENCE", 0.0)
     grammar, text = tmp_path / "g.npz", tmp_path / "long.txt"
     GRAMMAR.save(grammar)
     text.write_text("a b\n" * 9 + "a " * 205 + "\nc a\nb\n", encoding="utf-8")

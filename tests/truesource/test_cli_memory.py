@@ -11,15 +11,15 @@ from toy_english import TOY
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.memory import repeated
-from truesource.evaluators.memory import MemorySettings
-from truesource.evaluators.memory.results import figure, groups_table, measure, tables
-from truesource.experiment import load_config
+from truesource.evaluation.memory.evaluator import MemorySettings
+from truesource.evaluation.memory.measure import repeated
+from truesource.evaluation.memory.report import figure, groups_table, measure, tables
+from truesource.evaluation.show.declared import grouped, record_of
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
-from truesource.run.declared import grouped, record_of
+from truesource.run.experiment import load_config
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LENGTHS = LengthRange(2, 8)

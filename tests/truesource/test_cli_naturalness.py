@@ -11,8 +11,8 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from truesource.cli.sources import kind_of, read_source
 from truesource.grammar.pcfg import PCFG
+from truesource.terminal.sources import kind_of, read_source
 
 CALL = ("evaluate", "naturalness")
 SHORT = ("--lengths", "2..12", "--sentences", "300")

@@ -8,7 +8,7 @@ import pytest
 from command_line import Command
 
 from truesource.cli.configuration import Kind, run_name
-from truesource.experiment import load_config
+from truesource.run.experiment import load_config
 
 SMALL = [
     "corpus.splits={train: 300, dev: 20, test: 20, eval: 20}",

@@ -25,9 +25,9 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.treebank import Treebank
-from truesource.parsing.record import ParsedCorpus
-from truesource.parsing.settings import ParseOutcome
-from truesource.parsing.source import CorpusSource, ForwardReader, TextSource
+from truesource.studies.parsing.record import ParsedCorpus
+from truesource.studies.parsing.settings import ParseOutcome
+from truesource.studies.parsing.source import CorpusSource, ForwardReader, TextSource
 
 SHARDS = ("--shard-size", 7)
 LINES = (
@@ -166,9 +166,9 @@ def test_bytes_do_not_depend_on_who_parses(here: Path, command: Command) -> None
 @pytest.mark.long
 @pytest.mark.parametrize("output", [pytest.param("trees", marks=pytest.mark.slow), "trees.mrg"])
 def test_a_killed_call_goes_on(output: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.parsing.build.FILE_SHARD", 7)
+    monkeypatch.setattr("truesource.studies.parsing.build.FILE_SHARD", 7)
     (here / "text.txt").write_text("the dog walks in the park with a cat\n\nman walks\n" * 700, encoding="utf-8")
-    script = "import truesource.parsing.build as b, truesource.cli.main as m; b.FILE_SHARD = 7; m.main()"
+    script = "import truesource.studies.parsing.build as b, truesource.cli.main as m; b.FILE_SHARD = 7; m.main()"
     call = ["parse", "toy.txt", "text.txt", "-o", output, *(map(str, SHARDS) if output == "trees" else ())]
     notes = here / f".{output}.partial" / ".work"
     done = 0
@@ -188,12 +188,12 @@ def test_a_killed_call_goes_on(output: str, here: Path, command: Command, monkey
     def look(parsing: object) -> None:
         kept.update({file.name: file.stat().st_mtime_ns for file in notes.glob("rows-*.json")})
 
-    monkeypatch.setattr("truesource.parsing.build.Parsing.require_unchanged", look)
+    monkeypatch.setattr("truesource.studies.parsing.build.Parsing.require_unchanged", look)
     assert command(*call).code == 0
     assert {name: kept[name] for name in before} == before  # not parsed again
     monkeypatch.undo()
     monkeypatch.chdir(here)
-    monkeypatch.setattr("truesource.parsing.build.FILE_SHARD", 7)
+    monkeypatch.setattr("truesource.studies.parsing.build.FILE_SHARD", 7)
     whole = f"whole{Path(output).suffix}"
     assert command(*call[:3], "-o", whole, *call[5:]).code == 0
     if output == "trees":
@@ -205,7 +205,7 @@ def test_a_killed_call_goes_on(output: str, here: Path, command: Command, monkey
 
 def stopped(call: tuple[object, ...], command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call, stopped by Ctrl-C after two shards."""
-    from truesource.parsing.shard_parser import ShardParser
+    from truesource.studies.parsing.shard_parser import ShardParser
 
     write, written = ShardParser.write, []
 
@@ -318,7 +318,7 @@ def full_disk() -> Iterator[Callable[[int], None]]:
 def test_sentences_that_change_meanwhile_are_noticed(
     here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from truesource.parsing.shard_parser import ShardParser
+    from truesource.studies.parsing.shard_parser import ShardParser
 
     write = ShardParser.write
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from command_line import Command
 
-from truesource.experiment import execute, load_config
-from truesource.report.figures import FigureFile, drawing_for, figure, to_svg
+from truesource.evaluation.show.figures import FigureFile, drawing_for, figure, to_svg
+from truesource.run.experiment import execute, load_config
 
 LABEL = "relative perplexity: model / truth, with 95% interval (1 is perfect)"
 GRAMMAR = """\

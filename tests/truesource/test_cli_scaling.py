@@ -25,10 +25,10 @@ from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import digest_file
 from truesource.lmtrain.trainer import LossTrainer, Watch
-from truesource.sweep.config import load_sweep
-from truesource.sweep.plan import Data, digest_coded, first_sentences
-from truesource.sweep.report import answer, joint_text, spread_text
-from truesource.sweep.results import Sweep, read_plan
+from truesource.studies.scaling.config import load_sweep
+from truesource.studies.scaling.plan import Data, digest_coded, first_sentences
+from truesource.studies.scaling.report import answer, joint_text, spread_text
+from truesource.studies.scaling.results import Sweep, read_plan
 
 TOY = """\
 S -> NP VP 1.0

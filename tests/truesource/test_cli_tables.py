@@ -15,13 +15,18 @@ import pytest
 from all_verbs import verbs
 from command_line import Command
 
-from truesource.cli.verb import WITHOUT_TABLES
-from truesource.report.figures import figure, to_svg, write_figure
+from truesource.evaluation.show.figures import figure, to_svg, write_figure
+from truesource.terminal.verb import WITHOUT_TABLES
 
-FRONT_DOOR = ("truesource.cli.", "truesource.chain.", "truesource.evaluators.", "truesource.sweep.")
-FRONT_DOOR += ("truesource.benchmark.", "truesource.comparing.")
+FRONT_DOOR = (
+    "truesource.cli.",
+    "truesource.chain.",
+    "truesource.evaluation.evaluators.",
+    "truesource.studies.scaling.",
+)
+FRONT_DOOR += ("truesource.studies.benchmark.", "truesource.studies.compare.")
 WITHOUT_NUMBERS = {"new", "report", "cite", "schema", "warm", "export"}
-OUTPUT = "truesource.cli.output"
+OUTPUT = "truesource.terminal.output"
 
 
 def options(command: object) -> set[str]:

@@ -198,8 +198,8 @@ def test_a_sweep_has_the_bound_of_the_original_text(here: Path, command: Command
 
 
 def test_an_unknown_transform_of_a_configuration_is_refused(tmp_path: Path) -> None:
-    from truesource.experiment import load_config
     from truesource.grammar.support.errors import InputError
+    from truesource.run.experiment import load_config
 
     prepare(tmp_path, CONFIG, TOY)
     with pytest.raises(InputError, match=r"corpus.transform: .*there is no transform 'shuffle'"):

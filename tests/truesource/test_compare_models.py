@@ -10,11 +10,12 @@ import pytest
 from toy_models import Table
 
 import truesource
-from truesource.comparing.named import common_name, named_models, training_of
-from truesource.comparing.tables import comparison_table, mean_exact_kl
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.show.table import Cell
 from truesource.grammar.support.errors import InputError
-from truesource.report.table import Cell
+from truesource.lmtrain.training_record import training_of
+from truesource.studies.compare.named import common_name, named_models
+from truesource.studies.compare.tables import comparison_table, mean_exact_kl
 
 TOY = truesource.PCFG.from_text("S -> a S 0.3 | b S 0.2 | a 0.3 | b 0.2")
 TEXT = [list(sentence) for sentence in ["a", "ba", "aab", "b", "ab", "aba", "bb", "abba", "aa", "bab", "a", "aaaa"]]

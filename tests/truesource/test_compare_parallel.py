@@ -7,10 +7,10 @@ import pytest
 from toy_models import Table
 
 from truesource import PCFG, LengthRange, Oracle, ParallelText, compare_parallel
-from truesource.comparing.tables import comparison_table
 from truesource.evaluation.core.signature import parts_of
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants import parse_variant
+from truesource.studies.compare.tables import comparison_table
 
 WORDS = ("a", "b", "c")
 GRAMMAR = PCFG.from_text("S -> A X 1\nX -> B S 0.3 | B 0.7\nA -> a 0.7 | c 0.3\nB -> b 0.9 | c 0.1")

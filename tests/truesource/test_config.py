@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from truesource.experiment import load_config
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
 from truesource.run.config import RunConfig
-from truesource.sweep.config import load_sweep
+from truesource.run.experiment import load_config
+from truesource.studies.scaling.config import load_sweep
 
 BASE = "name: toy\ntreebank: {files: bank.mrg}\n"
 

@@ -9,7 +9,7 @@ from command_line import Command
 from stopping import contents
 from tiny_run import prepare, run
 
-from truesource.experiment import dry_run, load_config
+from truesource.run.experiment import dry_run, load_config
 from truesource.run.runner import Fate
 
 GRAMMAR = "S -> NP VP 1.0\nNP -> 'they' 0.6 | 'fish' 0.4\nVP -> V NP 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource.chain.grammar import stage as grammar_stage
-from truesource.chain.treebank import stage as treebank_stage
-from truesource.experiment import load_config
 from truesource.generator.sampler import sample_treebank
 from truesource.grammar.pcfg import language
 from truesource.grammar.support.files import data_folder
 from truesource.run.config import RunConfig
+from truesource.run.experiment import load_config
 from truesource.run.folder import RunFolder
+from truesource.run.grammar import stage as grammar_stage
+from truesource.run.treebank import stage as treebank_stage
 
 SMALL = "english:size=small"
 

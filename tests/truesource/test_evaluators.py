@@ -13,23 +13,23 @@ import pytest
 from command_line import Command
 from tiny_run import BANK, prepare, run
 
-import truesource.evaluators
+import truesource.evaluation.evaluators
+from truesource.evaluation.core.evaluator import Evaluator
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluators import EVALUATORS
-from truesource.evaluators.divergence import DIVERGENCE
-from truesource.experiment import build_report, execute, load_config, plan
+from truesource.evaluation.divergence.evaluator import DIVERGENCE
+from truesource.evaluation.evaluators import EVALUATORS
+from truesource.evaluation.show.declared import measured
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
-from truesource.run.declared import measured
-from truesource.run.evaluator import Evaluator
+from truesource.run.experiment import build_report, execute, load_config, plan
 
-#: all that a new evaluator takes: one file of eleven lines, and its name in `truesource.evaluators.EVALUATORS`
+#: all that a new evaluator takes: one file of eleven lines, and its name in `truesource.evaluation.evaluators`
 ELEVEN = """
 from pydantic import Field
 from truesource.grammar.support.settings import Settings
-from truesource.run.evaluator import Evaluator, Measure, Result
+from truesource.evaluation.core.evaluator import Evaluator, Measure, Result
 
 class CountSettings(Settings):
     sentences: int = Field(5, ge=1, description="Number of sentences to count.")
@@ -62,7 +62,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     from count_evaluator import COUNT  # type: ignore[import-not-found]
 
-    monkeypatch.setattr(truesource.evaluators, "EVALUATORS", (*EVALUATORS, COUNT))
+    monkeypatch.setattr(truesource.evaluation.evaluators, "EVALUATORS", (*EVALUATORS, COUNT))
     yield tmp_path
     del sys.modules["count_evaluator"]
 

@@ -16,10 +16,10 @@ from command_line import Command
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.explain.report import lever_table, sentence
+from truesource.evaluation.explain.targets import read_expected, seconds_needed, write_expected
+from truesource.evaluation.explain.where import PLACES
 from truesource.evaluation.tokenisation.measure import table_of_sums
-from truesource.evaluators.explain.results import lever_table, sentence
-from truesource.evaluators.explain.targets import read_expected, seconds_needed, write_expected
-from truesource.evaluators.explain.where import PLACES
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
@@ -123,7 +123,7 @@ def test_what_kills_have_left_is_removed_and_old_results_stay_until_then(place: 
     scores.with_suffix(".json").unlink()
     before = Path("why/report.html").stat().st_ino, Path("why/explain.json").stat().st_ino
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("truesource.evaluators.explain.section.render", stop)
+        patch.setattr("truesource.run.stages.explain.page.render", stop)
         assert command(*call(*few, "--force")).code == 130
     assert before == (Path("why/report.html").stat().st_ino, Path("why/explain.json").stat().st_ino)
     assert command(*call(*few, "--force")).code == 0

@@ -16,18 +16,18 @@ from golden import RUN, SWEEP
 from tiny_benchmark import mini_suite
 from tiny_run import BANK
 
-from truesource.benchmark.cells import planned_cells
-from truesource.benchmark.suite import candidates, load_suite, suites
-from truesource.evaluators import EVALUATORS
-from truesource.evaluators.explain.job import LeverCell
-from truesource.experiment import load_config
+from truesource.evaluation.evaluators import EVALUATORS
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import digest_json
+from truesource.run.experiment import load_config
 from truesource.run.folder import RunFolder
 from truesource.run.runner import depends_on, plan
-from truesource.sweep.config import load_sweep
-from truesource.sweep.plan import Data
+from truesource.run.stages.explain.job import LeverCell
+from truesource.studies.benchmark.cells import planned_cells
+from truesource.studies.benchmark.suite import candidates, load_suite, suites
+from truesource.studies.scaling.config import load_sweep
+from truesource.studies.scaling.plan import Data
 
 IDS = Path(__file__).parents[1] / "ids.json"
 GRAMMAR = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"

@@ -15,7 +15,7 @@ from truesource.evaluation.core.windows import BestWithin
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.pcfg import PCFG
-from truesource.sweep.results import read_sweep
+from truesource.studies.scaling.results import read_sweep
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG: dict[str, Any] = {

@@ -9,8 +9,6 @@ import pytest
 import yaml
 from command_line import Command
 
-from truesource.cli.sources import kind_of, named, read_source
-from truesource.experiment import execute, load_config
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.languages import languages
@@ -18,8 +16,10 @@ from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants import parse_variant
 from truesource.run.config import RunConfig
-from truesource.sweep.config import load_sweep
-from truesource.sweep.run import truth_of
+from truesource.run.experiment import execute, load_config
+from truesource.studies.scaling.config import load_sweep
+from truesource.studies.scaling.run import truth_of
+from truesource.terminal.sources import kind_of, named, read_source
 
 REFERENCE = "dyck:k=2,depth=3"
 RUN = "name: toy\nmodels: []\ncorpus: {lengths: none, splits: {eval: 20}}\ngrammar: "

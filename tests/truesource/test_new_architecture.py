@@ -13,13 +13,13 @@ import pytest
 from pydantic import Field
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from truesource.experiment import load_config
 from truesource.generator.language_model import ScoringFrame
 from truesource.lmtrain import architectures
 from truesource.lmtrain.architectures.networks import NETWORKS, NetworkArchitecture
 from truesource.lmtrain.architectures.settings import SETTINGS, NetworkSettings, names
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
+from truesource.run.experiment import load_config
 
 
 class BigramSettings(NetworkSettings):
@@ -64,7 +64,7 @@ TEXT = [["a", "b"], ["a", "b", "a", "b"]] * 20
 
 @pytest.fixture
 def bigram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    import_module("truesource.chain.models.command")  # its help names the architectures of this moment
+    import_module("truesource.cli.train")  # its help names the architectures of this moment
     folder = tmp_path / "architectures"
     folder.mkdir()
     (folder / "bigram.py").write_text(NETWORK)

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from made_results import made_results, made_suite
 
-from truesource.benchmark.page import answer
-from truesource.benchmark.results import BenchmarkResults
-from truesource.benchmark.standings import difference_table, share_differences, standings
-from truesource.chain.scores.section import nearer_test
-from truesource.comparing.page import _answer
-from truesource.comparing.tables import comparison_table
 from truesource.evaluation.comparing import ModelComparison, ModelScores, SeedScores, compare_models
 from truesource.evaluation.measures.contrast import CHANCE, Contrast, PairFamily, SeedSums, difference
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import Paired
-from truesource.report import words
+from truesource.evaluation.show import words
+from truesource.run.scores.section import nearer_test
+from truesource.studies.benchmark.page import answer
+from truesource.studies.benchmark.results import BenchmarkResults
+from truesource.studies.benchmark.standings import difference_table, share_differences, standings
+from truesource.studies.compare.page import _answer
+from truesource.studies.compare.tables import comparison_table
 
 SENTENCES, TOKENS = 100, 5
 NONE = np.empty(0, np.int32)

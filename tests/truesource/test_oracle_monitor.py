@@ -128,7 +128,7 @@ def test_a_run_needs_dev_sentences_to_compare_on() -> None:
 
 
 def test_a_stage_whose_model_has_a_monitor_depends_on_the_grammar() -> None:
-    from truesource.chain.models import stage as train
+    from truesource.run.models import stage as train
 
     config = RunConfig(name="x", treebank={"embedded": "english"}, models=[{"name": "m", "preset": "tiny"}])
     run: Any = RunFolder(config, Path(), Path(), outputs={"corpus": "1", "grammar": "2"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from truesource.cli.output import OutputFiles, call_scope
+from truesource.terminal.output import OutputFiles, call_scope
 
 
 def test_files_are_written_and_named_in_the_order_of_the_options(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from command_line import Command
 from own_code import EXAMPLES
 from tiny_run import prepare, run
 
-from truesource.chain.models.stage import inputs
-from truesource.experiment import load_config
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
+from truesource.run.experiment import load_config
 from truesource.run.folder import RunFolder
-from truesource.sweep.config import load_sweep
+from truesource.run.models.stage import inputs
+from truesource.studies.scaling.config import load_sweep
 
 GRAMMAR = """\
 S -> NP VP 1.0

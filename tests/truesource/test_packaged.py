@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from truesource.experiment import load_config
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
+from truesource.run.experiment import load_config
 from truesource.run.reading import SWEEPS, find_config, packaged, purpose
-from truesource.sweep.config import load_sweep
+from truesource.studies.scaling.config import load_sweep
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from truesource.cli.output import show
 from truesource.cli.parse import MOST, parse_tables
 from truesource.evaluation.parsing import score_parses
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.brackets import read_text
 from truesource.report.table_files import csv_text
+from truesource.terminal.output import show
 
 
 def chain(labels: list[str], tag: str = "NN") -> Tree:

@@ -16,12 +16,12 @@ from tiny_run import prepare
 
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.probing import Kind
-from truesource.evaluators.probing import ProbingSettings
-from truesource.evaluators.probing.probe import probe_model
-from truesource.evaluators.probing.results import by_target
-from truesource.experiment import build_report, execute, load_config, plan
+from truesource.evaluation.probing.evaluator import ProbingSettings
+from truesource.evaluation.probing.probe import probe_model
+from truesource.evaluation.probing.report import by_target
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.run.experiment import build_report, execute, load_config, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -113,7 +113,7 @@ def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
 
 
 def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    from truesource.evaluators.probing import results as figures_probing
+    from truesource.evaluation.probing import report as figures_probing
 
     monkeypatch.setattr(figures_probing, "SHOWN", 2)
     head = {"name": "confusion", "layer": 1, "model": "m"}

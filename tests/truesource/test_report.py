@@ -15,13 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.chain.grammar.section import draw_tree, frequent_rules, placed_nodes, typical_tree
-from truesource.chain.scores.section import nearer_test
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.measures.contrast import Contrast, PairTest
-from truesource.experiment import build_report
+from truesource.evaluation.show import figures, words
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import sample_treebank
@@ -32,8 +30,10 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.tree import Tree
 from truesource.lmtrain.training_record import write_times
-from truesource.report import figures, words
 from truesource.report.finished_run import read_run, some_sentences, with_models
+from truesource.run.experiment import build_report
+from truesource.run.grammar.section import draw_tree, frequent_rules, placed_nodes, typical_tree
+from truesource.run.scores.section import nearer_test
 
 GRAMMAR = r"""
 ROOT -> S '.' 1.0

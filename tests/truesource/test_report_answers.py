@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from tiny_run import BANK, prepare, run
 
-from truesource.chain.grammar.quality import ALL, INDUCED, PARSED, PLAIN, stages
-from truesource.chain.grammar.section import parsing_sentence, parsing_table
+from truesource.evaluation.divergence.report import constructions, nearest
+from truesource.evaluation.naturalness.report import headline
 from truesource.evaluation.parsing import score_parses
-from truesource.evaluators.divergence.results import constructions, nearest
-from truesource.evaluators.naturalness.section import headline
-from truesource.experiment import load_config
+from truesource.evaluation.show import words
 from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.parsing import ParseMethod
 from truesource.grammar.parsing.parser import Parse, Parser
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
-from truesource.report import words
+from truesource.run.experiment import load_config
+from truesource.run.grammar.quality import ALL, INDUCED, PARSED, PLAIN, stages
+from truesource.run.grammar.section import parsing_sentence, parsing_table
 
 CONFIG = """\
 name: toy

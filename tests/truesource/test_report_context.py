@@ -6,17 +6,17 @@ import re
 
 import pytest
 
+from truesource.evaluation.context.evaluator import ContextSettings
+from truesource.evaluation.context.report import context_table, figure, lines_table, measure, training_figure
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.windows import BestWithin
-from truesource.evaluators.context import ContextSettings
-from truesource.evaluators.context.results import context_table, figure, lines_table, measure, training_figure
+from truesource.evaluation.show.declared import record_of
+from truesource.evaluation.show.records import Record
+from truesource.evaluation.show.table import Cell
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
-from truesource.report.records import Record
-from truesource.report.table import Cell
-from truesource.run.declared import record_of
 
 LENGTHS = LengthRange(2, 9)
 PALINDROMES = PCFG.from_text(

@@ -13,8 +13,8 @@ import pytest
 from tiny_run import BANK, run
 
 from truesource.evaluation.core.setting import Setting
-from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.support.errors import InputError
+from truesource.run.experiment import build_report, load_config, plan
 
 CONFIG = """\
 name: toy

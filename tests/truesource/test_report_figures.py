@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from truesource.chain.grammar.section import possible_held_out, spectrum_figure, trace_figure
+from truesource.evaluation.divergence import report as divergence
+from truesource.evaluation.naturalness import report as figures_naturalness
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.evaluators.divergence import results as divergence
-from truesource.evaluators.naturalness import section as figures_naturalness
-from truesource.evaluators.tendencies import section as tendencies
+from truesource.evaluation.show.figures import figure, to_svg
+from truesource.evaluation.show.words import command_line, file_names
+from truesource.evaluation.tendencies import report as tendencies
 from truesource.grammar.pcfg import PCFG
-from truesource.report.figures import figure, to_svg
-from truesource.report.words import command_line, file_names
+from truesource.run.grammar.section import possible_held_out, spectrum_figure, trace_figure
 
 
 def row(group: int, sentences: int, value: float, *, each: int = 1) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import pytest
 from agreement_grammar import agreement_grammar
 from tiny_run import run
 
-from truesource.evaluators.pairs.section import pairs_figure
-from truesource.experiment import build_report, load_config, plan
+from truesource.evaluation.pairs.report import pairs_figure
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
+from truesource.run.experiment import build_report, load_config, plan
 
 CONFIG = """\
 name: toy

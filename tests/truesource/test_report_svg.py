@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 
-from truesource.report.figures import figure, to_svg
+from truesource.evaluation.show.figures import figure, to_svg
 
 HOSTILE = [
     "\x1b[31mred",

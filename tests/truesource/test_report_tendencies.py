@@ -15,20 +15,20 @@ from tiny_run import prepare, run
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.pplu.experiments import PROTOCOLS
+from truesource.evaluation.pplu.report import figure as reduction_figure
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ModelSample, same_size
+from truesource.evaluation.tendencies.evaluator import TendenciesSettings
+from truesource.evaluation.tendencies.figures import drawn_of, tendencies_figure
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
+from truesource.evaluation.tendencies.report import MEASURES, _most, _reading, starred
 from truesource.evaluation.tendencies.truth import TrueText, symbols
-from truesource.evaluators.pplu.results import figure as reduction_figure
-from truesource.evaluators.tendencies import TendenciesSettings
-from truesource.evaluators.tendencies.figures import drawn_of, tendencies_figure
-from truesource.evaluators.tendencies.section import MEASURES, _most, _reading, starred
-from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.run.experiment import build_report, load_config, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

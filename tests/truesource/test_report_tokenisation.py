@@ -15,16 +15,16 @@ from seat_grammar import SEAT_GRAMMAR
 from tiny_run import prepare, run
 
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluators.tokenisation.figures import (
+from truesource.evaluation.tokenisation.figures import (
     Cost,
     Parts,
     cost_figure,
     decomposition_figure,
     tokenisation_figure,
 )
-from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder, write_json
+from truesource.run.experiment import build_report, load_config, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

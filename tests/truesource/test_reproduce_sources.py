@@ -6,11 +6,11 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
-from truesource.reproduce.command import by_configuration
-from truesource.reproduce.found import of_run
-from truesource.reproduce.quantities import measured
-from truesource.reproduce.rows import Quantity, compose, find_rows
+from truesource.cli.reproduce import by_configuration
 from truesource.run.config import RunConfig
+from truesource.studies.reproduce.found import of_run
+from truesource.studies.reproduce.quantities import measured
+from truesource.studies.reproduce.rows import Quantity, compose, find_rows
 
 
 def test_the_source_of_a_text_is_a_model_with_its_seed(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_run_that_cannot_be_met_does_not_begin(command: Command, before: str, 
     ],
 )
 def test_a_suite_that_cannot_be_met_does_not_begin(command: Command, before: str, after: str) -> None:
-    from truesource.benchmark.suite import suites
+    from truesource.studies.benchmark.suite import suites
 
     text = suites()["tiny"].read_text("utf-8")
     assert before in text

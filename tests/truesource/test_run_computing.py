@@ -9,9 +9,9 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.token_table import read_token_record
-from truesource.experiment import execute, load_config
 from truesource.grammar.support.errors import InputError
 from truesource.report.finished_run import ScoresRecord
+from truesource.run.experiment import execute, load_config
 
 CONFIG = """\
 name: d

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tiny_run import prepare, run
 
-from truesource.experiment import load_config, plan
 from truesource.grammar.support.errors import InputError
+from truesource.run.experiment import load_config, plan
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 CONFIG = """\

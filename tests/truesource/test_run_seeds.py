@@ -13,9 +13,9 @@ import pytest
 from held_command import stopped_in_training
 from tiny_run import prepare, run
 
-from truesource.experiment import load_config, plan
 from truesource.grammar.support.errors import InputError
 from truesource.report.finished_run import read_run
+from truesource.run.experiment import load_config, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")  # the last bit of a sum depends on their number
 

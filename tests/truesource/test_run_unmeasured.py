@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from truesource.evaluators import EVALUATORS
-from truesource.experiment import execute, load_config
+from truesource.evaluation.evaluators import EVALUATORS
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.report.finished_run import read_run
-from truesource.report.page import unmeasured
 from truesource.run import runner
 from truesource.run.config import RunConfig
+from truesource.run.experiment import execute, load_config
+from truesource.run.sections import unmeasured
 from truesource.run.stage import Stage
 
 GRAMMAR = "S -> '(' S ')' 0.2 | '[' S ']' 0.2 | S S 0.2 | '(' ')' 0.2 | '[' ']' 0.2\n"

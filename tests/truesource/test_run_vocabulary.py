@@ -13,17 +13,17 @@ from command_line import Command
 from tiny_run import prepare, run
 
 from truesource.cli.run import results_of
-from truesource.comparing.scoring import compare_models, require_seeds
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.vocabulary import ModelWords
-from truesource.experiment import load_config, plan
+from truesource.evaluation.show.words import vocabulary_note
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
-from truesource.report.words import vocabulary_note
+from truesource.run.experiment import load_config, plan
+from truesource.studies.compare.scoring import compare_models, require_seeds
 
 #: rare words say which frequent word follows; who reads them as <unk> cannot know it
 GRAMMAR = """\

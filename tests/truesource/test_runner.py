@@ -18,14 +18,14 @@ from other_process import locked_elsewhere
 from stopping import contents
 from tiny_run import BANK
 
-from truesource.chain.treebank import stage as treebank
 from truesource.cli.main import main
-from truesource.experiment import execute, load_config
+from truesource.evaluation.show.words import duration
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.training_record import training_seconds
-from truesource.report.words import duration
+from truesource.run.experiment import execute, load_config
 from truesource.run.folder import RunFolder
+from truesource.run.treebank import stage as treebank
 
 pytestmark = pytest.mark.usefixtures("one_thread")  # the last bit of a sum depends on their number
 
@@ -361,7 +361,7 @@ def interrupting(function: Callable[..., Any], call: int) -> Callable[..., Any]:
 
 WHERE = [
     ("treebank", "truesource.grammar.treebank.Treebank.write", 1),
-    ("treebank", "truesource.chain.treebank.stage.write_json", 1),
+    ("treebank", "truesource.run.treebank.stage.write_json", 1),
     ("grammar", "truesource.grammar.estimate.split_merge.train.save", 2),
     ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
     ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
@@ -370,8 +370,8 @@ WHERE = [
     ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 7),
     ("train:c", "truesource.lmtrain.trainer.LossTrainer.compute_loss", 12),
     ("train:c", "truesource.lmtrain.training.folder_card", 1),
-    ("score:oracle", "truesource.chain.scores.stage.write_token_table", 2),
-    ("score:c", "truesource.chain.scores.stage.write_token_table", 1),
+    ("score:oracle", "truesource.run.scores.stage.write_token_table", 2),
+    ("score:c", "truesource.run.scores.stage.write_token_table", 1),
     ("report", "truesource.run.report_stage.write_page", 1),
 ]
 

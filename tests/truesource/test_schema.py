@@ -13,12 +13,12 @@ import pytest
 from command_line import Command
 
 from truesource.cli.configuration import DIALECT, Kind, Of, editor_line, json_schema, schema_text
-from truesource.experiment import load_config
 from truesource.grammar.languages import languages, presets
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.records import parse_yaml
 from truesource.lmtrain.architectures.settings import names
+from truesource.run.experiment import load_config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = """

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from truesource.comparing.scorers import TruthRequests, TruthScorer, harness_model
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.studies.compare.scorers import TruthRequests, TruthScorer, harness_model
 
 TEXT = "S -> NP VP 1.0\nNP -> T N 1.0\nT -> the 1.0\nVP -> V NP 0.6 | sleeps 0.4\nN -> dog 0.7 | cat 0.3\nV -> sees 1.0"
 GRAMMAR = PCFG.from_text(TEXT)

@@ -12,9 +12,8 @@ from typer.main import get_command
 
 import truesource
 from truesource.cli.app import evaluators
-from truesource.cli.help import verb_help
-from truesource.evaluators.pplu import PpluSettings
-from truesource.evaluators.probing import ProbingSettings
+from truesource.evaluation.pplu.evaluator import PpluSettings
+from truesource.evaluation.probing.evaluator import ProbingSettings
 from truesource.grammar.estimate.split_merge import SplitMerge
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import check_fields
@@ -22,6 +21,7 @@ from truesource.grammar.support.settings import Settings, field_description, fie
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.terminal.help import verb_help
 
 ROOT = Path(truesource.__file__).parent
 DEFINES = re.compile(r"^class \w+\(\w*(Settings|ModelConfig)\)", re.MULTILINE)

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from truesource.chain.scores.tables import results_table
-from truesource.cli.output import show
 from truesource.evaluation.core.score import Score
-from truesource.report import table as tables
-from truesource.report.table import Cell, ReportTable, TableRow, score_cell
+from truesource.evaluation.show import table as tables
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, score_cell
+from truesource.run.scores.tables import results_table
+from truesource.terminal.output import show
 
 NUMBERS = [f"{i}.{i}{i}{i}" for i in range(1, 10)]
 

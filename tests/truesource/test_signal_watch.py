@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from truesource.cli.logs import STOPPED
+from truesource.terminal.logs import STOPPED
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 #: the hash takes an hour, without the lock of the interpreter and without a look at signals
 SCRIPT = """
 import hashlib, os, signal, sys, threading, time
-from truesource.cli.logs import Interrupts
+from truesource.terminal.logs import Interrupts
 
 def announce(*names):
     main = threading.main_thread().ident

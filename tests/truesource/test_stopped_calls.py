@@ -12,7 +12,7 @@ import pytest
 import stopping
 from toy_english import BANK, TOY
 
-from truesource.cli.logs import INTERRUPTED, STOPPED
+from truesource.terminal.logs import INTERRUPTED, STOPPED
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="a forked process may not use the frameworks of macOS")
 

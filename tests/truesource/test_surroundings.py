@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from truesource.cli.logs import LogSettings, begin_logs, end_logs
-from truesource.cli.surroundings import prepare_streams, require_environment
 from truesource.grammar.support.errors import InputError
+from truesource.terminal.logs import LogSettings, begin_logs, end_logs
+from truesource.terminal.surroundings import prepare_streams, require_environment
 
 MINUS = "\u2212"  #: a word that neither ASCII nor Latin-1 has
 GRAMMAR = f"S -> S S 0.3 | {MINUS} 0.5 | b 0.2\n"
@@ -51,7 +51,7 @@ def test_without_standard_output_nothing_can_be_written_to_it(here: Path) -> Non
 
 def test_closed_descriptors_are_not_taken_by_files(here: Path) -> None:
     code = (
-        "import os; from truesource.cli.surroundings import prepare_streams; prepare_streams();"
+        "import os; from truesource.terminal.surroundings import prepare_streams; prepare_streams();"
         "file = open('new', 'w'); os.write(1, b'x'); os.write(2, b'x'); file.write(str(file.fileno() > 2))"
     )
     done = shell(f'{sys.executable} -c "{code}" <&- >&- 2>&-')
@@ -98,7 +98,7 @@ def test_a_log_file_that_cannot_be_written(here: Path, command: Command, line: s
 @full
 def test_a_log_file_whose_disk_becomes_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The work goes on, and one line says that the log does not."""
-    import truesource.cli.logs as logs
+    import truesource.terminal.logs as logs
 
     begin_logs(LogSettings(file=tmp_path / "log"))
     written = logs._CallLog.written

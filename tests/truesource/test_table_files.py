@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell
 from truesource.report.table_files import columns_of, csv_text, frame_of, latex_text, markdown_text, write_tables
 
 SCORE = {"value": -1.23456789012345678, "low": -2.5, "high": 0.1}

@@ -12,15 +12,15 @@ import pytest
 from pydantic import ValidationError
 from tiny_run import prepare, run
 
-from truesource.chain.treebank.text import TreebankText
 from truesource.evaluation.core.token_table import read_token_record
-from truesource.evaluators.treebank_baseline.stage import TextInMemory, best_state, budget, equal_part
-from truesource.experiment import load_config, plan
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import TrainConfig
 from truesource.report.finished_run import ScoresRecord
+from truesource.run.experiment import load_config, plan
+from truesource.run.stages.treebank_baseline import TextInMemory, best_state, budget, equal_part
+from truesource.run.treebank.text import TreebankText
 
 CONFIG = """\
 name: toy

@@ -12,13 +12,13 @@ import pytest
 from command_line import Command
 from tiny_run import BANK
 
-from truesource.chain.treebank.text import TreebankText, text_of_file, write_text_folder
 from truesource.generator.sampler import sample_treebank
 from truesource.generator.text import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.treebank import Treebank, hold_out
+from truesource.run.treebank.text import TreebankText, text_of_file, write_text_folder
 
 GRAMMAR = "S -> A S 0.5 | A 0.5\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.15 | 'd' 0.05\n"
 
@@ -58,7 +58,7 @@ def test_a_tree_is_in_one_part_only(here: Path, command: Command) -> None:
 
 @pytest.mark.usefixtures("quick_report")
 def test_a_run_and_the_verb_split_alike(here: Path, command: Command) -> None:
-    from truesource.experiment import execute, load_config
+    from truesource.run.experiment import execute, load_config
 
     (here / "toy.yaml").write_text(
         "name: toy\nseed: 5\ntreebank: {files: bank.mrg, held_out: 0.3}\ngrammar: {method: relative_frequency}\n"

@@ -9,8 +9,8 @@ import pytest
 from command_line import Command
 from tiny_run import prepare, run
 
-from truesource.experiment import load_config
 from truesource.grammar.support.errors import InputError
+from truesource.run.experiment import load_config
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 CONFIG = """\

@@ -11,28 +11,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from truesource.cli.console import echo
-from truesource.cli.logs import LogSettings, begin_logs
-from truesource.cli.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Verb
 from truesource.grammar.support.printable import message
+from truesource.terminal.console import echo
+from truesource.terminal.logs import LogSettings, begin_logs
+from truesource.terminal.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Verb
 
 #: of each verb, its module, or ``module:function``, and its line in the list of all, in the order of the list
 VERBS = {
     "new": ("truesource.cli.configuration:new", "Write a commented configuration of your own."),
     "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
     "language": ("truesource.cli.language", "List the languages whose exact grammar is known, or describe one."),
-    "split": ("truesource.chain.treebank.command", "Split a treebank into text to train on and text to hold out."),
-    "induce": ("truesource.chain.grammar.command", "Induce a grammar from a treebank."),
-    "sample": ("truesource.chain.corpus.command", "Sample a corpus from a grammar."),
+    "split": ("truesource.cli.split", "Split a treebank into text to train on and text to hold out."),
+    "induce": ("truesource.cli.induce", "Induce a grammar from a treebank."),
+    "sample": ("truesource.cli.sample", "Sample a corpus from a grammar."),
     "parse": ("truesource.cli.parse", "Write the best tree of every sentence."),
     "bound": ("truesource.cli.bound", "Compute the exact perplexity of a language."),
-    "train": ("truesource.chain.models.command", "Train a language model on a corpus."),
-    "score": ("truesource.chain.scores.command", "Compare a model with the exact truth."),
-    "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
-    "explain": ("truesource.evaluators.explain.command", "Explain why a model is off, and what would help most."),
-    "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
-    "reproduce": ("truesource.reproduce.command", "Run a table or figure of a published paper again."),
-    "generate": ("truesource.chain.models.command:generate", "Sample sentences from a trained model."),
+    "train": ("truesource.cli.train", "Train a language model on a corpus."),
+    "score": ("truesource.cli.score", "Compare a model with the exact truth."),
+    "compare": ("truesource.cli.compare", "Compare several models, or the models of runs, in one table."),
+    "explain": ("truesource.cli.explain", "Explain why a model is off, and what would help most."),
+    "benchmark": ("truesource.cli.benchmark", "Compare a model with the usual architectures on many languages."),
+    "reproduce": ("truesource.cli.reproduce", "Run a table or figure of a published paper again."),
+    "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a run, or draw one of its figures."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
     "export": ("truesource.cli.export", "Write a corpus in the files that other training code reads."),
@@ -68,6 +68,8 @@ NETWORKS = {
     "explain": NetworkVerb,
 }
 WITHOUT_NETWORKS = ("naturalness", "tendencies")  #: evaluators whose verbs run no networks
+#: evaluators below ``evaluate`` whose verbs have modules of their own, named as they are
+OWN_VERBS = ("naturalness", "pairs", "tendencies", "tokenisation", "treebank_baseline")
 
 
 def function_of(name: str) -> Callable[..., Any]:
@@ -88,15 +90,16 @@ def load(name: str) -> Any:
 
 def evaluators() -> typer.Typer:
     """The verbs below ``evaluate``: one for each evaluator without a verb, and those of measures that no run has."""
-    from truesource.evaluators import EVALUATORS
-    from truesource.evaluators.tokenisation import lattice_command as lattice
-    from truesource.sweep import command as scaling
+    from truesource.cli import evaluate, lattice, scaling
+    from truesource.evaluation.evaluators import EVALUATORS
 
     made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", add_completion=False)
     made.callback(help="Measure corpora and models.")(lambda: None)
     for evaluator in (each for each in EVALUATORS if each.name not in VERBS):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
-        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluator.command)
+        own = evaluator.name in OWN_VERBS
+        verb = import_module(f"{__package__}.{evaluator.name}").command if own else evaluate.command_of(evaluator)
+        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(verb)
     made.command(lattice.NAME, cls=Verb)(lattice.command)
     made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
     return made

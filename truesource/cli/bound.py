@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import typer
 from pydantic import Field, model_validator
 
-from truesource.cli.console import echo
-from truesource.cli.options import (
+from truesource.generator.abilities import DEVICE
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED, Settings
+from truesource.terminal.console import echo
+from truesource.terminal.options import (
     Condition,
     Force,
     IntervalSeed,
@@ -25,17 +28,14 @@ from truesource.cli.options import (
     grammar_there,
     text_there,
 )
-from truesource.cli.settings import with_options
-from truesource.generator.abilities import DEVICE
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED, Settings
+from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
-    from truesource.cli.output import OutputFiles
     from truesource.evaluation.core.score import Score
     from truesource.evaluation.core.setting import Setting
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
+    from truesource.terminal.output import OutputFiles
 
 
 class BoundSettings(Settings):
@@ -113,8 +113,8 @@ def command(
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.cli.output import OutputFiles, columns_of, json_of
     from truesource.evaluation.core.exact_bound import read_words, token_columns
+    from truesource.terminal.output import OutputFiles, columns_of, json_of
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
     files = OutputFiles(json=json, token_table=token_table, force=force)
@@ -157,10 +157,10 @@ def _bounds(
     seed: int,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.cli.inputs import announce_long, read_setting
     from truesource.evaluation.core.exact_bound import bound_records, unbounded
     from truesource.evaluation.core.windows import window_bounds
     from truesource.grammar.support.printable import no_interval_text
+    from truesource.terminal.inputs import announce_long, read_setting
 
     setting = read_setting(
         corpus, split, grammar, lengths, frame=settings.frame, seed=seed, first=settings.sentences, longest=longest
@@ -233,12 +233,12 @@ class _Reading(NamedTuple):
 
 def _read_words(setting: Setting, corpus: Path) -> tuple[Setting, _Reading]:
     """Read unknown words as `truesource parse` does, unless the text is a corpus of this grammar."""
-    from truesource.cli.inputs import is_sampled_from
+    from truesource.evaluation.core.differences import is_sampled_from
     from truesource.generator.abilities import offers
     from truesource.grammar.unknown import read_words
 
     truth = setting.known
-    if is_sampled_from(corpus, truth):
+    if is_sampled_from(None if setting.text is None else setting.text.corpus, truth):
         return setting, _Reading(True, {}, [])
     said = [
         f"{corpus} is no corpus that truesource sampled from this grammar, so this is the perplexity of the grammar on"
@@ -262,8 +262,8 @@ def _read_words(setting: Setting, corpus: Path) -> tuple[Setting, _Reading]:
 
 def show_bounds(bounds: Sequence[Score]) -> None:
     """Print bounds with their signatures, one a line."""
-    from truesource.cli.output import keep
-    from truesource.report.table import ReportTable, TableRow, score_cell
+    from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
+    from truesource.terminal.output import keep
 
     for bound in bounds:
         echo(str(bound))
@@ -277,11 +277,11 @@ def _scoring(
     """How sentences are scored: at once, or in parts that are kept in a folder."""
     from functools import partial
 
-    from truesource.cli.output import hold
     from truesource.evaluation.core.exact_bound import sentence_records
     from truesource.evaluation.core.scores_on_disk import score_in_parts
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as Hands
+    from truesource.terminal.output import hold
 
     how: dict[str, Any] = {
         "causal": settings.causal,
@@ -289,7 +289,7 @@ def _scoring(
         "variant": settings.definitions,
     }
     if settings.device is not None:
-        from truesource.accelerated import Accelerated
+        from truesource.lmtrain.accelerated import Accelerated
 
         how["charts"] = partial(Accelerated, device=settings.device, dtype=settings.precision)
     if output is None:
@@ -322,9 +322,9 @@ def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: 
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
-    from truesource.cli.output import json_of
     from truesource.evaluation.core.exact_bound import published_bound, read_published
     from truesource.generator.language_model import preset_frame
+    from truesource.terminal.output import json_of
 
     scores = read_published(path)
     bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary, seed=seed)

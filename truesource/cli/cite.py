@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.inputs import grammar_inside
-from truesource.cli.works import TOPICS, topics_of, works
-from truesource.cli.works import bibtex as bibtex_of
+from truesource.report.works import TOPICS, topics_of, works
+from truesource.report.works import bibtex as bibtex_of
+from truesource.terminal.console import echo
+from truesource.terminal.inputs import grammar_inside
 
 if TYPE_CHECKING:
     from truesource.grammar.truth import Truth
@@ -63,9 +63,9 @@ def _methods(subject: str | None, *, bibtex: bool) -> str:
     Raises:
         InputError: no run is named, or it has no results.
     """
-    from truesource.cli.methods import methods
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.settings import require_run
+    from truesource.report.methods import methods
 
     if bibtex or subject is None:
         raise InputError("--methods prints a paragraph about one run; name the run, without --bibtex")

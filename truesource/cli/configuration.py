@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import Force
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force
 
 if TYPE_CHECKING:
     from truesource.grammar.support.settings import Settings
@@ -41,8 +41,8 @@ def new(
 
     Example: truesource new grammar my-grammar
     """
-    from truesource.cli.output import claim_files
     from truesource.grammar.support.files import write_text
+    from truesource.terminal.output import claim_files
 
     files = {folder / name: text for name, text in contents(kind, run_name(folder)).items()}
     with claim_files(folder=folder, force=force).together(*files):
@@ -82,8 +82,8 @@ def contents(kind: Kind, name: str) -> dict[str, str]:
 
 def _example_trees() -> str:
     """Penn bracketings of the embedded English grammar, one tree per line."""
-    from truesource.embedded import english
     from truesource.generator.sampler import sample_treebank
+    from truesource.grammar.embedded import english
 
     return "".join(f"( {tree} )\n" for tree in sample_treebank(english(), EXAMPLE_TREES, 1))
 
@@ -124,8 +124,8 @@ def schema(
     if output is None:
         echo(schema_text(of).rstrip("\n"))
         return
-    from truesource.cli.output import claim_files
     from truesource.grammar.support.files import write_text
+    from truesource.terminal.output import claim_files
 
     with claim_files(output, force=force).together():
         write_text(output, schema_text(of))
@@ -161,10 +161,10 @@ def json_schema(of: Of = Of.RUN) -> dict[str, Any]:
 
 
 def _settings(of: Of) -> type[Settings]:
-    from truesource.benchmark.suite import Suite
-    from truesource.evaluators import EVALUATORS
+    from truesource.evaluation.evaluators import EVALUATORS
     from truesource.run.config import config_class
-    from truesource.sweep.config import SweepConfig
+    from truesource.studies.benchmark.suite import Suite
+    from truesource.studies.scaling.config import SweepConfig
 
     kinds: dict[Of, type[Settings]] = {Of.RUN: config_class(EVALUATORS), Of.SCALING: SweepConfig, Of.BENCHMARK: Suite}
     return kinds[of]

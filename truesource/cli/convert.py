@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 import typer
 from pydantic import Field
 
-from truesource.cli.console import echo
-from truesource.cli.options import Convention, Force, Json, SplitName
-from truesource.cli.settings import with_options
 from truesource.grammar.formats import names
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings, option_name
+from truesource.terminal.console import echo
+from truesource.terminal.options import Convention, Force, Json, SplitName
+from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
@@ -65,8 +65,8 @@ def command(
 
     Example: truesource convert grammar.npz grammar.txt
     """
-    from truesource.cli.inputs import is_treebank
     from truesource.grammar.support.errors import InputError
+    from truesource.terminal.inputs import is_treebank
 
     trees = is_treebank(source)
     if not trees and (not source.is_dir() or (source / "config.json").is_file()):
@@ -88,10 +88,10 @@ def convert_grammar(
     source: Path, target: Path, settings: ConversionSettings, *, json: Path | None, force: bool
 ) -> None:
     """Write a grammar in another format, perhaps coarser or smaller."""
-    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.formats import format_of, save_grammar, target_files
     from truesource.grammar.pcfg import PCFG
     from truesource.lmtrain.references import is_arpa
+    from truesource.terminal.output import OutputFiles, json_of
 
     for name in (settings.from_, settings.to):
         if name is not None:
@@ -155,10 +155,10 @@ def write_treebank(source: Path, target: Path, convention: Name, *, json: Path |
     Raises:
         InputError: the treebank cannot be read, or ``target`` cannot be written.
     """
-    from truesource.cli.inputs import normalisation, show_reading
-    from truesource.cli.output import OutputFiles, json_of
     from truesource.generator.text import line_of
     from truesource.grammar.treebank import Treebank
+    from truesource.terminal.inputs import normalisation, show_reading
+    from truesource.terminal.output import OutputFiles, json_of
 
     files = OutputFiles(text=target, json=json, force=force)
     bank = Treebank.read(source, normalisation(convention, None))
@@ -201,9 +201,9 @@ def write_corpus(
         InputError: there is no such corpus or split, it has no trees, a word of a sentence contains white space, or
             ``target`` cannot be written.
     """
-    from truesource.cli.output import OutputFiles, json_of
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
+    from truesource.terminal.output import OutputFiles, json_of
 
     files = OutputFiles(text=target, json=json, force=force)
     corpus = Corpus.load(source)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import Force
 from truesource.grammar.support.errors import InputError
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
@@ -36,20 +36,21 @@ def command(
 
     Example: truesource export corpus/ -o shards/ --to bin
     """
-    from truesource.cli.inputs import grammar_inside
-    from truesource.cli.output import claim_folder, opened
+    from truesource.generator.corpus import Corpus
     from truesource.generator.export import META, export
     from truesource.grammar.truth import load_truth
+    from truesource.terminal.inputs import grammar_inside
+    from truesource.terminal.output import claim_folder
 
     claim_folder(output, "folder of exported text", META, force=force)
-    found = opened(corpus)
+    found = Corpus.load(corpus)
     names = list(found.splits) if split is None else [split]
     for name in names:
         found.n_sentences(name)  # raises where there is none
     grammar = grammar_inside(corpus)
     if grammar is None and bound:
         echo(f"{corpus} has no grammar inside, so the bound is not known.", err=True)
-    bounds = {name: _bound(corpus, found, name, grammar) for name in names} if bound and grammar is not None else {}
+    bounds = {name: _bound(found, name, grammar) for name in names} if bound and grammar is not None else {}
     words = () if grammar is None else load_truth(grammar).terminals
     meta = export(found, output, to, splits=names, words=words, bounds=bounds)
     for name, part in meta["splits"].items():
@@ -58,16 +59,20 @@ def command(
     echo(f"Wrote {output}. Next: train on {output / meta['splits'][names[0]]['file']}; meta.json has the vocabulary")
 
 
-def _bound(folder: Path, corpus: Corpus, split: str, grammar: Path) -> float:
+def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
     """The exact cross-entropy of a split, nats per token, ends included.
 
     Raises:
         InputError: the grammar in the folder cannot make a sentence of it.
     """
-    from truesource.cli.inputs import read_setting
+    from truesource.evaluation.core.differences import differences
     from truesource.evaluation.core.exact_bound import sentence_records
+    from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.text import Text
+    from truesource.terminal.inputs import warn
 
-    setting = read_setting(folder, split, grammar, None)
+    setting = Setting.of(Text.of(corpus, split), grammar)
+    warn(differences(setting))
     records = sentence_records(
         setting.known,
         setting.sentences,
@@ -79,7 +84,7 @@ def _bound(folder: Path, corpus: Corpus, split: str, grammar: Path) -> float:
     wrong = [number for number, record in enumerate(records, start=1) if not record["possible"]]
     if wrong:
         raise InputError(
-            f"the grammar in the folder cannot make sentence {wrong[0]} of {split}; use --no-bound", folder
+            f"the grammar in the folder cannot make sentence {wrong[0]} of {split}; use --no-bound", corpus.path
         )
     total = float(sum(record["logprob"] for record in records))
     return -total / (corpus.n_tokens(split) + corpus.n_sentences(split))

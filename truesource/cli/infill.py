@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import Force, Grammar, Json, Seed
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force, Grammar, Json, Seed
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from truesource.evaluation.diffusion import Filler
+    from truesource.evaluation.diffusion.measure import Filler
+    from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.grammar.inference.any_order import AnyOrder, Pattern
     from truesource.grammar.support.arrays import IntArray
-    from truesource.report.table import ReportTable, TableRow
 
 GAP = "___"  #: a word that is not known
 SHOWN = 5  #: words of a gap that are listed
@@ -46,9 +46,9 @@ def command(
     """
     import numpy as np
 
-    from truesource.cli.output import OutputFiles, json_of, show
     from truesource.grammar.inference.any_order import AnyOrder
     from truesource.grammar.pcfg import PCFG
+    from truesource.terminal.output import OutputFiles, json_of, show
 
     files = OutputFiles(json=json, force=force)
     truth = AnyOrder(PCFG.load(grammar))
@@ -71,7 +71,7 @@ def _filler(model: str, pattern: Pattern) -> Filler:
     Raises:
         InputError: it cannot fill gaps, or there are more than `MOST_GAPS`.
     """
-    from truesource.evaluation.diffusion import Filler
+    from truesource.evaluation.diffusion.measure import Filler
     from truesource.generator.abilities import require
     from truesource.grammar.support.errors import InputError
     from truesource.lmtrain.models import load_model
@@ -92,7 +92,7 @@ def _beside(
     """
     import numpy as np
 
-    from truesource.evaluation.diffusion import ALL, HIDDEN, Schedule
+    from truesource.evaluation.diffusion.measure import ALL, HIDDEN, Schedule
 
     place = {word: number for number, word in enumerate(filler.words)}
     gaps = [i for i, word in enumerate(pattern) if word is None]
@@ -172,7 +172,7 @@ def _record(truth: AnyOrder, pattern: Pattern, top: int, *, sampled: bool) -> di
 
 
 def _tables(record: dict[str, Any]) -> list[ReportTable]:
-    from truesource.report.table import ReportTable
+    from truesource.evaluation.show.table import ReportTable
 
     asked = any("model_words" in gap for gap in record["gaps"])
     sampled = record.get("model_samples", [])
@@ -206,7 +206,7 @@ def _row(filling: dict[str, Any]) -> TableRow:
     """A sentence, its probabilities, and how often it was sampled."""
     import math
 
-    from truesource.report.table import TableRow, number_cell
+    from truesource.evaluation.show.table import TableRow, number_cell
 
     logs = [filling[key] for key in ("log_prob", "model_log_prob") if key in filling]
     cells = [number_cell(0.0 if log is None else math.exp(log), ".4f") for log in logs]
@@ -215,7 +215,7 @@ def _row(filling: dict[str, Any]) -> TableRow:
 
 
 def _gap_row(gap: dict[str, Any]) -> TableRow:
-    from truesource.report.table import TableRow, number_cell
+    from truesource.evaluation.show.table import TableRow, number_cell
 
     def listed(words: list[dict[str, Any]]) -> str:
         return ", ".join(f"{each['word']} {each['probability']:.3f}" for each in words)

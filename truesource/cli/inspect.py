@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.chain.lengths import length_condition
-from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
+from truesource.grammar.conditioning import length_condition
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+from truesource.terminal.options import Condition, Force, Grammar, Json, SplitName
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from truesource.evaluation.show.table import ReportTable
     from truesource.generator.sampler import Derivations, Sampler
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.diagnostics import Coverage, Diagnosis
     from truesource.grammar.pcfg import PCFG
-    from truesource.report.table import ReportTable
 
 
 MOST = 10  #: unknown words listed
@@ -53,16 +54,17 @@ def command(
 
     Example: truesource inspect grammar.npz corpus/
     """
-    from truesource.cli.inputs import read_sentences
-    from truesource.cli.output import OutputFiles, json_of, keep
     from truesource.grammar.diagnostics import coverage, diagnose, is_serious
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
+    from truesource.terminal.inputs import read_text
+    from truesource.terminal.output import OutputFiles, json_of, keep
 
     files = OutputFiles(json=json, force=force)
     if text is None and lengths is not None and not distances:
         raise InputError("--lengths conditions a TEXT or --distances; add one of them or remove --lengths")
-    sentences, sampled = ([], None) if text is None else read_sentences(text, split)
+    read = None if text is None else read_text(text, split)
+    sentences, sampled = ([], None) if read is None else (read.sentences, read.lengths)
     condition = length_condition(lengths, sampled)
     pcfg = PCFG.load(grammar, lenient=True)
     diagnosis = diagnose(pcfg)
@@ -96,7 +98,7 @@ def command(
 
 def _table(record: dict[str, Any]) -> ReportTable:
     """The numbers of a record, a row for each."""
-    from truesource.report.table import ReportTable, TableRow, number_cell
+    from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 
     numbers = {**record, **record.get("coverage", {})}
     return ReportTable(
@@ -185,7 +187,7 @@ def _show_floor(pcfg: PCFG, trees: int) -> dict[str, float]:
     return {"trees": trees, "nats_a_sentence": floor, "nats_a_token": a_token, "free_probabilities": free}
 
 
-def _show_halves(pcfg: PCFG, sentences: list[list[str]]) -> dict[str, float | None]:
+def _show_halves(pcfg: PCFG, sentences: Sequence[Sequence[str]]) -> dict[str, float | None]:
     """Print how much one half of a sentence says about the other; the same, nats, for JSON."""
     import numpy as np
 

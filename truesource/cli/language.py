@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import Force, Json, License, Overrides
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force, Json, License, Overrides
 
 if TYPE_CHECKING:
-    from truesource.cli.output import OutputFiles
     from truesource.grammar.languages import LanguageSettings
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.process import Process
     from truesource.grammar.tree import Tree
     from truesource.grammar.truth import Truth
+    from truesource.terminal.output import OutputFiles
 
 WIDTH = 100  #: characters, where there is no terminal
 LONGEST_TREE = 40  #: lines
@@ -57,7 +57,7 @@ def command(
 
     Example: truesource language dyck --set k=3 --set depth=5 -o dyck.npz
     """
-    from truesource.cli.output import OutputFiles
+    from truesource.terminal.output import OutputFiles
 
     if name is None:
         if (set_, output, license, number, seed) != (None, None, None, SAMPLES, DEFAULT_SEED):
@@ -66,11 +66,11 @@ def command(
             )
         _list(OutputFiles(json=json, force=force))
         return
-    from truesource.cli.output import json_of
     from truesource.generator.abilities import require
     from truesource.grammar.formats import target_files
     from truesource.grammar.languages import languages, parse, reference
     from truesource.grammar.truth import load_truth
+    from truesource.terminal.output import json_of
 
     title, settings = parse(name, _overrides(set_ or ()))
     files = [] if output is None else target_files(output)
@@ -123,9 +123,9 @@ def _list(files: OutputFiles) -> None:
     """Show all languages: parameters, purpose, source."""
     from textwrap import fill
 
-    from truesource.cli.output import json_of, show
+    from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.grammar.languages import languages, parameters, short_citation
-    from truesource.report.table import ReportTable, TableRow
+    from truesource.terminal.output import json_of, show
 
     rows, records = [], []
     for name, language in languages().items():
@@ -175,9 +175,9 @@ def _overrides(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _show_parameters(settings: LanguageSettings) -> None:
-    from truesource.cli.output import show
+    from truesource.evaluation.show.table import ReportTable, TableRow
     from truesource.grammar.languages import parameters
-    from truesource.report.table import ReportTable, TableRow
+    from truesource.terminal.output import show
 
     rows = [TableRow([each.key, each.value or "none", each.values, each.meaning]) for each in parameters(settings)]
     show(ReportTable(columns=("parameter", "value", "range", "meaning"), text=(0, 1, 2, 3), rows=rows), WIDTH)

@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from truesource.cli.logs import INTERRUPTED, STOPPED, Interrupts, say
-from truesource.cli.surroundings import prepare_streams, require_environment
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import message
+from truesource.terminal.logs import INTERRUPTED, STOPPED, Interrupts, say
+from truesource.terminal.surroundings import prepare_streams, require_environment
 
 AGAIN = "then run the same command again"
 _MEMORY = "not enough memory; use fewer --workers, a smaller input or smaller batches, or a machine with more memory"
@@ -133,7 +133,7 @@ def main() -> None:
 def _run() -> None:
     require_environment()
     from truesource.cli.app import app
-    from truesource.cli.output import call_scope
+    from truesource.terminal.output import call_scope
 
     with call_scope(sys.argv[1:]):
         app(standalone_mode=True)
@@ -141,7 +141,7 @@ def _run() -> None:
 
 def _logs() -> Any:
     """The module of logs, unless the call failed before it was imported; then it may be impossible to import it."""
-    return sys.modules.get("truesource.cli.logs")
+    return sys.modules.get("truesource.terminal.logs")
 
 
 def _failed(error: BaseException) -> int:
@@ -157,7 +157,7 @@ def _failed(error: BaseException) -> int:
 
 def _bug(error: BaseException) -> int:
     """Say that this is no fault of the input; the exit code."""
-    from truesource.cli.logs import report_bug
+    from truesource.terminal.logs import report_bug
 
     _say(report_bug(error))
     return BUG

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import (
+from truesource.evaluation.show.records import Record, nested
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.grammar.support.errors import InputError
+from truesource.studies.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
+from truesource.terminal.console import echo
+from truesource.terminal.options import (
     Convention,
     Force,
     Grammar,
@@ -23,21 +27,17 @@ from truesource.cli.options import (
     TextOrCorpus,
     Workers,
 )
-from truesource.cli.settings import with_options
-from truesource.grammar.support.errors import InputError
-from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
-from truesource.report.records import Record, nested
-from truesource.report.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
-    from truesource.cli.output import OutputFiles
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as AtWork
     from truesource.grammar.tree import Tree
-    from truesource.parsing.build import Parsing
-    from truesource.parsing.record import ParsedCorpus
-    from truesource.parsing.source import ParserInput, RawSource
+    from truesource.studies.parsing.build import Parsing
+    from truesource.studies.parsing.record import ParsedCorpus
+    from truesource.studies.parsing.source import ParserInput, RawSource
+    from truesource.terminal.output import OutputFiles
 
 
 @with_options(ParseSettings)
@@ -80,10 +80,10 @@ def command(
 
     Example: truesource parse grammar.npz news.txt -o trees/ --raw --method max-rule
     """
-    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as AtWork
-    from truesource.parsing.build import is_file_name, make_trees, parts_of_file, write_joined
+    from truesource.studies.parsing.build import is_file_name, make_trees, parts_of_file, write_joined
+    from truesource.terminal.output import OutputFiles, json_of
 
     if gold is None and convention != "penn":
         raise InputError("--convention applies to the trees of --gold; add --gold or remove --convention")
@@ -119,7 +119,7 @@ def command(
 
 def _settings_of_file(settings: ParseSettings, share: Share | None) -> ParseSettings:
     """The settings for one file, whose lines are numbered as the sentences; those for a folder are refused."""
-    from truesource.parsing.build import FILE_SHARD
+    from truesource.studies.parsing.build import FILE_SHARD
 
     given = {
         "--shard": share is not None,
@@ -136,7 +136,7 @@ def _settings_of_file(settings: ParseSettings, share: Share | None) -> ParseSett
 
 def _claimed(output: Path, json: Path | None, *, as_file: bool, share: Share | None, force: bool) -> OutputFiles:
     """The files of this call, held until it ends; jobs of an array share them, and the last one writes them."""
-    from truesource.cli.output import OutputFiles, hold
+    from truesource.terminal.output import OutputFiles, hold
 
     if share is not None:
         return OutputFiles(json=json, shared=True, force=force)
@@ -148,8 +148,8 @@ def _claimed(output: Path, json: Path | None, *, as_file: bool, share: Share | N
 
 def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, workers: AtWork) -> Parsing:
     from truesource.grammar.pcfg import PCFG
-    from truesource.parsing.build import Parsing
-    from truesource.parsing.source import open_source, survey
+    from truesource.studies.parsing.build import Parsing
+    from truesource.studies.parsing.source import open_source, survey
 
     pcfg = PCFG.load(grammar)
     source: ParserInput
@@ -164,7 +164,7 @@ def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, wo
 def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
     """Raw text, cut as it is on this machine; workers elsewhere cut it in the same way or not at all."""
     from truesource.generator.text import RawTextReader
-    from truesource.parsing.source import RawSource
+    from truesource.studies.parsing.source import RawSource
 
     if text.is_dir():
         raise InputError("--raw is for a text file, and this is a folder; remove --raw", text)
@@ -176,8 +176,8 @@ def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
 
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
     """Say which sentences have no tree, and how good the others' trees are; the same for JSON."""
-    from truesource.cli.output import show
-    from truesource.parsing.report import call_record, compare_with_gold, missing_lines
+    from truesource.studies.parsing.report import call_record, compare_with_gold, missing_lines
+    from truesource.terminal.output import show
 
     missing = parsed.missing()
     for line in missing_lines(missing, parsing):
@@ -193,8 +193,8 @@ def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> 
 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
-    from truesource.cli.inputs import show_reading, warn_of_signs
     from truesource.grammar.treebank import Normalisation, Treebank
+    from truesource.terminal.inputs import show_reading, warn_of_signs
 
     bank = Treebank.read(gold, Normalisation(convention=convention))
     if bank.refused or bank.ledger.dropped or bank.ledger.cut:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import Force
 from truesource.grammar.support.errors import InputError
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force
 
 
 def command(
@@ -44,7 +44,7 @@ def command(
 
     Example: truesource report runs/first runs/second -o both.html
     """
-    from truesource.cli.asked import asked
+    from truesource.terminal.asked import asked
 
     if figure is None and (font_size is not None or asked().figure_size is not None):
         raise InputError(
@@ -63,8 +63,8 @@ def command(
 
 
 def _rebuild(run: Path) -> None:
-    from truesource.cli.output import hold
-    from truesource.experiment import build_report
+    from truesource.run.experiment import build_report
+    from truesource.terminal.output import hold
 
     if run.is_dir():
         hold(run)
@@ -72,10 +72,10 @@ def _rebuild(run: Path) -> None:
 
 
 def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
-    from truesource.cli.asked import require_ending
-    from truesource.cli.output import OutputFiles
-    from truesource.comparing.page import comparison_page
     from truesource.grammar.support.files import write_text
+    from truesource.studies.compare.page import comparison_page
+    from truesource.terminal.asked import require_ending
+    from truesource.terminal.output import OutputFiles
 
     require_ending(output, "--output", (".html", ".htm"))
     files = OutputFiles(more=[output], force=force)
@@ -90,9 +90,9 @@ def _figures(
     run: Path, name: str | None, output: Path | None, font_size: float | None, *, listed: bool, force: bool
 ) -> None:
     """List the figures of the report that stands in the run, or draw one of them as a file."""
-    from truesource.cli.asked import FIGURES, asked, require_ending
-    from truesource.cli.output import OutputFiles
     from truesource.grammar.support.settings import require_run
+    from truesource.terminal.asked import FIGURES, asked, require_ending
+    from truesource.terminal.output import OutputFiles
 
     require_run(run)
     titles = _titles(run)
@@ -111,7 +111,7 @@ def _figures(
         raise InputError(f"name a file to write the figure to, such as -o {name}.pdf")
     require_ending(output, "--output", FIGURES)
     files = OutputFiles(more=[output], force=force)
-    from truesource.experiment import draw_figure
+    from truesource.run.experiment import draw_figure
 
     drawn = draw_figure(run, name, output.suffix.lower().removeprefix("."), asked().figure_size, font_size)
     files.write_with(lambda: _write(output, drawn), [output], {})

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.console import echo
-from truesource.cli.options import Json, Overrides, Rebuild, Runs
 from truesource.cli.warm import warm_beside
+from truesource.terminal.console import echo
+from truesource.terminal.options import Json, Overrides, Rebuild, Runs
 
 if TYPE_CHECKING:
-    from truesource.cli.output import OutputFiles
     from truesource.run.config import RunConfig
+    from truesource.terminal.output import OutputFiles
 
 WIDTH = 100  #: characters, where there is no terminal
 
@@ -44,11 +44,11 @@ def command(
 
     Example: truesource run demo --set models.0.training.max_steps=300
     """
-    from truesource.cli.output import OutputFiles
     from truesource.run.reading import find_config
+    from truesource.terminal.output import OutputFiles
 
     path, base = find_config(config)
-    from truesource.experiment import execute, load_config  # seconds of imports, after the quick check
+    from truesource.run.experiment import execute, load_config  # seconds of imports, after the quick check
 
     settings = load_config(path, set_)
     files = OutputFiles(json=json, force=True)  # repeated calls continue a run and write its numbers again
@@ -62,10 +62,10 @@ def command(
 
 def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *, force: bool) -> None:
     """Print what would become of each stage."""
-    from truesource.cli.output import json_of, show
-    from truesource.experiment import dry_run
-    from truesource.report.table import ReportTable, TableRow
+    from truesource.evaluation.show.table import ReportTable, TableRow
+    from truesource.run.experiment import dry_run
     from truesource.run.runner import Fate
+    from truesource.terminal.output import json_of, show
 
     stages = dry_run(config, base=base, runs=runs, force=force)
     rows = [TableRow([stage.name, str(stage.fate), stage.reason]) for stage in stages]
@@ -85,9 +85,9 @@ def show_stages(config: RunConfig, base: Path, runs: Path, files: OutputFiles, *
 
 def show_run(report: Path, files: OutputFiles) -> None:
     """Print the table of a run and where its report is."""
-    from truesource.chain.scores.tables import show_results
-    from truesource.cli.output import json_of
+    from truesource.cli.score import show_results
     from truesource.report.finished_run import with_models
+    from truesource.terminal.output import json_of
 
     records = results_of(report)
     show_results(with_models(records))
@@ -100,9 +100,9 @@ def results_of(report: Path) -> list[Mapping[str, Any]]:
     Raises:
         InputError: those beside the report are missing or damaged.
     """
+    from truesource.evaluation.show.records import REMEDY, ComparedRow, ResultRow
     from truesource.grammar.support.records import read_record
     from truesource.report.finished_run import COMPARISON, comparable, summarised
-    from truesource.report.records import REMEDY, ComparedRow, ResultRow
 
     rows = read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY)
     compared = report.parent / COMPARISON

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 from pydantic import Field, model_validator
 
-from truesource.chain.lengths import length_condition
-from truesource.cli.console import echo
-from truesource.cli.options import Figure, Force, Grammar, Json, Lengths
-from truesource.cli.settings import with_options
+from truesource.grammar.conditioning import length_condition
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
+from truesource.terminal.console import echo
+from truesource.terminal.options import Figure, Force, Grammar, Json, Lengths
+from truesource.terminal.settings import with_options
 
 if TYPE_CHECKING:
+    from truesource.evaluation.show.table import ReportTable
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tilting.rewards import Reward
     from truesource.grammar.tilting.tilt import FrontierPoint, Tilted, Tilting
-    from truesource.report.table import ReportTable
 
 #: what the expected reward of each kind of tilt is
 EARNED = {
@@ -103,11 +103,11 @@ def command(
 
     Example: truesource tilt english --regex '.* that .*' --beta 0.5 -o tilted.npz --figure frontier.svg
     """
-    from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tilting.tilt import Tilting
     from truesource.grammar.tilting.tilt import power as raised
+    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
 
     made = [] if output is None else [output]
     files = OutputFiles(more=made, json=json, figure=figure, force=force)
@@ -179,7 +179,7 @@ def _record(
 
 
 def _table(record: dict[str, Any]) -> ReportTable:
-    from truesource.report.table import ReportTable, TableRow, number_cell
+    from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
 
     def row(name: str, before: float | None, after: float, digits: str) -> TableRow:
         return TableRow((name, None if before is None else number_cell(before, digits), number_cell(after, digits)))
@@ -206,7 +206,7 @@ def _table(record: dict[str, Any]) -> ReportTable:
 
 def frontier_figure(record: dict[str, Any]) -> str:
     """The frontier of reward and KL, and the tilted grammar on it."""
-    from truesource.report.figures import MODEL, TRUTH, figure, to_svg
+    from truesource.evaluation.show.figures import MODEL, TRUTH, figure, to_svg
 
     salt = record["after"]["digest"]
     with figure(5.4, 3.6, salt) as drawn:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.chain.lengths import length_condition
-from truesource.cli.console import echo
-from truesource.cli.options import Force, Grammar, Heads, Json, Lengths
+from truesource.grammar.conditioning import length_condition
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force, Grammar, Heads, Json, Lengths
 
 if TYPE_CHECKING:
+    from truesource.evaluation.show.table import Cell
     from truesource.grammar.variants import Change, GrammarMeasures, Variant
-    from truesource.report.table import Cell
 
 
 def command(
@@ -37,10 +37,10 @@ def command(
 
     Example: truesource vary grammar.npz --variant mirror=all --variant zipf=1.2,temperature=0.8 -o variants/
     """
-    from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.variants import file_names, measure
+    from truesource.terminal.output import OutputFiles, json_of
 
     changes = read_changes(variant, heads)
     condition = length_condition(lengths)
@@ -92,8 +92,8 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
 
 def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
     """The table, and below it why a number is missing."""
-    from truesource.cli.output import show
-    from truesource.report.table import ReportTable, TableRow, number_cell
+    from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
+    from truesource.terminal.output import show
 
     rows = [TableRow(["original", *_figures(original), number_cell(0.0, ".0f"), number_cell(0.0, ".0f")])]
     for v in variants:
@@ -148,7 +148,7 @@ def _aligned(v: Variant) -> str:
 
 
 def _figures(m: GrammarMeasures) -> tuple[Cell | None, ...]:
-    from truesource.report.table import number_cell
+    from truesource.evaluation.show.table import number_cell
 
     return (
         number_cell(m.rules, ","),

@@ -44,7 +44,7 @@ def command() -> None:
     Example: truesource warm
     """
     from truesource import PCFG
-    from truesource.cli.console import echo
+    from truesource.terminal.console import echo
 
     logging.getLogger("truesource").setLevel(logging.WARNING)  # the messages of the small run
     with tempfile.TemporaryDirectory() as folder:
@@ -114,8 +114,8 @@ def _compile_for_induction() -> None:
 
 
 def _compile_for_runs(folder: Path, settings: Mapping[str, Any]) -> None:
-    from truesource.experiment import execute
     from truesource.run.config import RunConfig
+    from truesource.run.experiment import execute
 
     execute(RunConfig.model_validate(settings), base=folder, runs=folder)
 

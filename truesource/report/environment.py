@@ -12,9 +12,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from truesource.evaluation.show import words
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import terminal
-from truesource.report import words
 
 FOLDER = Path(__file__).parent
 TABLE = FOLDER / "table.html.j2"

@@ -16,17 +16,7 @@ from typing_extensions import TypedDict
 from truesource.evaluation.core.signature import SignatureKey
 from truesource.evaluation.core.token_table import read_token_record, read_token_table
 from truesource.evaluation.core.vocabulary import VocabularyRecord
-from truesource.generator.abilities import offers
-from truesource.generator.corpus import Corpus
-from truesource.grammar.diagnostics import diagnose
-from truesource.grammar.estimate.split_merge.train import TraceRow
-from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.records import STRICT, read_record, read_records
-from truesource.grammar.support.settings import require_run
-from truesource.grammar.truth import Truth, load_truth
-from truesource.lmtrain.training_record import MetricsRow, training_seconds
-from truesource.report.records import (
+from truesource.evaluation.show.records import (
     REMEDY,
     ComparedRow,
     ConfigRecord,
@@ -37,6 +27,16 @@ from truesource.report.records import (
     StagesShown,
     TreebankRecord,
 )
+from truesource.generator.abilities import offers
+from truesource.generator.corpus import Corpus
+from truesource.grammar.diagnostics import diagnose
+from truesource.grammar.estimate.split_merge.train import TraceRow
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, read_record, read_records
+from truesource.grammar.support.settings import require_run
+from truesource.grammar.truth import Truth, load_truth
+from truesource.lmtrain.training_record import MetricsRow, training_seconds
 
 OVER_SEEDS = ("ppl", "bound", "relative_ppl")  #: measures with an interval over sentences and seeds
 AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has none
@@ -385,12 +385,3 @@ class Part:
     content: Any
     notes: Sequence[str] = ()  #: sentences below the body
     extent: str = ""  #: which sentences it is of, if not all
-
-
-def nothing_to_measure(reason: str, models: Sequence[str]) -> str:
-    """A sentence on models that a measurement has nothing of.
-
-    The first stage of a kind that all models share has no model; the others only repeat its reason.
-    """
-    whom = "" if "" in models else f" ({', '.join(models)})"
-    return f"Nothing to measure{whom}: {reason}."

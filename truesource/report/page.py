@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,32 +11,18 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from truesource.chain.corpus.section import section as corpus
-from truesource.chain.grammar.section import section as grammar
-from truesource.chain.models.section import section as training
-from truesource.chain.scores.section import nearer_test, result_table, tokens
-from truesource.chain.scores.section import section as scores
-from truesource.cli.works import bibtex, topics_of
+from truesource.evaluation.show import words
+from truesource.evaluation.show.figures import FigureFile, drawing_for, standalone, without_marks
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.errors import InputError, require_extras
 from truesource.grammar.support.files import write_text
-from truesource.report import words
 from truesource.report.environment import FOLDER, data_of_script, render, script_hash
-from truesource.report.figures import FigureFile, drawing_for, standalone, without_marks
-from truesource.report.finished_run import (
-    COMPARISON,
-    FinishedRun,
-    Part,
-    evaluated,
-    nothing_to_measure,
-    read_run,
-    shown_split,
-    whole_sentences,
-)
+from truesource.report.finished_run import COMPARISON, FinishedRun, Part, read_run
 from truesource.report.shown_figures import ShownFigures
+from truesource.report.works import bibtex, topics_of
 
 if TYPE_CHECKING:
-    from truesource.run.evaluator import Evaluator
+    pass
 
 
 #: of a run, and what stands in them; a star is the name of each model
@@ -111,12 +97,23 @@ def render_explorable(
     return page, shown
 
 
-def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
+@dataclass(frozen=True)
+class Contents:
+    """The contents of the page of a run."""
+
+    parts: Sequence[Part]  #: in the order of the page
+    answer: Sequence[str]  #: sentences on the models, which open the page
+
+
+Contained = Callable[[FinishedRun], Contents]  #: makes the contents of a page; its figures are drawn then
+
+
+def write_page(run: Path, contents: Contained) -> Path:
     """Write ``report.html`` into a run folder, atomically: one file without anything outside it.
 
     Args:
         run: a folder that `truesource run` made.
-        evaluators: whose sections follow, in order, where the run asked for them.
+        contents: makes the contents, see `truesource.run.sections.contents`.
 
     Returns:
         The path of the page.
@@ -127,37 +124,39 @@ def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
     """
     run = Path(run)
     target = run / "report.html"
-    page, _ = rendered(run, evaluators)
+    page, _ = rendered(run, contents)
     write_text(target, page)
     return target
 
 
-def rendered(run: Path, evaluators: Sequence[Evaluator]) -> tuple[str, ShownFigures]:
+def rendered(run: Path, contents: Contained) -> tuple[str, ShownFigures]:
     """The page of a run folder, and its figures; as `write_page`."""
     require_extras("a report", "report")
     found = read_run(run)
     name = found.config.get("name") or run.name
-    parts = parts_of(found, evaluators)
-    opening = [said for part in parts if isinstance(part.content, dict) for said in part.content.get("opening", ())]
+    shown = contents(found)
+    opening = [
+        line for part in shown.parts if isinstance(part.content, dict) for line in part.content.get("opening", ())
+    ]
     return render_explorable(
         FOLDER / "page.html.j2",
         run,
         data={"runName": run.resolve().name, "models": _models(found)},
-        templates={part.name: part.template for part in parts},
+        templates={part.name: part.template for part in shown.parts},
         run=found,
         name=name,
         title=found.config.get("title") or f"Report of the run {name}",
-        answer=[*words.answer(found.models, partial(nearer_test, found)), *opening],
+        answer=[*shown.answer, *opening],
         verdict=words.verdict(found.checked_models),
         alarms=words.below_bound(found.checked_models),
-        parts=parts,
+        parts=shown.parts,
     )
 
 
 def figure_of(
     run: Path,
     name: str,
-    evaluators: Sequence[Evaluator],
+    contents: Contained,
     *,
     kind: str,
     size: tuple[float, float] | None = None,
@@ -168,7 +167,7 @@ def figure_of(
     Args:
         run: a run folder.
         name: of the figure.
-        evaluators: of the run.
+        contents: as for `write_page`.
         kind: svg, pdf or png (300 dots an inch).
         size: width and height in inches; None: as on the page.
         font_size: points of the usual text; other text keeps its ratio to it. None: as on the page.
@@ -178,7 +177,7 @@ def figure_of(
     """
     file = FigureFile(kind, size, font_size=font_size, only=name)
     with drawing_for(file):
-        found = rendered(run, evaluators)[1].svgs
+        found = rendered(run, contents)[1].svgs
     if name not in found:
         raise InputError(
             f"the report has no figure {name!r}; it has {', '.join(found) or 'none'}", run, code="no-figure"
@@ -186,51 +185,6 @@ def figure_of(
     if kind != "svg":
         return file.data
     return standalone(without_marks(file.svg)).encode("utf-8")
-
-
-def parts_of(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
-    """All sections in order; their figures are drawn here."""
-    overview = {
-        "sizes": run.truth.sizes(),
-        "table": result_table(run),
-        "ends": whole_sentences(run),
-        "evaluated": evaluated(run),
-    }
-    chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
-    notes = unmeasured(run, evaluators)
-    measured = [
-        Part(each.name, each.title, each.template, each.section(run), notes.get(each.name, ()), extent(run, each))
-        for each in evaluators
-        if run.asks(each.name)
-    ]
-    return [
-        Part("run", "What was run", FOLDER / "overview.html.j2", overview),
-        *chain,
-        *(part for part in measured if part.content or part.notes),
-        Part("provenance", "Provenance", FOLDER / "provenance.html.j2", files_and_works(run)),
-    ]
-
-
-def extent(run: FinishedRun, evaluator: Evaluator) -> str:
-    """The sentences of the evaluated split that an evaluator uses, if not all."""
-    asked = run.config["evaluation"][evaluator.name]
-    if evaluator.package not in ("", "truesource.evaluators.explain") or not isinstance(asked, Mapping):
-        return ""  # they use texts of other sources
-    split = shown_split(run)
-    used = evaluator.extent(evaluator.settings.model_validate(asked), run.corpus.n_sentences(split))
-    return f"{used} of the split {split}" if used else ""
-
-
-def unmeasured(run: FinishedRun, evaluators: Sequence[Evaluator]) -> dict[str, list[str]]:
-    """By evaluator, why there was nothing to measure: a sentence a reason, naming the models it holds for."""
-    sections = {kind: each.name for each in evaluators for kind in (each.name, *each.kinds)}
-    found: dict[str, dict[str, list[str]]] = {}
-    for name, stage in run.stages.items():
-        kind, _, model = name.partition(":")
-        note = stage["unmeasured"]
-        if note is not None and kind in sections:
-            found.setdefault(sections[kind], {}).setdefault(note["reason"], []).append(model)
-    return {part: [nothing_to_measure(*each) for each in notes.items()] for part, notes in found.items()}
 
 
 def _models(run: FinishedRun) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.show.table import ABSENT, Cell, ReportTable, plain_number
 from truesource.grammar.support.files import atomic_path, write_text
 from truesource.grammar.support.printable import markdown, terminal
-from truesource.report.table import ABSENT, Cell, ReportTable, plain_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,17 +20,17 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from truesource.chain.corpus import CorpusConfig
-from truesource.chain.grammar.config import GrammarConfig
-from truesource.chain.models import ModelEntry
-from truesource.chain.treebank.config import TreebankConfig
 from truesource.generator.abilities import DEVICE, Dtype
 from truesource.generator.objectives import OBJECTIVES, Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.records import NAME_PATTERN, explain
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings
+from truesource.run.corpus import CorpusConfig
+from truesource.run.grammar.config import GrammarConfig
+from truesource.run.models import ModelEntry
 from truesource.run.reading import read_settings
+from truesource.run.treebank.config import TreebankConfig
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
@@ -39,7 +39,7 @@ TAKEN = ("oracle", *(f"oracle-{objective}" for objective in OBJECTIVES))  #: nam
 
 
 class EvaluationConfig(Settings):
-    """Choice of what is measured; the keys of the evaluators are those of `truesource.evaluators`."""
+    """Choice of what is measured; the keys of the evaluators are those of `truesource.evaluation.evaluators`."""
 
     split: str = Field("eval", description="Split of the corpus that models are compared with the truth on.")
     sentences: int | None = Field(None, ge=1, description="Number of sentences to use, from the first (default: all).")

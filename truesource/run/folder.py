@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from truesource.chain.models import ModelEntry, Replicate
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
 from truesource.run.config import RunConfig
+from truesource.run.models import ModelEntry, Replicate
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.text import Text
     from truesource.evaluation.core.vocabulary import ComparisonVocabulary
     from truesource.generator.corpus import Corpus
     from truesource.generator.language_model import LanguageModel
@@ -80,6 +81,13 @@ class RunFolder:
 
         return Corpus.load(self.folder / "corpus")
 
+    @cached_property
+    def _text(self) -> Text:
+        """The split that models are measured on."""
+        from truesource.evaluation.core.text import Text
+
+        return Text.of(self.corpus, self.config.evaluation.split)
+
     def setting(self, first: int | None = None, *, scores: bool = True) -> Setting:
         """The text that models are measured on, and its truth; only after the stage of the corpus.
 
@@ -94,12 +102,12 @@ class RunFolder:
         evaluation, (truth, transform) = self.config.evaluation, self.text_truth
         setting = Setting(
             truth,
-            self.corpus.sentences(evaluation.split)[: first or (evaluation.sentences if scores else None)],
+            self._text.sentences[: first or (evaluation.sentences if scores else None)],
             self.corpus.lengths,
             evaluation.frame if scores else "default",
             self.config.seed,
             transform=transform,
-            source=(self.folder / "corpus", evaluation.split),
+            text=self._text,
         )
         return self._settings.setdefault((first, scores), setting)
 
@@ -107,8 +115,8 @@ class RunFolder:
         """The objective of an entry; of one that is loaded, only after its stage."""
         if not entry.loaded:
             return entry.resolve(self.base)[0].objective
+        from truesource.evaluation.show.records import REMEDY, LoadedRecord
         from truesource.grammar.support.records import read_record
-        from truesource.report.records import REMEDY, LoadedRecord
 
         path = self.folder / "loaded" / f"{entry.name}.json"
         return read_record(path, LoadedRecord, remedy=REMEDY)["objective"]
@@ -202,19 +210,6 @@ class RunFolder:
                 f"the configuration names {name!r}, but the environment variable {unset[1]} is not set; set it"
             )
         return filled
-
-
-def under_name(record: Any, own: str, name: str) -> Any:
-    """The same record with ``name`` for a model wherever its ``own`` name stands under the key ``model``.
-
-    A model that is loaded has a name of its own; in a run it is what the configuration calls it.
-    """
-    if isinstance(record, dict):
-        return {
-            key: name if key == "model" and value == own else under_name(value, own, name)
-            for key, value in record.items()
-        }
-    return [under_name(each, own, name) for each in record] if isinstance(record, list | tuple) else record
 
 
 def check_references(run: RunFolder) -> None:

@@ -7,22 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.token_table import read_token_record
+from truesource.evaluation.show.records import ResultRow
 from truesource.generator.abilities import offers
 from truesource.generator.corpus_record import corpus_card
 from truesource.grammar.support.files import digest_file, write_json, write_text
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARED, COMPARISON, ScoresRecord
 from truesource.report.page import write_page
-from truesource.report.records import ResultRow
+from truesource.run.sections import contents
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
-    from truesource.chain.models import ModelEntry
+    from truesource.evaluation.core.evaluator import Evaluator
     from truesource.run.config import RunConfig
-    from truesource.run.evaluator import Evaluator
     from truesource.run.folder import RunFolder
+    from truesource.run.models import ModelEntry
 
 
 METRICS = {
@@ -103,13 +104,13 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     if run.config.seeds is not None:
         write_json(run.folder / COMPARISON, compared(run))
     write_cards(run)
-    return digest_file(write_page(run.folder, evaluators))
+    return digest_file(write_page(run.folder, partial(contents, evaluators=evaluators)))
 
 
 def compared(run: RunFolder) -> list[dict[str, Any]]:
     """Means over seeds, and paired differences to the first model of the configuration."""
-    from truesource.comparing.runs import read_runs
     from truesource.evaluation.comparing import compare_models, grouped
+    from truesource.run.model_scores import read_runs
 
     groups = grouped(read_runs([run.folder]).models)
     return [

@@ -18,15 +18,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-from truesource.chain.corpus.stage import stages as corpus
-from truesource.chain.grammar.quality import stages as parsing
-from truesource.chain.grammar.stage import stages as grammar
-from truesource.chain.loaded import stages as loaded
-from truesource.chain.models.stage import check_code
-from truesource.chain.models.stage import stages as models
-from truesource.chain.scores.comparison import stages as comparisons
-from truesource.chain.scores.stage import stages as scores
-from truesource.chain.treebank.stage import stages as treebank
+from truesource.evaluation.core.evaluator import Evaluator
 from truesource.generator.abilities import DTYPE
 from truesource.generator.plan import require_room as require_corpus_room
 from truesource.grammar.support.errors import InputError, NothingToMeasureError, require_extras
@@ -37,11 +29,20 @@ from truesource.lmtrain.architectures.settings import require_room as require_ne
 from truesource.lmtrain.device import computing
 from truesource.lmtrain.training_record import FILE as TRAINING
 from truesource.run.config import RunConfig
-from truesource.run.evaluator import Evaluator
+from truesource.run.corpus.stage import stages as corpus
 from truesource.run.folder import RunFolder, check_references
+from truesource.run.grammar.quality import stages as parsing
+from truesource.run.grammar.stage import stages as grammar
+from truesource.run.loaded import stages as loaded
+from truesource.run.models.stage import check_code
+from truesource.run.models.stage import stages as models
 from truesource.run.report_stage import stages as report_stages
+from truesource.run.scores.comparison import stages as comparisons
+from truesource.run.scores.stage import stages as scores
 from truesource.run.stage import Stage
+from truesource.run.stages import stages_of
 from truesource.run.tasks import refuse_foreign
+from truesource.run.treebank.stage import stages as treebank
 
 #: what gives the stages of each step, in order
 CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (
@@ -128,7 +129,7 @@ def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
     stages = [stage for part in CHAIN for stage in part(config)]
     for evaluator in evaluators:
         if config.evaluation.find(evaluator.settings) is not None:
-            stages += [replace(stage, optional=True) for stage in evaluator.stages(config)]
+            stages += [replace(stage, optional=True) for stage in stages_of(evaluator, config)]
     return [*stages, *report_stages(config, evaluators)]
 
 
@@ -301,7 +302,7 @@ def _is_whole(folder: Path, files: dict[str, int]) -> bool:
 def _read_state(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    from truesource.report.records import StagesRecord
+    from truesource.evaluation.show.records import StagesRecord
 
     remedy = "use --force to make every stage again"
     return dict(read_record(path, StagesRecord, what="the state of the run", remedy=remedy)["stages"])

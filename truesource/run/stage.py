@@ -12,7 +12,7 @@ from truesource.grammar.support.settings import Settings
 from truesource.run.folder import RunFolder
 
 if TYPE_CHECKING:
-    from truesource.chain.models import ModelEntry
+    from truesource.run.models import ModelEntry
 
 
 @dataclass(frozen=True)

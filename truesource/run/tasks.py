@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from truesource.evaluation.show.words import count, duration
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.locks import BusyError
 from truesource.grammar.support.parallel import Share, Workers, run_each
 from truesource.grammar.support.printable import seconds_left
-from truesource.report.words import count, duration
 
 log = logging.getLogger("truesource")
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.evaluation.baseline import GRAMMAR, score_on_text
 from truesource.evaluation.core.comparison import score_alone
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.treebank_baseline.measure import GRAMMAR, score_on_text
 from truesource.generator.language_model import ScoringFrame, TokenScores, assemble_scores, preset_frame
 from truesource.generator.objectives import Objective
 from truesource.grammar.pcfg import PCFG

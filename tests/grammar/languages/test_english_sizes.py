@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from truesource.embedded import english
 from truesource.generator.sampler import Sampler
+from truesource.grammar.embedded import english
 from truesource.grammar.languages.english import SIZES
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import random_state

@@ -15,16 +15,16 @@ from dask_cluster import SAFETY, dask_cluster
 from distributed import Client
 from tiny_benchmark import measure, mini_suite
 
-from truesource.benchmark.cells import SuiteCell, planned_cells
-from truesource.benchmark.checking import check_cell, joined, read_for
-from truesource.benchmark.command import ABOVE
-from truesource.benchmark.results import BenchmarkResults, read_results, write_results
-from truesource.benchmark.suite import candidates
+from truesource.cli.benchmark import ABOVE
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.support.parallel import Share
+from truesource.studies.benchmark.cells import SuiteCell, planned_cells
+from truesource.studies.benchmark.checking import check_cell, joined, read_for
+from truesource.studies.benchmark.results import BenchmarkResults, read_results, write_results
+from truesource.studies.benchmark.suite import candidates
 
 MODELS = ["oracle", "bigram", "small"]
 
@@ -96,7 +96,7 @@ def test_a_dask_cluster_makes_the_bytes_of_one_process(
     with dask.config.set({"distributed.comm.timeouts.connect": f"{SAFETY:.0f}s"}), dask_cluster(tmp_path) as scheduler:
         done = command(*call, "--scheduler", str(scheduler))
         with Client(scheduler_file=str(scheduler)) as client:
-            loaded = client.run(lambda: "truesource.benchmark.cells" in sys.modules)
+            loaded = client.run(lambda: "truesource.studies.benchmark.cells" in sys.modules)
     assert done.code == 0, done.err
     assert all(loaded.values())  # both workers have made cells
     assert (folder / "cluster" / "results.json").read_bytes() == (folder / "results.json").read_bytes()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from made_results import made_results, made_suite
 
-from truesource.benchmark.results import BenchmarkResults
-from truesource.benchmark.standings import (
+from truesource.evaluation.measures.contrast import difference
+from truesource.grammar.support.errors import InputError
+from truesource.studies.benchmark.results import BenchmarkResults
+from truesource.studies.benchmark.standings import (
     default_baseline,
     difference_tables,
     differences_of,
@@ -14,9 +16,7 @@ from truesource.benchmark.standings import (
     share_sums,
     standings,
 )
-from truesource.benchmark.suite import Suite
-from truesource.evaluation.measures.contrast import difference
-from truesource.grammar.support.errors import InputError
+from truesource.studies.benchmark.suite import Suite
 
 
 @pytest.fixture(scope="module")

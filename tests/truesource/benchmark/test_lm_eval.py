@@ -13,9 +13,7 @@ import pytest
 import yaml
 from agreement_grammar import agreement_grammar
 
-import truesource.benchmark.lm_eval as exporter
-from truesource.benchmark.lm_eval import HarnessExport, export_lm_eval, language_pairs
-from truesource.benchmark.suite import Suite, SuiteLanguage
+import truesource.studies.benchmark.lm_eval as exporter
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
 from truesource.evaluation.pairs.generate import MARGIN
@@ -24,6 +22,8 @@ from truesource.evaluation.pairs.odds import model_log_odds, with_truth
 from truesource.evaluation.pairs.pair import END, read_pairs
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.studies.benchmark.lm_eval import HarnessExport, export_lm_eval, language_pairs
+from truesource.studies.benchmark.suite import Suite, SuiteLanguage
 
 PAIRS = 24
 LANGUAGES = {"brackets": ("dyck:k=2,depth=3", "2..16"), "counting": ("anbn", "2..20"), "parity": ("regular", "1..16")}

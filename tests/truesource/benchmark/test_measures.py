@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from tiny_benchmark import measure, mini_suite
 
-from truesource.benchmark.cells import MeasuredModel
-from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
-from truesource.benchmark.standings import standings
-from truesource.benchmark.truth import LanguageTruth, corpus_of, longer_strings, make_corpora
 from truesource.evaluation.core.oracle import ConstantModel, Oracle, true_frequencies
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Workers
+from truesource.studies.benchmark.cells import MeasuredModel
+from truesource.studies.benchmark.results import BenchmarkModel, BenchmarkResults
+from truesource.studies.benchmark.standings import standings
+from truesource.studies.benchmark.truth import LanguageTruth, corpus_of, longer_strings, make_corpora
 
 
 @pytest.fixture(scope="module")

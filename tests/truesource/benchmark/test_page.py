@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from made_results import CAUSAL, REFUSAL, MadeModel, made_results, made_suite
 
-from truesource.benchmark.page import SHADES, answer, heat_map, learning_curves, shade, write_page
-from truesource.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
-from truesource.benchmark.standings import difference_tables, differences_of, standings
-from truesource.benchmark.suite import Suite
+from truesource.evaluation.show.table import ABSENT, shown
+from truesource.evaluation.show.words import number
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats
-from truesource.report.table import ABSENT, shown
-from truesource.report.words import number
+from truesource.studies.benchmark.page import SHADES, answer, heat_map, learning_curves, shade, write_page
+from truesource.studies.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
+from truesource.studies.benchmark.standings import difference_tables, differences_of, standings
+from truesource.studies.benchmark.suite import Suite
 
 CHROMIUM = shutil.which("chromium")
 EVIL = "<script>document.title='evil'</script>"

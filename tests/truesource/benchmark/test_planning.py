@@ -8,10 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.benchmark import planning
-from truesource.benchmark.planning import COUNTED_TOKENS, ModelPlan, PlannedTraining, SuitePlan, plan_suite, plan_table
-from truesource.benchmark.suite import Suite, SuiteLanguage
-from truesource.chain.models import ModelEntry
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import training_record as times
@@ -20,6 +16,17 @@ from truesource.lmtrain.data import Batch, causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.run.models import ModelEntry
+from truesource.studies.benchmark import planning
+from truesource.studies.benchmark.planning import (
+    COUNTED_TOKENS,
+    ModelPlan,
+    PlannedTraining,
+    SuitePlan,
+    plan_suite,
+    plan_table,
+)
+from truesource.studies.benchmark.suite import Suite, SuiteLanguage
 
 WORDS = 8  #: of every string, so that all batches have one shape
 ROWS = 10  #: of a batch

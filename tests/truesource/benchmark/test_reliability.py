@@ -9,7 +9,7 @@ import pytest
 from program import program
 from scipy import stats
 
-from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
+from truesource.studies.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
 
 study = program("reliability")
 reliability, reliability_table = study.reliability, study.reliability_table

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from tiny_benchmark import SUITE, mini_suite
 
-from truesource.benchmark.suite import ALL, Suite, candidates, load_suite
 from truesource.grammar.support.errors import InputError
+from truesource.studies.benchmark.suite import ALL, Suite, candidates, load_suite
 
 
 def changed(folder: Path, change) -> Suite:  # type: ignore[no-untyped-def]

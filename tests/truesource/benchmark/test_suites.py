@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource.benchmark.cells import planned_cells
-from truesource.benchmark.lm_eval import language_pairs
-from truesource.benchmark.suite import candidates, load_suite, suites
 from truesource.generator.abilities import offers
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.documents.document import DocumentProcess
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth, load_truth, word_counts
+from truesource.studies.benchmark.cells import planned_cells
+from truesource.studies.benchmark.lm_eval import language_pairs
+from truesource.studies.benchmark.suite import candidates, load_suite, suites
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "howto" / "benchmark.md"
 KEPT = 0.95

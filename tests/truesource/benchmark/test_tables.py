@@ -12,11 +12,18 @@ from typing import Any
 import pytest
 from made_results import REFUSAL, MadeModel, made_results, made_suite
 
-from truesource.benchmark.standings import Standings, standings
-from truesource.benchmark.suite import Suite
-from truesource.benchmark.tables import headline_table, language_table, models_table, ranks, refusals, with_models
-from truesource.report.table import ABSENT, Cell, ReportTable
+from truesource.evaluation.show.table import ABSENT, Cell, ReportTable
 from truesource.report.table_files import csv_text, latex_text
+from truesource.studies.benchmark.standings import Standings, standings
+from truesource.studies.benchmark.suite import Suite
+from truesource.studies.benchmark.tables import (
+    headline_table,
+    language_table,
+    models_table,
+    ranks,
+    refusals,
+    with_models,
+)
 
 
 @pytest.fixture(scope="module")

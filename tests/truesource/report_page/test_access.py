@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 from opened_page import Opened
 
-from truesource.report.figures import BARS, SERIES, TRUTH
+from truesource.evaluation.show.figures import BARS, SERIES, TRUTH
 from truesource.report.shown_figures import DARK_PAPER, contrast, on_dark
 
 SMALLEST = """() => Math.min(...[...document.querySelectorAll("figure svg text")]

@@ -11,8 +11,8 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.token_table import read_token_record
-from truesource.reproduce import rows as packaged
 from truesource.run.config import RunConfig
+from truesource.studies.reproduce import rows as packaged
 
 TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 4}"
 RUN = f"""\

@@ -8,7 +8,7 @@ import pytest
 from reproduction_pages import committed_result, pages, work_of
 
 from truesource.grammar.support.errors import InputError
-from truesource.reproduce.rows import (
+from truesource.studies.reproduce.rows import (
     Row,
     compose,
     config_file,
@@ -18,7 +18,7 @@ from truesource.reproduce.rows import (
     papers,
     reproductions_folder,
 )
-from truesource.reproduce.studies import STUDIES
+from truesource.studies.reproduce.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[3]
 #: every table and figure of each paper

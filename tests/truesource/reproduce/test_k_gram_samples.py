@@ -14,18 +14,18 @@ import pytest
 from reproduction_pages import committed_result
 from scipy import stats
 
-from truesource.evaluators import EVALUATORS
-from truesource.experiment import execute
+from truesource.evaluation.evaluators import EVALUATORS
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.truth import endless
-from truesource.reproduce.found import Found
-from truesource.reproduce.rows import find_rows
-from truesource.reproduce.studies import STUDIES
-from truesource.reproduce.studies.samples import continued
 from truesource.run.config import checked_config
+from truesource.run.experiment import execute
+from truesource.studies.reproduce.found import Found
+from truesource.studies.reproduce.rows import find_rows
+from truesource.studies.reproduce.studies import STUDIES
+from truesource.studies.reproduce.studies.samples import continued
 
 Sampled = Callable[..., list[Found]]
 SPINS = {"language": "broadcast", "depth": 3, "flip": 0.1}

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from truesource.grammar.support.errors import InputError
-from truesource.reproduce.found import Found, numbers_in
-from truesource.reproduce.quantities import PAIRS, RECORD, SEEDS, QuantityValue, correlated, measured, minus
-from truesource.reproduce.rows import Quantity
+from truesource.studies.reproduce.found import Found, numbers_in
+from truesource.studies.reproduce.quantities import PAIRS, RECORD, SEEDS, QuantityValue, correlated, measured, minus
+from truesource.studies.reproduce.rows import Quantity
 
 
 def found(seed: int | None = None, **fields: Any) -> Found:

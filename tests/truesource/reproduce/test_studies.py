@@ -16,8 +16,7 @@ import pytest
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
-from truesource.evaluators import EVALUATORS
-from truesource.experiment import execute
+from truesource.evaluation.evaluators import EVALUATORS
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import parse_transform
 from truesource.grammar.conditioning import LengthRange
@@ -28,11 +27,12 @@ from truesource.grammar.truth import load_truth, process
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training_record import FILE, weights_digest
 from truesource.lmtrain.truth import endless
-from truesource.reproduce.found import Found
-from truesource.reproduce.studies import STUDIES
-from truesource.reproduce.studies.first_phase import _texts
-from truesource.reproduce.studies.orders import conditional_entropy, pair_counts
 from truesource.run.config import RunConfig, checked_config
+from truesource.run.experiment import execute
+from truesource.studies.reproduce.found import Found
+from truesource.studies.reproduce.studies import STUDIES
+from truesource.studies.reproduce.studies.first_phase import _texts
+from truesource.studies.reproduce.studies.orders import conditional_entropy, pair_counts
 
 FAMILY = "dirichlet-markov:vocabulary=3,mean_length=3,strings=3,concentration=1"
 POOL = "pool:family=ngram/order=2/vocabulary=3/mean_length=3/concentration=1,languages=3,strings=3"
@@ -156,7 +156,7 @@ def test_networks_that_learn_another_language_first(
         assert [record["steps"] for record in records] == [2, 4]
         assert records[1]["weights_digest"] == weights_digest(made[f"{name}-first"])
         assert records[1]["corpus_digest"] == Corpus.load(folder / "corpus").digest
-    monkeypatch.setattr("truesource.reproduce.studies.first_phase.train", None)
+    monkeypatch.setattr("truesource.studies.reproduce.studies.first_phase.train", None)
     assert [each.fields for each in STUDIES["first-languages"](folder, config)] == [each.fields for each in found]
 
 
@@ -244,7 +244,7 @@ def test_generated_strings_are_right_where_the_grammar_makes_them(
     config = checked_config(values, "toy.yaml", EVALUATORS)
     folder = execute(config, base=tmp_path, runs=tmp_path / "runs").parent
     monkeypatch.setattr(
-        "truesource.reproduce.studies.samples.draw", lambda *given, **named: SimpleNamespace(sentences=drawn)
+        "truesource.studies.reproduce.studies.samples.draw", lambda *given, **named: SimpleNamespace(sentences=drawn)
     )
     found = {each.fields["name"]: each.fields["value"] for each in STUDIES["generated-strings"](folder, config)}
     assert found == ({"accuracy": 3 / 5, "distinct": 2 / 3} if len(drawn) == 5 else {"accuracy": 0.0})

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp, ttest_rel
 
-from truesource.reproduce.quantities import (
+from truesource.studies.reproduce.quantities import (
     QuantityValue,
     Verdict,
     all_of,
@@ -22,7 +22,7 @@ from truesource.reproduce.quantities import (
     seeds_to_decide,
     verdict_of,
 )
-from truesource.reproduce.rows import Claim, Quantity, Row
+from truesource.studies.reproduce.rows import Claim, Quantity, Row
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 64), min_size=2, max_size=6)  #: exact in binary
 RANGES = st.tuples(st.integers(-50, 50), st.integers(0, 20), st.integers(0, 20))

@@ -1,0 +1,258 @@
+"""Maps from the layers of one network to the exact beliefs, what stands beside them, and changed beliefs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from truesource.evaluation.beliefs.evaluator import BeliefSettings, Target
+from truesource.evaluation.beliefs.measure import BeliefParts, divergences, fit, last_words, mean_after, neighbours, r2
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio
+from truesource.generator.abilities import offers, require
+from truesource.generator.language_model import LanguageModel
+from truesource.generator.model_checks import checked_distributions
+from truesource.grammar.inference.beliefs import CAUSAL, Beliefs
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.lmtrain.patching import patched_log_probs, untrained
+from truesource.lmtrain.probing import Network, hidden_layers
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What is read from one layer."""
+
+    number: int
+    value: Interval
+    decay: float  #: of the map
+    read: FloatArray = field(repr=False)  #: (T, d)
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefReading:
+    """One belief, read from all layers of a model and from what it is compared with."""
+
+    target: Target
+    beliefs: Beliefs
+    parts: BeliefParts
+    layers: Sequence[Layer]
+    untrained: Mapping[int, Interval]  #: by layer; empty where it was not asked for
+    after_words: Mapping[int, Interval]  #: the mean belief after the same last words, or between the same, by number
+    own: Interval | None  #: the map from the model's own distribution of the next word; None: it has none
+
+    @property
+    def best(self) -> Layer:
+        """The layer from which most is read."""
+        return max(self.layers, key=lambda layer: layer.value.value)
+
+
+class BeliefText:
+    """The sentences that the truth can make, as model and truth read them.
+
+    Args:
+        model: a network.
+        setting: text and truth.
+        settings: of the evaluator.
+
+    Raises:
+        NothingToMeasureError: the truth can make too few of the sentences.
+    """
+
+    def __init__(self, model: LanguageModel, setting: Setting, settings: BeliefSettings) -> None:
+        self.model, self.seed, self.settings = model, setting.seed, settings
+        self.notes: list[str] = []  #: what is left out, and why
+        self.oracle: Oracle = setting.full_oracle(model)
+        lengths = self.oracle.lengths
+        read = [self.oracle.read(sentence) for sentence in setting.sentences]
+        possible = np.isfinite(self.oracle.grammar.exact.string_log_probs(read, lengths))
+        if excluded := int((~possible).sum()):
+            self.notes.append(f"{excluded} of {len(read)} sentences are impossible and left out")
+        self.sentences = [list(setting.sentences[i]) for i in np.flatnonzero(possible).tolist()]
+        self.seen = [read[i] for i in np.flatnonzero(possible).tolist()]
+        self.sentence: IntArray = np.repeat(np.arange(len(self.seen)), [len(words) for words in self.seen])
+        self.parts = BeliefParts.of(self.sentence)
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The beliefs that were asked for, or those that say most of such a truth.
+
+        Raises:
+            NothingToMeasureError: one is for models of the other objective.
+        """
+        causal = self.model.objective == "causal"
+        asked = self.settings.kinds
+        if asked is None:
+            if not causal:
+                return ("outside", "inside-outside")
+            linear = self.oracle.grammar.exact.linear
+            return ("state",) if linear is not None and linear.side == "right" else ("preterminal", "open")
+        wrong = [target for target in asked if (target in CAUSAL) != causal]
+        if wrong:
+            what = "the words before" if wrong[0] in CAUSAL else "all words"
+            raise NothingToMeasureError(
+                f"the belief {wrong[0]} is given {what}, and {self.model.name} is {self.model.objective}",
+                "wrong-objective",
+            )
+        return asked
+
+    def beliefs(self, target: Target) -> Beliefs:
+        """The exact beliefs, a row a word."""
+        return self.oracle.grammar.beliefs(self.seen, target, self.oracle.lengths)
+
+    @cached_property
+    def fresh(self) -> LanguageModel | None:
+        """The same network with random weights; None: it was not asked for, or code of one's own sets the weights."""
+        if not self.settings.untrained or not isinstance(self.model, Network):
+            return None
+        try:
+            return untrained(self.model, self.seed)
+        except InputError as error:
+            self.notes.append(f"Note: nothing untrained to compare with: {error}")
+            return None
+
+    @cached_property
+    def own(self) -> FloatArray | None:
+        """(T, V+2) probabilities of the model after each word, or of it if masked; None: it has none."""
+        if not offers(self.model, "distributions"):
+            return None
+        model = require(self.model, "distributions", "evaluate beliefs")
+        by_length: dict[int, list[int]] = defaultdict(list)
+        for i, words in enumerate(self.sentences):
+            by_length[len(words)].append(i)
+        starts = np.cumsum([0, *map(len, self.sentences)])
+        causal = model.objective == "causal"
+        result = np.empty((len(self.sentence), len(model.vocabulary or ()) + 1 + causal))
+        for members in by_length.values():
+            for at in checked_distributions(model, [self.sentences[i] for i in members]):
+                if at.position >= causal:  # the first one of a causal model is before any word
+                    result[starts[members] + at.position - causal] = np.exp(at.log_prob)
+        return result
+
+    def beginnings(self, rows: IntArray, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The words of sentences up to some places, given by their rows (N,) among all T."""
+        first = np.searchsorted(self.sentence, self.sentence[rows])
+        ends = (rows - first + 1).tolist()
+        return [list(sentences[i][:end]) for i, end in zip(self.sentence[rows].tolist(), ends, strict=True)]
+
+    def true_log_probs(self, rows: IntArray) -> FloatArray:
+        """(N, V+2) exact log probabilities after some words, by their rows (N,), in the columns of the model."""
+        beginnings = self.beginnings(rows, self.seen)
+        found = self.oracle.language.next_words(beginnings, self.oracle.lengths)
+        columns = self.oracle.columns(self.model.vocabulary or ())
+        table = found.probability[np.arange(len(rows)), found.lengths][:, columns]
+        table[:, columns < 0] = 0.0
+        with np.errstate(divide="ignore"):
+            return np.log(table)
+
+
+def read_beliefs(text: BeliefText) -> list[BeliefReading]:
+    """Fit maps from all layers to each belief, and from what they are compared with; networks read the text once.
+
+    Raises:
+        NothingToMeasureError: a belief is the same after all words.
+    """
+    beliefs = {target: text.beliefs(target) for target in text.targets}
+    layers = _from_layers(text, text.model, beliefs)
+    untrained_layers = {} if text.fresh is None else _from_layers(text, text.fresh, beliefs)
+    return [
+        BeliefReading(
+            target=target,
+            beliefs=found,
+            parts=text.parts,
+            layers=layers[target],
+            untrained={layer.number: layer.value for layer in untrained_layers.get(target, ())},
+            after_words=_after_words(text, found),
+            own=None if text.own is None else _interval(text, found, fit(text.own, found.values, text.parts)(text.own)),
+        )
+        for target, found in beliefs.items()
+    ]
+
+
+def _interval(text: BeliefText, beliefs: Beliefs, read: FloatArray) -> Interval:
+    return r2(read, beliefs.values, text.parts, text.sentence, text.seed)
+
+
+def _from_layers(
+    text: BeliefText, model: LanguageModel, beliefs: Mapping[Target, Beliefs]
+) -> dict[Target, list[Layer]]:
+    """What is read of each belief from the layers of a model; of one given the other words, with the word masked."""
+    result: dict[Target, list[Layer]] = {target: [] for target in beliefs}
+    layers = None if text.settings.layers is None else sorted(text.settings.layers)
+    for hide in sorted({hides(model, target) for target in beliefs}):
+        for number, vectors in hidden_layers(model, text.sentences, layers=layers, hide=hide):
+            for target in (each for each in beliefs if hides(model, each) == hide):
+                found = beliefs[target]
+                made = fit(vectors, found.values, text.parts)
+                read = made(vectors)
+                result[target].append(Layer(number, _interval(text, found, read), made.decay, read))
+    return result
+
+
+def hides(model: LanguageModel, target: Target) -> bool:
+    """Whether a belief is read with its word masked; vectors of one's own code cannot be."""
+    return target == "outside" and isinstance(model, Network)
+
+
+def _after_words(text: BeliefText, beliefs: Beliefs) -> dict[int, Interval]:
+    """What the mean beliefs after the same last words explain, or between the same words, by their number."""
+    most, of = text.settings.last_words, neighbours if beliefs.kind == "outside" else last_words
+    keys = [of(beliefs, k) for k in range(most, 0, -1)]
+    return {
+        k: _interval(text, beliefs, mean_after(keys[most - k :], beliefs.values, text.parts))
+        for k in range(1, most + 1)
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Patched:
+    """KL(P || Q) of the next word after another prefix, nats: P after that prefix, Q after the own one, and changed."""
+
+    layer: int
+    pairs: int
+    before: Interval  #: nothing changed
+    after: Interval  #: the belief at that prefix written into the layer
+    random: Interval  #: a change of the same size in a random direction
+    own: Interval  #: Q after that prefix itself
+
+
+def patch(text: BeliefText, reading: BeliefReading) -> Patched | None:
+    """Write the beliefs of other prefixes into the best layer; None of masked models, and of no pairs.
+
+    Raises:
+        InputError: no place in the network is known where to write.
+    """
+    number = text.settings.pairs
+    if text.model.objective != "causal" or not number or text.own is None:
+        return None
+    rng = np.random.default_rng([text.seed, 5])
+    test, beliefs, layer = reading.parts.test, reading.beliefs, reading.best
+    one, other = rng.choice(test, number), rng.choice(test, number)
+    prefixes = text.beginnings(one, text.sentences)
+    ((_, vectors),) = hidden_layers(text.model, text.sentences, layers=[layer.number])
+    back = fit(beliefs.values, vectors, reading.parts)  # how vectors change with beliefs
+    change = (beliefs.values[other] - beliefs.values[one]) @ back.weight
+    direction = rng.standard_normal(change.shape)
+    direction *= np.linalg.norm(change, axis=1, keepdims=True) / np.linalg.norm(direction, axis=1, keepdims=True)
+    truth = text.true_log_probs(other)
+    with np.errstate(divide="ignore"):
+        before, own = np.log(text.own[one]), np.log(text.own[other])
+    found = {
+        "before": before,
+        "after": patched_log_probs(text.model, prefixes, layer.number, change.astype(np.float32)),
+        "random": patched_log_probs(text.model, prefixes, layer.number, direction.astype(np.float32)),
+        "own": own,
+    }
+    intervals = {}
+    for name, logs in found.items():
+        kl = divergences(truth, np.asarray(logs, dtype=np.float64))
+        if not np.isfinite(kl).all():
+            raise InputError(f"{text.model.name} gives probability 0 to what may follow", code="no-common-sentence")
+        low, high = resampled_ratio(kl, np.ones(number), seed=text.seed)
+        intervals[name] = Interval(float(kl.mean()), *ends(low, high))
+    return Patched(layer.number, number, **intervals)

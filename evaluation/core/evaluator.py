@@ -1,0 +1,149 @@
+"""An evaluator: something that a run, or a verb, can measure.
+
+Most measure a model on a text, and are declared: see `Evaluator`. From the declaration come the verb
+(`truesource.cli.evaluate`), the stages of a run (`truesource.run.stages.declared`), records, tables and the section of
+the report (`truesource.evaluation.show.declared`). Those that measure pairs, samples or treebanks have a verb in
+``truesource/cli/`` and stages in ``truesource/run/stages/`` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from truesource.generator.abilities import Name, OfTruth, require
+from truesource.grammar.support.settings import Settings
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.run_view import ModelRequest, RunRequest
+    from truesource.evaluation.core.setting import Setting
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of an evaluator, as terminal, report and comparisons show it."""
+
+    name: str  #: in records
+    label: str
+    format: str = ".4f"
+    meaning: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The measurement of one model."""
+
+    records: Sequence[Mapping[str, Any]]  #: one a number, for JSON: ``name``, ``value`` and more
+    entries: Mapping[str, Any] = field(default_factory=dict)  #: what a run keeps beside them, JSON values
+    impossible: tuple[Collection[int], Collection[int]] = ((), ())  #: sentences that model, and truth, cannot make
+    notes: Sequence[str] = ()  #: sentences about it
+    title: str = ""  #: of what the verb prints; empty: model and objective
+    line: str = ""  #: what the verb prints last, such as the signature of the main number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """One evaluator.
+
+    Its functions are in the module ``code``, which is imported when it is needed:
+
+    ============================================ ==================================================================
+    ``measure(model, setting, settings)``        a `Result`: the model on the text of a `Setting`
+    ``tables(record, title)``                    tables for the terminal; without it, one of ``measures``
+    ``figure(record, salt)``                     an ``<svg>``, or None if there is nothing to draw
+    ``section(run)``                             content of the template; without it, ``measures`` and figures. None or
+                                                 empty if nothing was measured; sentences under ``opening`` stand at
+                                                 the head of the report
+    ============================================ ==================================================================
+
+    The template is ``section.html.j2`` in the folder of ``code``; it finds the content as ``section``. Without that
+    file, a template shows ``measures``.
+
+    A record is what a run keeps as ``<name>/<model>.json``: ``model``, ``objective``, entries and records of a result.
+    The module of the settings may also have ``check(config)``, which refuses a configuration; ``check_call(settings,
+    model, oracle, frame, figure)``, which refuses options of the verb; ``needed(settings)``, abilities that such
+    options need of a model, with the names of the options; and ``uncorrected(settings, frame)``, the numbers whose
+    truth does not exclude what the text excludes.
+    """
+
+    name: str  #: of the verb, the key under ``evaluation``, the first or only kind of stage, and the section
+    title: str  #: of the section
+    summary: str  #: one line for the help of `truesource evaluate`
+    settings: type[Settings]  #: keys of the configuration, and options of the verb
+    kinds: tuple[str, ...] = ()  #: of its stages, where they are others than the name
+    declared: bool = True  #: verb and stages come from this declaration
+    of_corpus: bool = True  #: it measures on the corpus of the run, not on texts of other sources
+
+    code: str = ""  #: module of the functions; empty: that of the settings
+    help: str = ""  #: of the verb, with an example; empty: the summary
+    prose: str = ""  #: a paragraph at the head of the section
+    measures: tuple[Measure, ...] = ()  #: in the order of tables
+    needs: tuple[Name, ...] = ()  #: abilities of a model, see `truesource.generator.abilities`
+    of_truth: tuple[OfTruth, ...] = ()  #: abilities of the truth, see there
+    oracle: bool = True  #: it needs the grammar of the text
+    frame: bool = False  #: it scores tokens, of which a frame may leave some out, in as many sentences as the scores
+    compares: bool = False  #: its numbers depend on the vocabulary that models are compared in, and follow it
+    corrected: bool = True  #: its truth leaves out what the text leaves out (disjoint splits)
+    draws: bool = False  #: it has figures
+    whole_models: bool = True  #: it measures a model, not the reference that snapshots are found by
+    applies: Callable[[ModelRequest], bool] = lambda _: True  #: which models of a run it measures
+    then: str = ""  #: verb that it names as the next one, with {model}, {corpus} and {oracle}
+    width: int = 120  #: characters of its tables, where there is no terminal
+
+    def check(self, config: RunRequest) -> None:
+        """Refuse a configuration that asks for what cannot be measured, by the ``check(config)`` beside the settings.
+
+        Raises:
+            InputError: what is missing, and what to do.
+        """
+        check = self.beside_settings("check")
+        if check is not None:
+            check(config)
+
+    def measure(self, model: Any, setting: Setting, settings: Settings) -> Result:
+        """The measurement of a model, or of the snapshots that a reference leads to, on the first sentences of a text.
+
+        Args:
+            model: to measure.
+            setting: text and truth, of which ``settings.sentences`` are used where the settings have that field.
+            settings: of the evaluator.
+
+        Raises:
+            InputError: it cannot be measured, or lacks an ability.
+            NothingToMeasureError: there is nothing to measure.
+        """
+        for ability in self.needs:
+            require(model, ability, f"evaluate {self.name}")
+        for of_truth in self.of_truth:
+            require(setting.known, of_truth, f"evaluate {self.name}")
+        some = setting.first(getattr(settings, "sentences", None))
+        return self.module.measure(model, some, settings)  # type: ignore[no-any-return]
+
+    def extent(self, settings: Settings, number: int) -> str:
+        """``the first 300 of 1,000 sentences``: what it uses of a text; empty if it uses all.
+
+        Args:
+            settings: of the evaluator.
+            number: of sentences (or documents) in the text.
+        """
+        used = getattr(settings, "sentences", None)
+        if used is None or used >= number:
+            return ""
+        described = self.settings.model_fields["sentences"].description or ""
+        return f"the first {used:,} of {number:,} {'documents' if 'documents' in described else 'sentences'}"
+
+    def beside_settings(self, name: str) -> Callable[..., Any] | None:
+        """A function that stands beside the settings; None where there is no such."""
+        return getattr(import_module(self.settings.__module__), name, None)
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """A function of the declared evaluator; None where it has no such."""
+        return getattr(self.module, name, None)
+
+    @property
+    def module(self) -> ModuleType:
+        """Module of the functions."""
+        return import_module(self.code or self.settings.__module__)

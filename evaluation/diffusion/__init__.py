@@ -1,0 +1,1 @@
+"""Models that fill gaps in any order, compared with the exact chain rule of the truth."""

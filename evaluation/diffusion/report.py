@@ -1,0 +1,149 @@
+"""Measurement, tables and figure of `evaluate diffusion`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.run_view import MeasuredRun
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.diffusion.evaluator import DIFFUSION, DiffusionSettings
+from truesource.evaluation.diffusion.measure import filling, left_to_right
+from truesource.evaluation.show.declared import measures_table, section_of
+from truesource.evaluation.show.figures import QUIET, SERIES, to_svg
+from truesource.evaluation.show.figures import figure as new_figure
+from truesource.evaluation.show.records import Record
+from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
+from truesource.generator.abilities import require
+from truesource.generator.language_model import LanguageModel
+
+ORDER_LABELS = {"random": "random", "confidence": "surest first", "blocks": "from the left"}
+COLUMNS = ("kl", "parallel", "denoising", "invalid")
+
+
+def measure(model: LanguageModel, setting: Setting, settings: DiffusionSettings) -> Result:
+    """Fill sentences; see `truesource.evaluation.diffusion.measure.filling`. A causal model: `left_to_right`."""
+    if model.objective == "causal":
+        found = left_to_right(model, setting, samples=settings.samples)
+    else:
+        found = filling(
+            require(model, "denoising", "evaluate diffusion"),
+            setting,
+            steps=settings.steps,
+            orders=settings.orders,
+            samples=settings.samples,
+            short=settings.short,
+        )
+    return Result(
+        records=found.records(),
+        entries={"sentences": found.sentences},
+        impossible=((), found.impossible.tolist()),
+        title=f"{found.model}, {found.sentences:,} sentences",
+        line=str(found.scores["kl"]) if "kl" in found.scores else "",
+    )
+
+
+def samplers_of(record: Record) -> dict[tuple[str, str], dict[str, dict[str, Record]]]:
+    """The numbers by name, for each order and number of steps, of ``model`` and ``exact``."""
+    found: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
+    for each in record["records"]:
+        if each.get("by") == "sampler":
+            of_sampler = found.setdefault((each["order"], each["fills"]), {})
+            of_sampler.setdefault(each["denoiser"], {})[each["name"]] = each
+    return found
+
+
+def steps_table(record: Record, title: str) -> ReportTable:
+    """A row for each sampler."""
+    rows = []
+    for (order, fills), sides in samplers_of(record).items():
+        model, exact = sides["model"], sides["exact"]
+        cells = [score_cell(model.get(name), ".3f") for name in COLUMNS]
+        cells += [score_cell(exact.get(name), ".3f") for name in ("kl", "invalid")]
+        rows.append(TableRow((ORDER_LABELS[order], fills, *cells)))
+    return ReportTable(
+        title=title,
+        columns=(
+            "order",
+            "steps",
+            "KL",
+            "of it parallel",
+            "of it model",
+            "impossible",
+            "KL, exact",
+            "impossible, exact",
+        ),
+        rows=rows,
+        text=(0, 1),
+        note="all steps: one word a step; KL: truth‖sampler, nats a sentence, given its length; parallel: what exact"
+        " probabilities cost on the same path; impossible: share of sampled sentences that the grammar cannot make;"
+        " exact: a sampler with exact probabilities; 95% intervals",
+    )
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """The measures of one model, and its samplers."""
+    own = measures_table(DIFFUSION, {record["model"]: record}, title)
+    return [own, steps_table(record, record["model"])] if samplers_of(record) else [own]
+
+
+def section(run: MeasuredRun) -> dict[str, Any] | None:
+    """Tables and figures for the template; None where nothing was measured."""
+    made = section_of(DIFFUSION, run)
+    if made is None:
+        return None
+    records = run.of_models("diffusion", dict[str, Any])
+    return {
+        **made,
+        "steps": {name: steps_table(record, "") for name, record in records.items() if samplers_of(record)},
+    }
+
+
+def figure(record: Record, salt: str) -> str | None:
+    """KL and the share of impossible sentences against the number of steps, of model and exact probabilities."""
+    samplers = samplers_of(record)
+    if not samplers:
+        return None
+    orders = list(dict.fromkeys(order for order, _ in samplers))
+    fills = list(dict.fromkeys(steps for _, steps in samplers))
+    with new_figure(9.4, 3.8, salt) as drawn:
+        for axes, name, label in zip(
+            drawn.subplots(1, 2),
+            ("kl", "invalid"),
+            ("KL(truth‖sampler), nats a sentence", "impossible sentences"),
+            strict=True,
+        ):
+            for order in orders:
+                color = SERIES[orders.index(order) % len(SERIES)]
+                for side, style in (("model", "-"), ("exact", (0, (4, 2)))):
+                    points = _points(samplers, order, fills, side, name)
+                    if points:
+                        named = f"{ORDER_LABELS[order]}, {'model' if side == 'model' else 'exact'}"
+                        axes.plot(
+                            *zip(*points, strict=True),
+                            color=color,
+                            linestyle=style,
+                            marker="o",
+                            markersize=3.5,
+                            label=named,
+                        )
+            axes.set_xticks(range(len(fills)), fills)
+            axes.set_xlabel("steps (all: one word a step)")
+            axes.set_ylabel(label)
+            axes.set_ylim(bottom=0.0)
+            axes.grid(axis="y", color=QUIET, alpha=0.3)
+        drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, handlelength=3.2)
+        return to_svg(drawn, salt, f"Distance of {record['model']} from the truth by the number of steps")
+
+
+def _points(
+    samplers: Mapping[tuple[str, str], Mapping[str, Mapping[str, Record]]],
+    order: str,
+    fills: list[str],
+    side: str,
+    name: str,
+) -> list[tuple[int, float]]:
+    """Place of a number of steps, and a value there."""
+    found = [(i, samplers.get((order, steps), {}).get(side, {}).get(name)) for i, steps in enumerate(fills)]
+    return [(i, float(each["value"])) for i, each in found if each is not None]

@@ -1,0 +1,98 @@
+"""The evaluator `divergence`: all next-token probabilities of a model against the true ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from truesource.evaluation.core.evaluator import Evaluator, Measure
+from truesource.evaluation.divergence import By
+from truesource.grammar.support.settings import Settings
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.run_view import RunRequest
+
+
+class DivergenceSettings(Settings):
+    """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
+
+    advanced: ClassVar = frozenset({"top_k", "classes"})
+    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
+    top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
+    by: tuple[By, ...] | None = Field(
+        None,
+        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
+    )
+    classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
+    model_samples: Path | None = Field(
+        None, description="Sentences sampled from the model (folder or text), for KL(Q‖P)."
+    )
+
+
+def check(config: RunRequest) -> None:
+    """Refuse a configuration with samples that cannot be those of each of its models, by a ValueError."""
+    models = [model for model in config.entries if model.of_words]
+    if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
+        raise ValueError("evaluation.divergence.model_samples are of one model, and there are several; leave it out")
+
+
+MEASURES = (
+    Measure("kl", "KL(P‖Q)", meaning="mean over contexts of Σ P ln P/Q, nats a token; 0 is perfect"),
+    Measure(
+        "kl_paired",
+        "KL(P‖Q), sampled",
+        meaning="estimated from the tokens that occurred; the same expectation, more variance",
+    ),
+    Measure("variance_ratio", "variance ratio", meaning="how many times more tokens the sampled KL(P‖Q) needs"),
+    Measure("reverse_kl", "KL(Q‖P)", meaning="nats; infinite if the model expects the impossible"),
+    Measure(
+        "reverse_kl_possible",
+        "KL(Q‖P), possible tokens",
+        meaning="nats a token, Q restricted to what the grammar allows",
+    ),
+    Measure("js", "Jensen-Shannon", meaning="divergence, nats, 0 to 0.693"),
+    Measure("tv", "total variation", meaning="probability that would have to move, 0 to 1"),
+    Measure("entropy_truth", "entropy of P", meaning="nats a token"),
+    Measure(
+        "entropy_model",
+        "entropy of Q",
+        meaning="nats a token; above the entropy of P, the model is vaguer than the truth",
+    ),
+    Measure("agreement", "same most probable token", meaning="share of contexts"),
+    Measure("top_k_overlap", "most probable tokens shared", meaning="share of the set of k"),
+    Measure("impossible_mass", "Q of the impossible", meaning="probability on tokens that cannot follow"),
+    Measure("special_mass", "Q of no token", meaning="probability on special tokens, or missing to 1"),
+    Measure(
+        "calibration_error",
+        "calibration error",
+        meaning="mean distance of the model's and the true probability, in bins",
+    ),
+    Measure(
+        "calibration_error_top",
+        "calibration error, first guess",
+        meaning="the same for the model's most probable token",
+    ),
+)
+
+DIVERGENCE = Evaluator(
+    name="divergence",
+    title="Full distributions",
+    summary="Compare all next-token probabilities of a model with the true ones.",
+    settings=DivergenceSettings,
+    code=f"{__package__}.report",
+    help="""Compare all next-token probabilities of a model with the true ones, in every context of a corpus.
+
+    The result does not depend on which words were sampled. Intervals are for other sentences from the same source.
+
+    Example: truesource evaluate divergence model/ corpus/ --oracle grammar.npz --json divergence.json
+    """,
+    measures=MEASURES,
+    needs=("distributions",),
+    corrected=False,
+    compares=True,
+    draws=True,
+    applies=lambda model: model.of_words,
+    then="evaluate pplu {model} {corpus} --oracle {oracle}",
+)

@@ -1,0 +1,387 @@
+"""Measurement, tables and figure of `evaluate divergence`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NotRequired
+
+import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.evaluator import Measure, Result
+from truesource.evaluation.core.run_view import MeasuredRun
+from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import parts_of
+from truesource.evaluation.divergence import USUAL, By
+from truesource.evaluation.divergence.blocks import END, PENN, read_classes
+from truesource.evaluation.divergence.compare import compare_distributions, reverse_divergence
+from truesource.evaluation.divergence.evaluator import DIVERGENCE, DivergenceSettings
+from truesource.evaluation.show.declared import measures_table as table_of
+from truesource.evaluation.show.declared import plain
+from truesource.evaluation.show.figures import MODEL, QUIET, TRUTH, to_svg
+from truesource.evaluation.show.figures import figure as new_figure
+from truesource.evaluation.show.records import Record
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell, shown
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import DistributionModel
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
+from truesource.grammar.support.records import STRICT, Count
+
+
+def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
+    """Compare distributions, and those in the contexts of the model's own sentences where these are given.
+
+    Raises:
+        InputError: samples cannot be used; or as `truesource.evaluation.divergence.compare.compare_distributions`.
+    """
+    own, notes = (None, []) if settings.model_samples is None else read_samples(settings.model_samples)
+    compared = compare_distributions(
+        model,
+        setting,
+        top=settings.top_k,
+        by=usual(setting) if settings.by is None else settings.by,
+        classes=PENN if settings.classes is None else read_classes(settings.classes),
+    )
+    reverse = {}
+    if own is not None:
+        reverse = reverse_divergence(model, setting.known, own, lengths=setting.lengths, seed=setting.seed)
+    head = {"model": compared.model, "objective": compared.objective}
+    main = compared.scores.get("kl") or compared.scores["kl_infinite"]
+    return Result(
+        records=[*compared.records(), *({**head, **score.as_record()} for score in reverse.values())],
+        entries={
+            "contexts": compared.contexts,
+            "excluded": compared.excluded,
+            "reliability": [column.tolist() for column in compared.reliability.curve()],
+            **({} if own is None else {"samples": len(own)}),
+        },
+        impossible=((), compared.impossible.tolist()),
+        notes=notes,
+        title=f"{compared.model} ({compared.objective}), {compared.contexts:,} contexts",
+        line=f"{main.name}|{main.signature}",
+    )
+
+
+def usual(setting: Setting) -> list[By]:
+    """The tables that are made if none is named: those that the truth and the text have groups for."""
+    rules = offers(setting.known, "parses")
+    missing = {"class": not rules, "phrase": not rules or setting.transform is not None}
+    return [by for by in USUAL if not missing.get(by)]
+
+
+def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
+    """Sentences of a model: a folder that `truesource generate` made, or text with one tokenised sentence a line.
+
+    Sentences of a folder that were cut before the model ended them are left out; a note says so.
+
+    Raises:
+        InputError: the folder has no samples, no finished sentence, or samples by another decoding scheme.
+    """
+    if not path.is_dir():
+        from truesource.generator.text import read_sentences
+
+        return read_sentences(path), []
+    from truesource.lmtrain.decoding.folder import SampleFolder
+
+    folder = SampleFolder.load(path)
+    how = folder.decoding
+    if how.scheme != "ancestral" or how.temperature not in (None, 1.0):
+        raise InputError(f"these were drawn by {how}, not from the model's own distribution: use ancestral ones", path)
+    cut = folder.n_sentences - folder.n_finished
+    notes = [f"{cut:,} of {folder.n_sentences:,} sentences of the model were cut and are left out"] if cut else []
+    sentences = folder.sentences(cut=False)
+    if not sentences:
+        raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
+    return sentences, notes
+
+
+OF_SAMPLES = (
+    Measure("samples_impossible", "impossible sentences", meaning="share of the model's sentences"),
+    Measure("samples_reverse_kl", "KL(Q‖P)", meaning="nats a token; infinite if the model expects the impossible"),
+    Measure(
+        "samples_reverse_kl_paired", "KL(Q‖P), sampled", meaning="estimated from the tokens of the model's sentences"
+    ),
+    Measure(
+        "samples_reverse_kl_of_possible",
+        "KL(Q‖P), possible sentences",
+        meaning="nats a token, without the impossible sentences",
+    ),
+    Measure(
+        "samples_reverse_kl_possible",
+        "KL(Q‖P), possible tokens",
+        meaning="Q restricted, word by word, to what the grammar allows",
+    ),
+    Measure("samples_impossible_mass", "Q of the impossible", meaning="probability, in the model's own contexts"),
+)
+TITLES = {
+    "position": "position",
+    "length": "words in the sentence",
+    "class": "class of the next word",
+    "frequency": "probability of the next word",
+    "phrase": "lowest phrase over the next word",
+    "ambiguity": "ambiguity of the sentence",
+    "distance": "words back that matter",
+    "probability": "true probability in the context",
+}
+#: what the groups, or their tokens where these are not counted, are
+MEANINGS = {
+    "class": "; tokens are those expected under the truth",
+    "frequency": "; tokens are those expected under the truth",
+    "phrase": "; tokens are those expected under the truth, given the sentences",
+    "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
+    "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
+    "probability": "; tokens are those expected under the truth, parts of KL and masses are those of a mean context",
+}
+OF_GROUPS = {
+    "kl": "KL(P‖Q)",
+    "kl_part": "part of KL(P‖Q)",
+    "true_mass": "mass of P",
+    "model_mass": "mass of Q",
+    "js": "JS",
+    "tv": "TV",
+    "agreement": "same first",
+}
+OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: shown of several models, if it is not KL
+MASSES = ("true_mass", "model_mass")  #: those of rare words are small
+LEAST_TOKENS = 0.5  #: expected tokens of a group; tables would print fewer as 0
+
+
+def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
+    """A row for each measure, a column for each model; of an infinite one, in what share of the contexts it is.
+
+    Args:
+        models: what a run keeps of each, by the heading of its column.
+        title: of the table.
+    """
+    note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
+    return table_of(DIVERGENCE, models, title, note, _cell)
+
+
+def _cell(measure: Measure, record: Record) -> Cell | None:
+    """The value of a measure, or in what share of the contexts it is infinite; None where it was not measured."""
+    name, scores = measure.name, plain(record)
+    if name in scores:
+        return score_cell(scores[name], measure.format)
+    share, finite = scores.get(f"{name}_infinite"), scores.get(f"{name}_where_finite")
+    if share is None:
+        return None
+    rest = "" if finite is None else f"{shown(finite['value'], measure.format)} in the other contexts"
+    part = f"{share['value']:.2%}"
+    if part == "100.00%" and finite is not None:
+        part = "over 99.99%"
+    return Cell(f"infinite in {part} of contexts", small=rest)
+
+
+def group_table(by: str, models: Mapping[str, Record]) -> ReportTable:
+    """A row for each group: all measures of one model, KL of several."""
+    names = OF_GROUPS if len(models) == 1 else {name: OF_GROUPS[name] for name in OF_SEVERAL.get(by, ("kl",))}
+    scores = {
+        (name, record["name"], record["group"]): record
+        for name, of_model in models.items()
+        for record in of_model["records"]
+        if record.get("by") == by
+    }
+    tokens = {group: record["tokens"] for (_, _, group), record in reversed(scores.items())}
+    columns = [(model, name) for model in models for name in names if any(k[:2] == (model, name) for k in scores)]
+    massive = {group for (_, name, group), record in scores.items() if name in MASSES and record["value"] > 0.0}
+    every = list(dict.fromkeys(group for _, _, group in scores))
+    groups = [group for group in every if tokens[group] >= LEAST_TOKENS or group in massive]
+    few = f"; groups with fewer than {LEAST_TOKENS} expected tokens are left out" if len(groups) < len(every) else ""
+    return ReportTable(
+        title=f"By {TITLES[by]}",
+        columns=(
+            TITLES[by],
+            "tokens",
+            *(names[name] if len(models) == 1 else f"{model}\n{names[name]}" for model, name in columns),
+        ),
+        rows=[
+            TableRow(
+                (
+                    "sentence ends" if group == END else group,
+                    number_cell(tokens[group], ",.0f"),
+                    *(
+                        score_cell(scores.get((model, name, group)), ".3g" if name in MASSES else ".4f")
+                        for model, name in columns
+                    ),
+                )
+            )
+            for group in groups
+        ],
+        note=f"nats a token, and shares of contexts{MEANINGS.get(by, '')}{few}",
+    )
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """All tables of one model."""
+    model = {record["model"]: record}
+    asked = [by for by in TITLES if any(each.get("by") == by for each in record["records"])]
+    made = [measures_table(model, title), *(group_table(by, model) for by in asked)]
+    if "samples" in record:
+        of_samples = replace(DIVERGENCE, measures=OF_SAMPLES)
+        note = "P: the truth, Q: the model; 95% intervals from resampling sentences"
+        made.append(table_of(of_samples, model, f"{record['samples']:,} sentences of {record['model']}", note))
+    return made
+
+
+_IN_FILES = ("position", "length", "frequency")  #: tables that the report leaves to the files; two have figures
+
+
+@with_config(STRICT)
+class DivergenceRecord(TypedDict):
+    """``divergence/<model>.json``."""
+
+    model: str
+    objective: str
+    contexts: Count
+    excluded: Count
+    reliability: list[list[float]]  #: of bins of Q: mean Q, mean P, number of events
+    samples: NotRequired[Count]  #: sentences of the model that were given
+    records: list[ScoreRecord]
+
+
+def section(run: MeasuredRun) -> dict[str, Any] | None:
+    """Tables and figures for the template; None where no full distributions were compared."""
+    models = run.of_models("divergence", DivergenceRecord)
+    if not models:
+        return None
+    drawn = [group_table(by, models) for by in TITLES if by not in _IN_FILES]
+    signed = {name: plain(record) for name, record in models.items()}
+    return {
+        "opening": [sentence for record in nearest(list(models.values())) if (sentence := constructions(record))],
+        "models": [
+            {**record, "signature": (signed[name].get("kl") or signed[name]["kl_infinite"])["signature"]}
+            for name, record in models.items()
+        ],
+        "measures": measures_table(models),
+        "groups": [table for table in drawn if table.rows],
+        "figures": [(name, figure(record, f"divergence-{name}")) for name, record in models.items()],
+    }
+
+
+def nearest(records: Sequence[Record]) -> list[Record]:
+    """Select the nearest model to the truth of each objective and vocabulary; none whose divergence is infinite."""
+    selected: dict[tuple[str, str], Record] = {}
+    for record in records:
+        kl = plain(record).get("kl")
+        if kl is None:
+            continue
+        group = record["objective"], parts_of(kl.get("signature") or "").get("vocab", "")
+        best = selected.get(group)
+        if best is None or kl["value"] < plain(best)["kl"]["value"]:
+            selected[group] = record
+    return list(selected.values())
+
+
+def constructions(record: Record) -> str:
+    """A sentence on the phrase and the class of words with the largest parts of a model's divergence; empty if unknown.
+
+    The part of a group is its KL times its expected number of tokens.
+    """
+    parts = []
+    for by, what in (("phrase", "words directly below {}"), ("class", "by class, {}")):
+        rows = [r for r in record["records"] if r.get("by") == by and r["name"] == "kl" and r["group"] != END]
+        whole = sum(r["value"] * r["tokens"] for r in rows)
+        if not rows or whole <= 0.0:
+            continue
+        most = max(rows, key=lambda r: r["value"] * r["tokens"])
+        share = most["value"] * most["tokens"] / whole
+        ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
+        parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats a token)")
+    return f"The largest parts of the divergence of {record['model']} are {listed(parts)}." if parts else ""
+
+
+LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
+LEAST = 1e-8  #: lower end of the axes of the reliability diagram
+
+
+def figure(record: Record, salt: str) -> str:
+    """The reliability diagram, and where it is finite the divergence by position and sentence length, as ``<svg>``."""
+    tables = [(by, [row for row in record["records"] if _drawn(record, by, row)]) for by in ("position", "length")]
+    tables = [(by, rows) for by, rows in tables if rows]
+    with new_figure(9.4 if tables else 4.8, 4.2, salt) as drawn:
+        if tables:
+            parts: Any = drawn.subfigures(1, 2, width_ratios=(1.0, 1.05))
+            _reliability(parts[0], record)
+            _places(parts[1], record, tables)
+        else:
+            _reliability(drawn, record)
+        return to_svg(drawn, salt, f"Divergence of {record['model']} from the truth")
+
+
+def _reliability(drawn: Any, record: Record) -> None:
+    q, p, number = (np.array(column, dtype=np.float64) for column in record["reliability"])
+    contexts, error = record["contexts"], plain(record)["calibration_error"]["value"]
+    kept = q >= LEAST
+    q, p, number = q[kept], p[kept], number[kept]
+    axes, below = drawn.subplots(2, 1, sharex=True, height_ratios=(3.2, 1.0))
+    axes.plot([LEAST, 1], [LEAST, 1], color=TRUTH, linewidth=1.3, label="calibrated")
+    seen = p >= LEAST
+    axes.plot(q[seen], p[seen], color=MODEL, linestyle="none", marker="o", markersize=4, label="model")
+    if not seen.all():
+        axes.plot(
+            q[~seen],
+            np.full(int((~seen).sum()), LEAST),
+            linestyle="none",
+            marker="v",
+            color=MODEL,
+            markerfacecolor="white",
+            markersize=5,
+            clip_on=False,
+            label=f"truth below {LEAST:.0e}",
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(LEAST, 1.6)
+    axes.set_ylabel("true probability")
+    axes.legend(loc="upper left")
+    below.step(q, q * number / contexts, where="mid", color=MODEL, linewidth=1.4, label="model")
+    below.step(q, p * number / contexts, where="mid", color=TRUTH, linewidth=1.1, label="truth")
+    below.legend(loc="upper left", ncols=2)
+    below.set_xlim(LEAST, 1.6)
+    below.set_ylim(bottom=0.0)
+    below.set_ylabel("mass of bin")
+    below.set_xlabel("probability the model gives (bins of a quarter nat)")
+    for panel in (axes, below):
+        panel.grid(which="major")
+        panel.minorticks_off()
+    axes.set_title(f"calibration error {error:.4f}", fontsize=9, color=QUIET)
+
+
+def _places(drawn: Any, record: Record, tables: Sequence[tuple[str, Sequence[Record]]]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    panels = drawn.subplots(len(tables), 1, squeeze=False)[:, 0]
+    scores = plain(record)
+    whole = scores.get("kl") or scores.get("kl_where_finite")
+    for axes, (by, rows) in zip(panels, tables, strict=True):
+        x = [int(row["group"]) for row in rows]
+        value = [row["value"] for row in rows]
+        ends = np.array([[row["low"], row["high"]] for row in rows], dtype=np.float64)
+        if whole is not None:
+            axes.axhline(whole["value"], color=QUIET, linewidth=1.1, linestyle=(0, (4, 3)))
+        axes.fill_between(x, ends[:, 0], ends[:, 1], color=MODEL, alpha=0.18, linewidth=0)
+        axes.plot(x, value, color=MODEL, marker="o", markersize=3.6, linewidth=1.4)
+        axes.set_ylim(bottom=0.0)
+        axes.set_xlim(x[0] - 0.5, x[-1] + 0.5)
+        axes.set_xlabel("position in the sentence" if by == "position" else "words in the sentence")
+        axes.set_ylabel("KL, nats a token")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y")
+    if whole is not None:
+        panels[0].set_title(f"dashed: mean {whole['value']:.4f}; bands: 95%", fontsize=9, color=QUIET)
+
+
+def _drawn(record: Record, by: str, row: Record) -> bool:
+    """True if a record is a divergence at a position or length, in so many sentences that it has an interval.
+
+    A sentence has one context at a position, and one a word (and one for its end, if the model is causal) in all.
+    """
+    if row.get("by") != by or row["name"] != "kl":
+        return False
+    each = 1 if by == "position" else int(row["group"]) + (record["objective"] == "causal")
+    return bool(row["tokens"] >= LEAST_SENTENCES * each)

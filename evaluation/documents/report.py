@@ -1,0 +1,230 @@
+"""Measurement, tables and figure of `evaluate documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from truesource.evaluation.core.evaluator import Result
+from truesource.evaluation.core.run_view import MeasuredRun
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.documents.evaluator import DOCUMENTS, DocumentsSettings
+from truesource.evaluation.documents.measure import TRUTH as OF_TRUTH
+from truesource.evaluation.documents.measure import DocumentReading, documents_read
+from truesource.evaluation.show.declared import grouped, measures_table, plain, section_of
+from truesource.evaluation.show.figures import QUIET, SECOND, SERIES, TRUTH, step_axis, to_svg
+from truesource.evaluation.show.figures import figure as new_figure
+from truesource.evaluation.show.records import Record, nested
+from truesource.evaluation.show.table import ReportTable, TableRow, score_cell
+from truesource.generator.abilities import require
+from truesource.grammar.documents.document import DocumentProcess
+from truesource.grammar.languages import is_process
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import track
+from truesource.grammar.truth import Truth, process
+
+HEADINGS = {"string": "string", "position": "words before", "step": "step"}
+#: columns of the tables by group, where they were measured
+COLUMNS = {
+    "kl": "KL",
+    "kl_family": "KL to",
+    "family_above": "above the truth:",
+    "entropy": "entropy of the language",
+    "regret": "regret",
+    "weight_truth": "weight of the truth",
+    "weight_family": "weight of",
+    "rest": "KL to the mixture",
+}
+#: those that do not change along a training
+FIXED = ("family_above", "entropy", "regret")
+COLOURS = (TRUTH, SECOND, *SERIES[2:])  #: of the truth and the families, in turn
+
+Group = dict[tuple[str, str], Record]  #: the numbers of a group, by measure and perfect reader
+
+
+def measure(model: Any, setting: Setting, settings: DocumentsSettings) -> Result:
+    """Compare with perfect readers; see `truesource.evaluation.documents.measure.documents_read`.
+
+    Args:
+        model: loaded, or a `truesource.lmtrain.references.ModelReference`, which snapshots are found by.
+        setting: documents and their truth.
+        settings: of the evaluator.
+
+    Raises:
+        InputError: a family is no language of documents, the model lacks an ability, or a document is too long for it.
+    """
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.references import ModelReference
+    from truesource.lmtrain.scoring import check_lengths
+    from truesource.lmtrain.snapshots import checkpoints_of, has_checkpoints
+
+    families = {name: family_of(reference) for name, reference in settings.family.items()}
+    named = isinstance(model, ModelReference)
+    trained: Any = load_model(model) if named else model
+    for ability in ("distributions", "words"):
+        require(trained, ability, "evaluate documents")
+    check_lengths(setting.sentences, getattr(trained, "longest", None))
+    along = settings.snapshots and named and has_checkpoints(model, trained)
+    steps: list[Any] = checkpoints_of(model, "evaluate documents", trained) if along else []
+    found = documents_read(
+        trained,
+        setting,
+        families=families,
+        along=((step, load()) for step, load in track(steps, "reading of snapshots", len(steps))),
+    )
+    scores = found.scores[OF_TRUTH]
+    return Result(
+        records=found.records(),
+        entries={"contexts": found.contexts, "excluded": len(found.impossible)},
+        impossible=((), found.impossible.tolist()),
+        notes=_notes(found),
+        title=f"{found.model}, {found.contexts:,} positions",
+        line=str(next(score for name, score in scores.items() if name.startswith("kl"))),
+    )
+
+
+def family_of(reference: str) -> Truth:
+    """The language of documents that a reference names.
+
+    Raises:
+        InputError: it names none.
+    """
+    made = process(reference) if is_process(reference) else None
+    if not isinstance(made, DocumentProcess):
+        raise InputError(
+            f"a family is a language of documents, such as dirichlet-markov:vocabulary=8, which {reference} is not"
+        )
+    return made
+
+
+def _notes(found: DocumentReading) -> list[str]:
+    if "entropy" not in found.scores[OF_TRUTH]:
+        return ["the languages of this truth are infinitely many, so there is no entropy of them and no regret"]
+    return [] if found.told else ["there is no regret: it needs a corpus folder of this very pool, without switch"]
+
+
+def groups_of(record: Record, by: str) -> dict[str, Group]:
+    """The numbers of each string, band of positions or step, by name, first ones first."""
+    some = (each for each in record["records"] if each.get("by") == by)
+    return nested(some, itemgetter("group"), lambda each: (each["name"], each.get("reader", OF_TRUTH)))
+
+
+def families_table(record: Record, title: str) -> ReportTable:
+    """A row for the truth, and for each family."""
+    scores = plain(record)
+    columns: dict[str, Mapping[str, Record]] = {"the truth": scores, **grouped(record, "reader")}
+    rows = []
+    for name, found in columns.items():
+        end = "truth" if found is scores else "family"
+        kl = "kl" if found is scores else "kl_family"
+        finite = found.get(f"{kl}_where_finite")
+        cell = score_cell(finite, ".4f", small="where finite") if finite else score_cell(found.get(kl), ".4f")
+        above = score_cell(found.get("family_above"), ".4f")
+        rows.append(TableRow((name, cell, above, score_cell(found.get(f"weight_{end}"), ".3f"))))
+    return ReportTable(
+        title=title,
+        columns=("reader", "KL(reader‖model)", "above the truth", "weight"),
+        rows=rows,
+        note="nats a token; above the truth: what such a reader loses; weight: in the mixture of all that is nearest to"
+        " the model; 95% intervals from resampling documents",
+    )
+
+
+def groups_table(record: Record, by: str, title: str) -> ReportTable:
+    """A row for each string, band of positions or step."""
+    groups = groups_of(record, by)
+    there = {key for scores in groups.values() for key in scores if by != "step" or key[0] not in FIXED}
+    readers = (OF_TRUTH, *grouped(record, "reader"))
+    shown = [(name, reader) for name in COLUMNS for reader in readers if (name, reader) in there]
+    rows = [
+        TableRow((group, *(score_cell(scores.get(key), ".3f" if "weight" in key[0] else ".4f") for key in shown)))
+        for group, scores in groups.items()
+    ]
+    entropy = ", the entropy in nats" * (("entropy", OF_TRUTH) in shown)
+    return ReportTable(
+        title=title,
+        columns=(
+            HEADINGS[by],
+            *(f"{COLUMNS[name]} {reader}" if reader != OF_TRUTH else COLUMNS[name] for name, reader in shown),
+        ),
+        rows=rows,
+        note=f"nats a token{entropy}; 95% intervals from resampling documents",
+    )
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """The measures of one model, those of families, and those by string, by position and by step."""
+    own = [measures_table(DOCUMENTS, {record["model"]: record}, title)]
+    if grouped(record, "reader"):
+        own.append(families_table(record, record["model"]))
+    return [*own, *(groups_table(record, by, record["model"]) for by in HEADINGS if groups_of(record, by))]
+
+
+def section(run: MeasuredRun) -> dict[str, Any] | None:
+    """Tables and figures for the template; None where nothing was measured."""
+    made = section_of(DOCUMENTS, run)
+    if made is None:
+        return None
+    records = run.of_models("documents", dict[str, Any])
+    return {**made, "groups": {name: tables(record, "")[1:] for name, record in records.items()}}
+
+
+def figure(record: Record, salt: str) -> str:
+    """KL to all readers by position beside what a perfect reader does not know yet; below, both along the training."""
+    positions, steps = groups_of(record, "position"), groups_of(record, "step")
+    known = any(("entropy", OF_TRUTH) in scores for scores in positions.values())
+    weighed = any(("weight_truth", OF_TRUTH) in scores for scores in steps.values())
+    with new_figure(9.4 if known or weighed else 5.4, 3.6 * (1 + bool(steps)), salt) as drawn:
+        parts: Any = drawn.subfigures(1 + bool(steps), 1, squeeze=False)[:, 0]
+        distances, *rest = parts[0].subplots(1, 1 + known, squeeze=False)[0]
+        _distances(distances, record, positions)
+        for axes in rest:
+            _curve(axes, positions, ("entropy", OF_TRUTH), QUIET, "entropy of the language")
+            axes.set_ylabel("entropy of the language, nats")
+        for axes in (distances, *rest):
+            axes.set_xticks(range(len(positions)), list(positions))
+            axes.set_xlabel("words before, in the document")
+        if steps:
+            distances, *rest = parts[1].subplots(1, 1 + weighed, squeeze=False)[0]
+            at = np.array([float(step) for step in steps])
+            _distances(distances, record, steps, np.log1p(at))
+            for axes in rest:
+                _curve(axes, steps, ("weight_truth", OF_TRUTH), TRUTH, "truth", np.log1p(at))
+                for color, name in zip(COLOURS[1:], grouped(record, "reader"), strict=False):
+                    _curve(axes, steps, ("weight_family", name), color, name, np.log1p(at))
+                axes.set_ylabel("weight in the nearest mixture")
+                axes.legend(loc="best")
+            for axes in (distances, *rest):
+                step_axis(axes, at)
+        for axes in drawn.get_axes():
+            axes.set_ylim(bottom=0.0)
+            axes.grid(axis="y")
+        return to_svg(drawn, salt, f"{record['model']} beside perfect readers, by position in the document")
+
+
+def _distances(axes: Any, record: Record, groups: dict[str, Group], at: Any = None) -> None:
+    """KL of the model to the truth and to each family, by group."""
+    families = grouped(record, "reader")
+    _curve(axes, groups, ("kl", OF_TRUTH), TRUTH, "KL(truth‖model)", at)
+    for color, name in zip(COLOURS[1:], families, strict=False):
+        label = "family" if len(families) == 1 else name
+        _curve(axes, groups, ("kl_family", name), color, f"KL({label}‖model)", at)
+    axes.set_ylabel("nats a token")
+    axes.legend(loc="best")
+
+
+def _curve(axes: Any, groups: dict[str, Group], key: tuple[str, str], color: str, label: str, at: Any = None) -> None:
+    """One measure by group, with its intervals, where it was measured; ``at``: places of the groups."""
+    places = range(len(groups)) if at is None else at
+    scores = [(place, each[key]) for place, each in zip(places, groups.values(), strict=True) if key in each]
+    if not scores:
+        return
+    ends = [(place, each["low"], each["high"]) for place, each in scores if each["low"] is not None]
+    if ends:
+        at, low, high = zip(*ends, strict=True)
+        axes.vlines(at, low, high, color=color, alpha=0.6)
+    shown, values = zip(*((place, each["value"]) for place, each in scores), strict=True)
+    axes.plot(shown, values, color=color, marker="o", markersize=4, label=label)

@@ -1,0 +1,45 @@
+"""The evaluator `explain`: why a model is off, and what would help most."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from truesource.evaluation.core.evaluator import Evaluator
+from truesource.grammar.support.settings import Settings
+from truesource.lmtrain.levers import LEVERS, LeverName
+
+
+class ExplainSettings(Settings):
+    """Why models are off, and what would help most; see docs/howto/explain.md."""
+
+    advanced: ClassVar = frozenset({"lines", "starts"})
+    sentences: int | None = Field(1000, ge=2, description="Number of sentences to use, from the first.")
+    levers: tuple[LeverName, ...] = Field(
+        LEVERS, description="What to try: data, targets, steps, width, layers, context, tokenizer; one training each."
+    )
+    budget: float = Field(
+        15.0, ge=0.0, description="Minutes for all trainings; what does not fit is left out, the cheapest come first."
+    )
+    trainings: int = Field(1, ge=1, description="Number of trainings of each, with different seeds.")
+    lines: int = Field(4, ge=0, le=20, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
+    starts: int = Field(
+        0, ge=0, description="Random starts of EM on the train split without trees; slow for large grammars."
+    )
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        if len(set(self.levers)) < len(self.levers):
+            raise ValueError("levers: name each lever once")
+        return self
+
+
+EXPLAIN = Evaluator(
+    name="explain",
+    title="Why the models are off",
+    summary="Explain why a model is off, and what would help most.",
+    settings=ExplainSettings,
+    code=f"{__package__}.report",
+    declared=False,
+)

@@ -1,0 +1,104 @@
+"""Where a model is off, and what it has by heart: the parts of an explanation that need no training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.divergence import By
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.memory.measure import memory
+from truesource.evaluation.show.records import Record
+from truesource.evaluation.show.table import ReportTable, TableRow, number_cell, score_cell
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.support.errors import NothingToMeasureError
+
+PLACES: tuple[By, ...] = ("phrase", "ambiguity", "distance", "probability")
+SENTENCES = 300  #: that are looked at in every context
+MEMBERS = 1000  #: training sentences that are scored
+SHOWN = 4  #: groups of each kind in the table
+TITLES: dict[By, str] = {
+    "phrase": "lowest phrase over the word",
+    "ambiguity": "entropy of the parse, nats",
+    "distance": "words back that matter",
+    "probability": "true probability of the word",
+}
+
+
+def places_of(model: LanguageModel, setting: Setting) -> list[dict[str, Any]]:
+    """The divergence of a model attributed to groups of contexts and words, one record a group.
+
+    The parts of each kind of group sum to the divergence. None of a masked model, of one without full distributions,
+    and of a truth without rules.
+
+    Args:
+        model: to look at.
+        setting: text and truth, of which the first `SENTENCES` are used.
+    """
+    ordered = setting.transform is None and model.objective == "causal"
+    if not ordered or not offers(model, "distributions") or not offers(setting.known, "windows"):
+        return []
+    found = compare_distributions(model, setting.first(SENTENCES), by=PLACES)  # type: ignore[arg-type]
+    records = []
+    for by, rows in found.tables.items():
+        parts = {row.group: row.tokens * row.scores["kl"].value for row in rows if "kl" in row.scores}
+        whole = sum(parts.values())
+        for row in rows:
+            if row.group in parts:
+                share = parts[row.group] / whole if whole else 0.0
+                head = {"by": by, "group": row.group, "tokens": row.tokens, "share": share}
+                records.append({**head, **row.scores["kl"].as_record()})
+    return records
+
+
+def memory_of(model: LanguageModel, setting: Setting, trained: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """What a model has by heart of its training sentences, one record a number; none where nothing can be compared."""
+    try:
+        found = memory(model, setting, trained, sentences=MEMBERS)
+    except NothingToMeasureError:
+        return []
+    return [each for each in found.records() if "by" not in each]
+
+
+def places_table(record: Record) -> ReportTable | None:
+    """The groups with most of the divergence, of each kind; None where there are none."""
+    rows = []
+    for by in PLACES:
+        groups = [each for each in record["where"] if each["by"] == by]
+        total = sum(each["tokens"] for each in groups)
+        groups.sort(key=lambda each: -each["share"])
+        for number, each in enumerate(groups[:SHOWN]):
+            cells = [
+                TITLES[by] if number == 0 else "",
+                each["group"],
+                number_cell(100.0 * each["tokens"] / total, ".1f"),
+                score_cell(each, ".4f"),
+                number_cell(100.0 * each["share"], ".1f"),
+            ]
+            rows.append(TableRow(cells))
+    if not rows:
+        return None
+    return ReportTable(
+        title=f"Where {record['model']} is off",
+        columns=("by", "group", "% of tokens", "KL", "% of the KL"),
+        rows=rows,
+        text=(0, 1),
+        note=f"Exact attributions of KL(P‖Q) in the first {SENTENCES} sentences, the {SHOWN} largest of each kind;"
+        " evaluate divergence --by has all",
+    )
+
+
+def memory_sentence(record: Record) -> str:
+    """What a model has by heart, in words; empty where it was not measured."""
+    found = {each["name"]: each for each in record["memory"]}
+    if not found:
+        return ""
+    auroc = found["auroc"]
+    ends = "" if auroc["low"] is None else f" [{auroc['low']:.3f}, {auroc['high']:.3f}]"
+    gap = found["gap"]["value"]
+    return (
+        f"A training sentence is told from a fresh one, by the exact likelihood ratio, in {auroc['value']:.3f}{ends} of"
+        f" pairs (0.5 is chance); it has {gap:+.2f} bits more than a fresh one."
+    )

@@ -1,0 +1,1 @@
+"""What a model has memorised of its training sentences."""

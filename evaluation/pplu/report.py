@@ -1,0 +1,440 @@
+"""Measurement, tables and figure of `evaluate pplu`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.evaluator import Measure, Result
+from truesource.evaluation.core.exclusion import UNCORRECTED
+from truesource.evaluation.core.oracle import UNKNOWN
+from truesource.evaluation.core.run_view import MeasuredRun
+from truesource.evaluation.core.score import ScoreRecord
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.text import Text
+from truesource.evaluation.core.transformed import require_tokens, require_whole
+from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
+from truesource.evaluation.pplu.evaluator import PPLU, PpluSettings
+from truesource.evaluation.pplu.experiments import (
+    PROTOCOLS,
+    Knowledge,
+    Rankings,
+    ReducedVocabulary,
+    SenseSplit,
+    halving,
+    random_split,
+    rank_sentences,
+    reduce_vocabulary,
+    sense_split,
+)
+from truesource.evaluation.show.declared import measures_table
+from truesource.evaluation.show.figures import MODEL, TRUTH, plain_log_axis, round_ticks, to_svg
+from truesource.evaluation.show.figures import figure as new_figure
+from truesource.evaluation.show.records import Record, nested
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell
+from truesource.generator.abilities import offers
+from truesource.generator.language_model import END, LanguageModel
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, Count
+
+if TYPE_CHECKING:
+    from truesource.generator.language_model import DistributionModel
+
+
+Records = list[dict[str, Any]]
+Curves = dict[str, list[ReducedVocabulary]]
+TRUTH_NAME = "the truth"  #: named next to the model
+#: what the model and the word frequencies know of a random split
+KNOWLEDGE: tuple[tuple[Knowledge, Knowledge], ...] = (("true", "true"), ("true", "counts"), ("counts", "counts"))
+
+
+def has_words(model: LanguageModel) -> bool:
+    """True if a model has a probability for each word of a list, which smaller vocabularies need."""
+    return offers(model, "words") and offers(model, "distributions")
+
+
+def measure(model: LanguageModel, setting: Setting, settings: PpluSettings) -> Result:
+    """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
+
+    Smaller vocabularies are left out where the model has no list of words.
+
+    Raises:
+        InputError: smaller vocabularies of a transformed text, or as `compare_pplu`.
+    """
+    require_whole(setting.transform, model.objective, setting.frame_of(model.objective))
+    if settings.reduce:
+        require_tokens(setting.transform, model.objective, "--reduce")
+    unigram = settings.unigram or ("test" if setting.language is None else "oracle")
+    scored = compare_pplu(
+        model, setting, unigram=unigram, text=_counted(setting, settings), smoothing=settings.smoothing
+    )
+    curves = _reduced(model, setting, scored) if settings.reduce and has_words(model) else {}
+    records = scored.records() + _reduction_records(curves, scored)
+    if settings.split_words:
+        records += _split_records(scored, settings, setting.seed)
+    if settings.senses and setting.language is not None:
+        split = sense_split(setting.grammar, settings.senses, lengths=setting.lengths, seed=setting.seed)
+        records += _sense_records(split, settings.senses)
+    if settings.rank:
+        records += _rank_records(rank_sentences(scored, setting.sentences), scored, settings.rank)
+    n = len(set(scored.sentence.tolist()))
+    return Result(
+        records=records,
+        entries={"excluded": scored.excluded, "unigram": scored.unigram.source},
+        impossible=(scored.impossible_model.tolist(), scored.impossible_truth.tolist()),
+        title=f"{scored.model} ({scored.objective}), {len(scored.tokens):,} tokens of {n:,} sentences",
+        line=str(scored.scores["pplu"]),
+    )
+
+
+def _counted(setting: Setting, settings: PpluSettings) -> Sequence[Sequence[str]]:
+    """The text that word frequencies are counted in; none where they are not counted, or in the scored text.
+
+    Raises:
+        InputError: the text of training is to be counted, and the scored one is a file.
+    """
+    if settings.unigram not in ("train", "model"):
+        return []
+    if settings.counted is not None:
+        return Text.read(settings.counted, "train").sentences
+    text = setting.text
+    if text is None or text.path is None or not text.path.is_dir():
+        raise InputError("--unigram train counts a text of training; name it: --counted TEXT")
+    return Text.read(text.path).sentences if text.corpus is None else text.corpus.sentences("train")
+
+
+def _reduced(model: LanguageModel, setting: Setting, found: UnigramPerplexity) -> Curves:
+    """Smaller vocabularies, of the model first, then of the truth where it is known."""
+    kept = [setting.sentences[i] for i in sorted(set(found.sentence.tolist()))]
+    sides = {found.model: cast("DistributionModel", model)}
+    if setting.language is not None:
+        sides[TRUTH_NAME] = setting.full_oracle(model)
+    sizes = halving(len(model.vocabulary or ()))
+    return {name: reduce_vocabulary(side, kept, found.unigram, sizes) for name, side in sides.items()}
+
+
+def _reduction_records(curves: Curves, found: UnigramPerplexity) -> Records:
+    """Records of smaller vocabularies; the truth's full distributions leave out no sentences of earlier splits."""
+    of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
+    names = ("ppl", "ppl_unigram", "pplu", "change_ppl", "change_pplu")
+    records: Records = []
+    for side, rows in zip(("model", "truth"), curves.values(), strict=False):
+        for row in sorted(rows, key=lambda r: (-r.words, r.protocol)):
+            more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens}
+            values = {name: float(getattr(row, name)) for name in names}
+            records += _records(found, "reduction", values, more, of_grammar if side == "truth" else {})
+    return records
+
+
+def _split_records(found: UnigramPerplexity, settings: PpluSettings, seed: int) -> Records:
+    words = set(settings.split_words)
+    if words == {"all"}:
+        words = set(found.tokens) - {END, UNKNOWN}
+    records: Records = []
+    for model, unigram in KNOWLEDGE:
+        split = random_split(found, words, settings.beta, seed=seed, model=model, unigram=unigram)
+        values = {"ppl_split": split.ppl_split, "pplu_split": split.pplu_split}
+        more = {"model_knows": model, "unigram_knows": unigram, "beta": settings.beta, "seed": seed}
+        records += _records(found, "random-split", values, {**more, "occurrences": split.occurrences})
+    return records
+
+
+def _sense_records(split: SenseSplit, sentences: int) -> Records:
+    head = {"model": "oracle", "objective": "causal", "table": "senses", "sentences": sentences, "words": split.words}
+    return [
+        {**head, "side": side, **scores[name].as_record()}
+        for side, scores in (("whole", split.whole), ("split", split.split))
+        for name in ("ppl", "ppl_unigram", "pplu", "mutual_information")
+    ]
+
+
+def _rank_records(ranked: Rankings, found: UnigramPerplexity, k: int) -> Records:
+    records: Records = []
+    for by in ("ppl", "pplu"):
+        for end in ("first", "last"):
+            for row in ranked.top(k, by, last=end == "last"):
+                ranks = {
+                    name: rank
+                    for name in ("rank_ppl", "rank_pplu", "rank_truth_ppl", "rank_truth_pplu")
+                    if (rank := getattr(row, name)) is not None
+                }
+                more = {"by": by, "end": end, "sentence": row.sentence, **ranks}
+                made = _records(found, "ranking", {"ppl": row.ppl, "pplu": row.pplu}, more)
+                records += [{**record, "text": row.text} for record in made]
+    for pair, tau in ranked.tau.items():
+        records += _records(found, "ranking", {"kendall_tau": tau}, {"of": list(pair)})
+    return records
+
+
+def _records(
+    found: UnigramPerplexity,
+    table: str,
+    values: Mapping[str, float],
+    more: Mapping[str, Any],
+    signed: Mapping[str, object] | None = None,
+) -> Records:
+    """One record per number: no interval, and the signature of the scores with what else was chosen.
+
+    Parts of that signature that are other than those of the scores are ``signed``.
+    """
+    chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
+    own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"
+    head = {"model": found.model, "objective": found.objective, "table": table, **more}
+    return [
+        {**head, "name": name, "value": value, "low": None, "high": None, "signature": own}
+        for name, value in values.items()
+    ]
+
+
+SOURCES = {
+    "oracle": "exact, of the language",
+    "train": "counts of training text",
+    "test": "counts of the scored text, so PPLu is the largest possible, its interval of texts of this size",
+    "model": "counts of the model's samples",
+}
+RANKINGS = {
+    "ppl": "by PPL of the model",
+    "pplu": "by PPLu of the model",
+    "truth_ppl": "by PPL of the truth",
+    "truth_pplu": "by PPLu of the truth",
+}
+LONGEST = 90  #: characters of a sentence that are shown
+
+
+def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
+    """A row for each measure, a column for each model.
+
+    Args:
+        models: what a run keeps of each, by the heading of its column.
+        title: of the table.
+    """
+    unigram = next(iter(models.values()))["unigram"]
+    note = f"95% intervals from resampling sentences; word frequencies: {SOURCES[unigram]}"
+    alone = not any(each["name"] == "mutual_information" for record in models.values() for each in record["records"])
+    evaluator = PPLU
+    if alone:
+        gained = "nats per token that the model gains over these word frequencies"
+        own = Measure("information_learned", "-ln PPLu", meaning=gained)
+        measures = tuple(own if each.name == own.name else each for each in PPLU.measures)
+        evaluator = replace(PPLU, measures=measures)
+    return measures_table(evaluator, models, title, note)
+
+
+def tables(record: Record, title: str) -> list[ReportTable]:
+    """All tables of one model."""
+    return [scores_table({record["model"]: record}, title), *further_tables(record["records"])]
+
+
+def further_tables(records: Sequence[Record]) -> list[ReportTable]:
+    """Tables of further measurements of one model: smaller vocabularies, split words, rankings of sentences."""
+    of = {
+        name: [record for record in records if record.get("table") == name]
+        for name in ("reduction", "random-split", "senses", "ranking")
+    }
+    sides = {side: [r for r in of["reduction"] if r["side"] == side] for side in ("model", "truth")}
+    made = [_reduction_table(rows) for rows in sides.values() if rows]
+    if of["random-split"]:
+        made.append(_split_table(of["random-split"], {r["name"]: r for r in records if "table" not in r}))
+    if of["senses"]:
+        made.append(_senses_table(of["senses"]))
+    return made + (_ranking_tables(of["ranking"]) if of["ranking"] else [])
+
+
+def _reduction_table(records: Sequence[Record]) -> ReportTable:
+    side = records[0]["model"] if records[0]["side"] == "model" else "the truth"
+    return ReportTable(
+        title=f"Only the most frequent words: {side}",
+        columns=("words", "protocol", "tokens", "PPL", "change", "PPLu", "change"),
+        keys=("words", "protocol", "tokens", "ppl", "change_ppl", "pplu", "change_pplu"),
+        text=(1,),
+        rows=[
+            TableRow(
+                (
+                    number_cell(words, ","),
+                    protocol,
+                    number_cell(tokens, ","),
+                    _number(row["ppl"]),
+                    number_cell(row["change_ppl"]["value"], ".1%"),
+                    _number(row["pplu"]),
+                    number_cell(row["change_pplu"]["value"], ".1%"),
+                )
+            )
+            for (words, protocol, tokens), row in nested(records, itemgetter("words", "protocol", "counted")).items()
+        ],
+        note="change: against all words. Other words: skip: left out; merge: one word <unk>; renormalise: left out, the"
+        " rest in proportion",
+    )
+
+
+def _split_table(records: Sequence[Record], whole: Mapping[str, Record]) -> ReportTable:
+    names = {"true": "known probabilities", "counts": "counted"}
+    beta = records[0]["beta"]
+    return ReportTable(
+        title=f"Words split at random, {beta:g} to {1 - beta:g}: {records[0]['occurrences']:,} tokens",
+        columns=("halves for the model", "for word frequencies", "PPL", "after", "PPLu", "after"),
+        keys=("model_knows", "unigram_knows", "ppl", "ppl_split", "pplu", "pplu_split"),
+        text=(0, 1),
+        rows=[
+            TableRow(
+                (
+                    names[model],
+                    names[unigram],
+                    *map(_number, (whole["ppl"], row["ppl_split"], whole["pplu"], row["pplu_split"])),
+                )
+            )
+            for (model, unigram), row in nested(records, itemgetter("model_knows", "unigram_knows")).items()
+        ],
+        note="A random split adds no information: with known probabilities PPL changes and PPLu does not. Counting the"
+        " halves in the text fits them to it",
+    )
+
+
+def _senses_table(records: Sequence[Record]) -> ReportTable:
+    names = {"ppl": "PPL", "ppl_unigram": "PPL of word frequencies", "pplu": "PPLu"}
+    sides = nested(records, itemgetter("side"))
+    whole, split = sides["whole"], sides["split"]
+    gained = split["mutual_information"]["value"] - whole["mutual_information"]["value"]
+    rows = [
+        TableRow((label, _number(whole[name]), _number(split[name])))
+        for name, label in (*names.items(), ("mutual_information", "mutual information, nats"))
+    ]
+    head = records[0]
+    return ReportTable(
+        title=f"The truth on {head['sentences']:,} sentences of its own, {head['words']:,} words split by their tags",
+        columns=("measure", "before", "after"),
+        rows=[*rows, TableRow(("  gained, nats per token", None, number_cell(gained, ".4f")))],
+        note="A split by meaning adds information about the context, so PPLu falls",
+    )
+
+
+def _ranking_tables(records: Sequence[Record]) -> list[ReportTable]:
+    ends: dict[tuple[str, str], list[dict[str, Record]]] = {}
+    ranked = nested((r for r in records if "by" in r), itemgetter("by", "end", "sentence"))
+    for (by, end, _), row in ranked.items():
+        ends.setdefault((by, end), []).append(row)
+    taus = [record for record in records if record["name"] == "kendall_tau"]
+    agreement = ReportTable(
+        title="Agreement of the rankings",
+        columns=("ranking", "ranking", "tau"),
+        keys=("ranking", "other_ranking", "kendall_tau"),
+        text=(0, 1),
+        rows=[TableRow((*(RANKINGS[name] for name in tau["of"]), number_cell(tau["value"], ".4f"))) for tau in taus],
+        note="Kendall's tau-b: 1 the same, 0 unrelated, -1 reversed",
+    )
+    return [*(_sentences_table(rows, by, end) for (by, end), rows in ends.items()), agreement]
+
+
+def _sentences_table(rows: Sequence[Mapping[str, Record]], by: str, end: str) -> ReportTable:
+    known = "rank_truth_ppl" in rows[0]["ppl"]
+    truth = {"truth: PPL rank": "rank_truth_ppl", "PPLu rank": "rank_truth_pplu"} if known else {}
+    return ReportTable(
+        title=f"{end.capitalize()} {len(rows)} {RANKINGS[by]}",
+        columns=("PPL", "rank", "PPLu", "rank", *truth, "sentence"),
+        keys=("ppl", "rank_ppl", "pplu", "rank_pplu", *truth.values(), "sentence"),
+        text=(-1,),
+        rows=[
+            TableRow(
+                (
+                    _number(row["ppl"]),
+                    number_cell(row["ppl"]["rank_ppl"], ","),
+                    _number(row["pplu"]),
+                    number_cell(row["ppl"]["rank_pplu"], ","),
+                    *(number_cell(row["ppl"][rank], ",") for rank in truth.values()),
+                    _shortened(row["ppl"]["text"]),
+                )
+            )
+            for row in rows
+        ],
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _number(score: Record) -> Cell | None:
+    return number_cell(score["value"], ",.2f" if abs(score["value"]) >= 10 else ".4f")
+
+
+@with_config(STRICT)
+class PpluRecord(TypedDict):
+    """``pplu/<model>.json``."""
+
+    model: str
+    objective: str
+    excluded: Count
+    unigram: Literal["oracle", "train", "test", "model"]  #: source of the word frequencies
+    records: list[ScoreRecord]
+
+
+def section(run: MeasuredRun) -> dict[str, Any] | None:
+    """Tables and figures for the template; None where no model was measured."""
+    models = run.of_models("pplu", PpluRecord)
+    if not models:
+        return None
+    signed = {name: [r for r in record["records"] if r["name"] == "pplu"] for name, record in models.items()}
+    figures = {name: figure(record, f"reduction-{name}") for name, record in models.items()}
+    return {
+        "scores": scores_table({f"{name}\n{record['objective']}": record for name, record in models.items()}),
+        "signatures": {
+            name: next(r["signature"] for r in records if "table" not in r) for name, records in signed.items()
+        },
+        "further": {name: made for name, r in models.items() if (made := further_tables(r["records"]))},
+        "figures": {name: svg for name, svg in figures.items() if svg is not None},
+    }
+
+
+WHAT = {
+    "skip": "skip: other words left out",
+    "merge": "merge: other words are <unk>",
+    "renormalise": "renormalise: left out, the rest in proportion",
+}
+
+
+def figure(record: Record, salt: str) -> str | None:
+    """Relative change (equation 15) against vocabulary size, a panel a protocol, as ``<svg>``; None without reduction.
+
+    Args:
+        record: of a model.
+        salt: of the identifiers in the figure.
+    """
+    reduction = [each for each in record["records"] if each.get("table") == "reduction"]
+    if not reduction:
+        return None
+    names = {"model": record["model"], "truth": TRUTH_NAME}
+    sizes = sorted({each["words"] for each in reduction})
+    with new_figure(9.6, 3.4, salt) as drawn:
+        panels: Any = drawn.subplots(1, len(PROTOCOLS), sharey=True, sharex=True)
+        for axes, protocol in zip(panels, PROTOCOLS, strict=True):
+            for side, colour in (("model", MODEL), ("truth", TRUTH)):
+                own = [each for each in reduction if (each["side"], each["protocol"]) == (side, protocol)]
+                for label, measure, style in (("PPL", "change_ppl", "-"), ("PPLu", "change_pplu", (0, (3, 2)))):
+                    of = sorted((each["words"], each["value"]) for each in own if each["name"] == measure)
+                    if of:
+                        axes.plot(
+                            [words for words, _ in of],
+                            [100 * change for _, change in of],
+                            color=colour,
+                            linestyle=style,
+                            marker="o",
+                            markersize=3,
+                            label=f"{label}, {names[side]}",
+                        )
+            axes.set_xscale("log")
+            axes.set_title(WHAT[protocol], fontsize=9)
+            axes.set_xlabel("words kept, most frequent first")
+            axes.grid()
+        if sizes[-1] > sizes[0]:
+            panels[0].set_xlim(0.8 * sizes[0], 1.25 * sizes[-1])
+            for axes in panels:
+                plain_log_axis(axes.xaxis, round_ticks(sizes[0], sizes[-1], 5))
+        panels[0].set_ylim(bottom=0.0)
+        panels[0].set_ylabel("change against all words, %")
+        drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return to_svg(drawn, salt, "Change of PPL and PPLu against vocabulary size")

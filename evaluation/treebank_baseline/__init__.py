@@ -1,0 +1,1 @@
+"""Models trained on the treebank itself, compared with those trained on samples of the grammar."""

@@ -1,0 +1,175 @@
+"""`truesource compare`: many models, or the models of finished runs, beside one truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED, kind_of
+from truesource.terminal.console import echo
+from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest
+
+if TYPE_CHECKING:
+    from truesource.evaluation.comparing import ModelScores
+    from truesource.evaluation.core.evaluator import Evaluator
+
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL_OR_RUN", help="Models, and last their corpus, text or folder of variants; or folders of runs."
+    ),
+]
+Oracle = Annotated[
+    Path | None,
+    typer.Option("--oracle", help="Grammar of the corpus: a file or a language. Not for runs or variants."),
+]
+Baseline = Annotated[
+    str | None, typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: first).")
+]
+Split = Annotated[str | None, typer.Option("--split", help="Split of a corpus folder (default: eval).")]
+Frame = Annotated[
+    Literal["default", "paper"] | None,
+    typer.Option("--frame", help="Which positions count; paper: no end, no first word, no <unk>."),
+]
+Exact = Annotated[
+    int | None,
+    typer.Option("--exact-kl", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
+]
+Evaluators = Annotated[
+    str | None,
+    typer.Option(
+        "--evaluators", metavar="A,B", help="Evaluators that measure each model too, such as divergence,pplu."
+    ),
+]
+VocabularyKind = Annotated[
+    Literal["common", "full", "own"] | None,
+    typer.Option(
+        "--vocabulary",
+        help="Words to compare in: common, full or own, never ranked (default: common, else full).",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**32 - 1,
+        help=f"Random seed of the intervals (default: the seed of the runs, else {DEFAULT_SEED}).",
+    ),
+]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Columns of the table, such as ppl,kl,difference,p,tokens.")
+]
+
+#: options of models alone, by the name of what they say
+OPTIONS = {
+    "split": "--split",
+    "frame": "--frame",
+    "lengths": "--lengths",
+    "longest": "--longest",
+    "first": "--sentences",
+    "exact": "--exact-kl",
+    "also": "--evaluators",
+    "vocabulary": "--vocabulary",
+}
+
+
+def command(
+    models: Models,
+    oracle: Oracle = None,
+    baseline: Baseline = None,
+    split: Split = None,
+    frame: Frame = None,
+    lengths: Condition = None,
+    longest: Longest = None,
+    sentences: FirstSentences = None,
+    exact: Exact = None,
+    evaluators: Evaluators = None,
+    vocabulary: VocabularyKind = None,
+    seed: Seed = None,
+    columns: Columns = None,
+    json: Json = None,
+    figure: Figure = None,
+    force: Force = False,
+) -> None:
+    """Compare several models with the truth and with each other, on the same tokens and in one vocabulary.
+
+    A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
+    one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
+    intervals hold for other seeds too. Differences are paired: KL per token minus the baseline's, with p-values
+    adjusted for all pairs of models (Holm).
+
+    Models that tell different words apart are compared in one vocabulary: all predict the words that all of them know,
+    and <unk> for every other word; each model reads what it always reads, and the truth reads every word.
+
+    For folders of finished runs, the stored scores are compared; no model is loaded. For a folder of truesource sample
+    --variant, each model is called as the corpus that it learned, original=MODEL, and is scored on that corpus with its
+    own truth; differences are of corresponding sentences.
+
+    Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --table table.csv
+    """
+    from truesource.cli.compare_arguments import Scored, scores_of_models, scores_of_variants
+    from truesource.run.model_scores import scores_of_runs
+    from truesource.studies.compare.tables import check_columns, comparison_table, warning_of
+    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+
+    files = OutputFiles(json=json, figure=figure, force=force)
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    check_columns(chosen or ["kl"])
+    options = {"split": split, "frame": frame, "lengths": lengths, "longest": longest, "first": sentences}
+    options |= {"exact": exact, "also": evaluators, "vocabulary": vocabulary}
+    given = {key: value for key, value in options.items() if value is not None}
+    asked = Scored.of(given, DEFAULT_SEED if seed is None else seed)
+    parallel = kind_of(Path(models[-1])) == "variants"
+    if parallel and oracle is not None:
+        raise InputError(f"each corpus of {models[-1]} has the grammar that it was sampled from; leave --oracle out")
+    if parallel:
+        scored = scores_of_variants(models, asked, baseline)
+    elif oracle is None:
+        read = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
+        for sentence in read.left_out:
+            echo(sentence, err=True)
+        scored = read.models
+    else:
+        scored = scores_of_models(models, oracle, asked, baseline)
+    from truesource.evaluation.comparing import compare_models
+    from truesource.studies.compare.scoring import comparisons
+    from truesource.studies.compare.tables import comparison_figure
+
+    if parallel:
+        found = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)]
+    else:
+        found, said = comparisons(scored, baseline=baseline, seed=seed, own=vocabulary == "own")
+        for sentence in said:
+            echo(sentence, err=True)
+    for comparison in found:
+        show(comparison_table(comparison, chosen))
+        if warning := warning_of(comparison):
+            echo(warning)
+    records = [record for comparison in found for record in comparison.records()]
+    records += _further(asked.also, scored)
+    files.finish(
+        "truesource cite",
+        json=json_of(records),
+        figure=figure_of(lambda: comparison_figure(found)),
+    )
+
+
+def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:
+    """The records of evaluators that measured each model too; a table of each is printed."""
+    from truesource.cli.evaluate import with_extent
+    from truesource.evaluation.show.declared import measures_table
+    from truesource.terminal.output import show
+
+    records = []
+    for evaluator in evaluators:
+        seeds = {seed.label: seed.also[evaluator.name] for model in models for seed in model.seeds}
+        number = models[0].seeds[0].paired.n_sentences
+        table = measures_table(evaluator, seeds, evaluator.title)
+        show(with_extent(table, evaluator.extent(evaluator.settings(), number)), evaluator.width)
+        records += [record for seed in seeds.values() for record in seed["records"]]
+    return records

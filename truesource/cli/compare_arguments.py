@@ -1,0 +1,184 @@
+"""Arguments of `truesource compare`: models with a corpus and its grammar or with its variants, or runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.core.evaluator import Evaluator
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import listed
+from truesource.grammar.support.settings import did_you_mean, kind_of
+from truesource.studies.compare.named import NamedModel, named_models
+from truesource.terminal.console import echo
+
+if TYPE_CHECKING:
+    from truesource.evaluation.comparing import ModelScores
+    from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.vocabulary import Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Which sentences of a corpus are scored, and how."""
+
+    split: str = "eval"  #: of a corpus folder
+    frame: str = "default"  #: name of a preset
+    lengths: str | None = None  #: condition of the truth; None: that of the corpus
+    longest: int | None = None  #: most words of a sentence
+    first: int | None = None  #: number of sentences; None: all
+    exact: int | None = None  #: number of sentences whose full distributions are compared; None: of none
+    also: Sequence[Evaluator] = ()  #: that measure each model too
+    vocabulary: Kind | None = None  #: that models are compared in; None: the default
+    seed: int  #: of intervals
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], seed: int) -> Scored:
+        """Read the options that a call names; ``also`` is a list of names of evaluators.
+
+        Raises:
+            InputError: there is no such evaluator.
+        """
+        also = [name.strip() for name in options.get("also", "").split(",") if name.strip()]
+        return cls(**{**options, "also": further_evaluators(also)}, seed=seed)
+
+
+def further_evaluators(names: Sequence[str]) -> list[Evaluator]:
+    """The evaluators of some names, which measure a model on a text and so can stand beside a comparison of models.
+
+    Raises:
+        InputError: there is no such evaluator, or it measures something else.
+    """
+    from truesource.evaluation.evaluators import EVALUATORS
+
+    fit = {each.name: each for each in EVALUATORS if each.measures}
+    for name in names:
+        if name not in fit:
+            raise InputError(f"--evaluators takes {', '.join(fit)}, not {name!r}", code="unknown-evaluator")
+    return [fit[name] for name in names]
+
+
+def scores_of_models(texts: Sequence[str], oracle: Path, scored: Scored, baseline: str | None) -> list[ModelScores]:
+    """The models of references, scored on the corpus that is the last of the arguments.
+
+    Raises:
+        InputError: there are fewer than two models, an unknown baseline, or a model or the text cannot be used.
+    """
+    corpus = _corpus(texts)
+    models = named_models(texts[:-1])
+    _check_models(models, baseline)
+    from truesource.run.treebank.text import text_of_file
+    from truesource.studies.compare.scoring import score_models
+
+    if text_of_file(corpus) is not None:
+        raise InputError(
+            "this is real text, whose truth is not known, so there is no distance to compare; truesource score gives"
+            " the perplexity of each model",
+            corpus,
+            code="real-text",
+        )
+    setting = _setting(corpus, oracle, models, scored)
+    found = score_models(models, setting, scored.exact, scored.also, scored.vocabulary)
+    _say_left_out(found, setting, scored.exact)
+    return found
+
+
+def scores_of_variants(texts: Sequence[str], scored: Scored, baseline: str | None) -> list[ModelScores]:
+    """Models of a grammar and of its variants, each scored on its own corpus with the truth of that corpus.
+
+    Args:
+        texts: ``CORPUS=MODEL`` for each model, and last the folder that `truesource sample --variant` made.
+        scored: the sentences, the same of each corpus.
+        baseline: name of the corpus that the others are compared with.
+
+    Raises:
+        InputError: a model is not called as a corpus of the folder, there are models of fewer than two corpora, an
+            unknown baseline, or a model or a corpus cannot be used.
+    """
+    folder = _corpus(texts)
+    models = named_models(texts[:-1], several_texts=True)
+    from truesource.generator.corpus import parallel_corpora
+
+    corpora = parallel_corpora(folder)
+    for model in models:
+        if model.name not in corpora:
+            raise InputError(
+                f"{model.name} is not a corpus of {folder}{did_you_mean(model.name, corpora)}; call each model as the"
+                f" corpus that it learned, as in {corpora[0]}=MODEL; the corpora are {listed(corpora)}",
+                code="unknown-corpus",
+            )
+    _check_models(models, baseline)
+    from truesource.studies.compare.scoring import score_parallel
+
+    settings = [_setting(folder / model.name, folder / model.name / "grammar.npz", [model], scored) for model in models]
+    found = score_parallel(models, settings, scored.exact, scored.also, scored.vocabulary)
+    for scores, setting in zip(found, settings, strict=True):
+        _say_left_out([scores], setting, scored.exact)
+    return found
+
+
+def _corpus(texts: Sequence[str]) -> Path:
+    """The corpus that is the last argument of a call without runs."""
+    for text in texts:
+        if kind_of(Path(text)) == "run":
+            raise InputError(
+                f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
+            )
+    corpus = Path(texts[-1])
+    if not corpus.exists():
+        raise InputError(f"the last argument is the corpus or text, but there is no {corpus}", code="missing")
+    return corpus
+
+
+def _setting(corpus: Path, oracle: Path, models: Sequence[NamedModel], scored: Scored) -> Setting:
+    """The text that models are scored on; what is odd about it or about the models is said."""
+    from truesource.terminal.inputs import announce_long, read_setting, warn_of_other_corpus
+
+    setting = read_setting(
+        corpus,
+        scored.split,
+        oracle,
+        scored.lengths,
+        frame=scored.frame,
+        seed=scored.seed,
+        first=scored.first,
+        longest=scored.longest,
+        uncorrected="numbers in a common vocabulary, and the exact KL,",
+    )
+    for reference in (seed.text for model in models for seed in model.seeds):
+        warn_of_other_corpus(reference, setting.text)
+    announce_long(setting, masked=False)
+    return setting
+
+
+def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
+    """Refuse before anything is loaded what `comparisons` (`truesource.studies.compare.scoring`) would refuse later."""
+    names = [model.name for model in models]
+    if len(names) < 2:
+        raise InputError(
+            f"a comparison takes two models or more and then the corpus, but there is {listed(names) or 'no model'}"
+            f"{' with several seeds' if names and len(models[0].seeds) > 1 else ''}; name another model",
+            code="too-few-models",
+        )
+    if baseline is not None and baseline not in names:
+        raise InputError(
+            f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
+        )
+
+
+def _say_left_out(models: Sequence[ModelScores], setting: Setting, exact: int | None) -> None:
+    """Name the models and sentences without numbers that the call asks for."""
+    from truesource.terminal.inputs import say_left_out
+
+    without = [model.name for model in models if exact is not None and any(seed.exact is None for seed in model.seeds)]
+    if without:
+        reason = "it takes full distributions of the model, and a truth of tokens, not of sentences"
+        echo(f"no exact KL of {listed(without)}: {reason}", err=True)
+    for model in models:
+        for seed in model.seeds:
+            if len(seed.paired.impossible_model):
+                n = seed.paired.n_sentences
+                echo(f"{seed.label} can make {n - len(seed.paired.impossible_model):,} of {n:,} sentences", err=True)
+    say_left_out(setting, [], models[0].seeds[0].paired.impossible_oracle.tolist())

@@ -1,0 +1,134 @@
+"""Verbs of declared evaluators: `truesource evaluate NAME`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from truesource.evaluation.show.declared import measures_table, record_of
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+from truesource.terminal.options import (
+    Condition,
+    Figure,
+    FirstSentences,
+    Force,
+    FrameName,
+    Json,
+    Model,
+    OracleGrammar,
+    Seed,
+    SplitName,
+    TextOrCorpus,
+    grammar_there,
+)
+from truesource.terminal.settings import with_options
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.evaluator import Evaluator
+    from truesource.evaluation.show.table import ReportTable
+
+
+MaybeOracle = Annotated[
+    Path | None,
+    typer.Option(
+        "--oracle", help="Grammar that the corpus was sampled from: a file, or a language.", callback=grammar_there
+    ),
+]
+
+
+def command_of(evaluator: Evaluator) -> Callable[..., None]:
+    """The verb `truesource evaluate <name>`: options of the settings, and those that the declaration asks for."""
+
+    def command(
+        model: Model,
+        corpus: TextOrCorpus,
+        settings: Any,
+        oracle: MaybeOracle = None,
+        split: SplitName = "eval",
+        sentences: FirstSentences = None,
+        frame: FrameName = "default",
+        lengths: Condition = None,
+        seed: Seed = DEFAULT_SEED,
+        json: Json = None,
+        figure: Figure = None,
+        force: Force = False,
+    ) -> None:
+        from truesource.terminal.inputs import read_setting, say_left_out
+        from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+
+        check = evaluator.beside_settings("check_call")
+        if check is not None:
+            check(settings, model=model, oracle=oracle is not None, frame=frame, figure=figure is not None)
+        files = OutputFiles(json=json, figure=figure, force=force)
+        uncorrected = evaluator.beside_settings("uncorrected")
+        said = "" if uncorrected is None else uncorrected(settings, frame)
+        given: dict[str, Any] = {"frame": frame, "seed": seed, "first": sentences, "uncorrected": said}
+        setting = read_setting(corpus, split, oracle, lengths, **given, scores=evaluator.corrected)
+        trained = _loaded(evaluator, model, settings)
+        result = evaluator.measure(trained, setting, settings)
+        record = record_of(result)
+        say_left_out(setting, *result.impossible)
+        for note in result.notes:
+            echo(note, err=True)
+        title = result.title or f"{record['model']} ({record['objective']})"
+        tables = evaluator.function("tables") or (
+            lambda *_: [measures_table(evaluator, {record["model"]: record}, title)]
+        )
+        extent = evaluator.extent(settings, len(setting.sentences))
+        for number, table in enumerate(tables(record, title)):
+            show(with_extent(table, extent) if number == 0 else table, evaluator.width)
+        if result.line:
+            echo(result.line)
+        draw = evaluator.function("figure")
+        files.finish(
+            _then(evaluator, trained, model, corpus, oracle),
+            json=json_of(record["records"]),
+            figure=figure_of(lambda: "" if draw is None else draw(record, evaluator.name)),
+        )
+
+    command.__doc__ = evaluator.help or evaluator.summary
+    signature = inspect.signature(command, eval_str=True)
+    left_out = {*(() if evaluator.frame else ("sentences", "frame")), *(() if evaluator.draws else ("figure",))}
+    left_out |= {"sentences"} & set(evaluator.settings.model_fields)  # the settings say how many
+    kept = [parameter for name, parameter in signature.parameters.items() if name not in left_out]
+    if evaluator.oracle:
+        required = kept.pop(3).replace(annotation=OracleGrammar, default=inspect.Parameter.empty)
+        kept.insert(2, required)
+    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return with_options(evaluator.settings)(command)
+
+
+def with_extent(table: ReportTable, extent: str) -> ReportTable:
+    """A table whose title says of which sentences it is; the same table without an extent."""
+    return replace(table, title=f"{table.title}; {extent}" if table.title else extent) if extent else table
+
+
+def _loaded(evaluator: Evaluator, model: str, settings: Any) -> Any:
+    """The model that a verb names, or, of one that has snapshots, where they are."""
+    if not evaluator.whole_models:
+        from truesource.lmtrain.references import model_reference
+
+        return model_reference(model)
+    from truesource.generator.abilities import require
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+    trained = load_model(model)
+    needed = evaluator.beside_settings("needed")
+    for ability, option in ({} if needed is None else needed(settings)).items():
+        require(trained, ability, option)
+    return trained
+
+
+def _then(evaluator: Evaluator, trained: Any, model: str, corpus: Path, oracle: Path | None) -> str:
+    """The command that shows more of the same model, where the truth is known and the model is one of whole words."""
+    from truesource.generator.abilities import offers
+
+    if not evaluator.then or oracle is None or (evaluator.whole_models and not offers(trained, "distributions")):
+        return "truesource cite"
+    return f"truesource {evaluator.then.format(model=model, corpus=corpus, oracle=oracle)}"

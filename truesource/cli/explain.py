@@ -1,0 +1,144 @@
+"""`truesource explain`: why a model is off, and what would help most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.evaluation.explain.evaluator import ExplainSettings
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+from truesource.terminal.options import (
+    Condition,
+    Force,
+    IntervalSeed,
+    Json,
+    Model,
+    OracleGrammar,
+    PlanOnly,
+    Shard,
+    SplitName,
+)
+from truesource.terminal.settings import with_options
+
+if TYPE_CHECKING:
+    from truesource.run.stages.explain.job import ExplainJob, LeverCell
+    from truesource.run.tasks import Failure
+    from truesource.terminal.output import OutputFiles
+
+
+@with_options(ExplainSettings)
+def command(
+    model: Model,
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder that the model was trained on.", exists=True)],
+    settings: ExplainSettings,
+    oracle: OracleGrammar,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the trainings and the report; resumable.")],
+    plan: PlanOnly = False,
+    split: SplitName = "eval",
+    lengths: Condition = None,
+    shard: Shard = None,
+    seed: IntervalSeed = DEFAULT_SEED,
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Explain why a model is off: too little data, too few steps, too small, too short a context, its tokeniser?
+
+    Trains the model once more for each of these levers, with all else equal, and compares the distances from the
+    truth. A second table compares it with references: the best predictors of k words, counted n-grams, the floor of
+    the data. Finished trainings are kept; an interrupted call continues when it is repeated.
+
+    Example: truesource explain model/ corpus/ --oracle grammar.npz -o why/ --plan
+    """
+    from truesource.grammar.support.parallel import Share
+    from truesource.terminal.output import OutputFiles, json_of, show
+
+    share = Share() if shard is None else Share.parse(shard)
+    files = OutputFiles(json=json, force=force)
+    job = _job(model, corpus, settings, oracle, output, split, lengths, seed)
+    if plan:
+        from truesource.run.stages.explain.results import plan_table
+
+        show(plan_table(job), 150)
+        files.finish(f"truesource explain {model} {corpus} --oracle {oracle} -o {output}", json=json_of([job.plan()]))
+        return
+    if job.unknown is not None:
+        echo(f"No setting is changed and trained again: {job.unknown.reason}.", err=True)
+    failures = job.make_all(share)
+    _finish(job, files, failures, shared=shard is not None)
+
+
+def _job(
+    model: str,
+    corpus: Path,
+    settings: ExplainSettings,
+    oracle: Path,
+    output: Path,
+    split: str,
+    lengths: str | None,
+    seed: int,
+) -> ExplainJob:
+    """The model, its text and the truth, read and checked."""
+    from truesource.grammar.support.errors import InputError, require_extras
+
+    require_extras("`truesource explain`", "lm", "report")
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.references import model_reference
+    from truesource.run.stages.explain.job import PLAN, ExplainJob
+    from truesource.run.tasks import refuse_foreign
+    from truesource.terminal.inputs import read_setting
+
+    if not corpus.is_dir():
+        raise InputError("name the corpus folder that the model was trained on, not a text", corpus, code="no-corpus")
+    refuse_foreign(output, PLAN, "this exists and is no explanation; choose another folder")
+    setting = read_setting(corpus, split, oracle, lengths, seed=seed, first=settings.sentences)
+    if setting.text is None or setting.text.corpus is None:
+        raise InputError("name the corpus folder that the model was trained on, not samples", corpus, code="no-corpus")
+    reference = model_reference(model)
+    trained_in = Path(model) if reference.folder is None else reference.folder
+    return ExplainJob(
+        folder=output,
+        trained_in=trained_in,
+        model=load_model(reference),
+        setting=setting,
+        corpus=setting.text.corpus,
+        settings=settings,
+    )
+
+
+def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCell]], *, shared: bool) -> None:
+    """Show and write what is known."""
+    from truesource.evaluation.explain.report import ladder_table, lever_table, sentence
+    from truesource.evaluation.explain.where import memory_sentence, places_table
+    from truesource.grammar.support.files import all_at_once, remove_leftovers, write_json
+    from truesource.grammar.support.locks import exclusive
+    from truesource.run.stages.explain.page import PAGE, write_page
+    from truesource.run.stages.explain.results import explained, records_of
+    from truesource.terminal.output import json_of, show
+
+    for failure in failures:
+        echo(f"failed: {failure.task}: {failure.reason}", err=True)
+    record = explained(job)
+    if record["missing"] and shared:
+        echo(f"Wrote this job's trainings to {job.folder}; {record['missing']} are missing. Next: the other jobs.")
+        return
+    show(lever_table(record), 150)
+    show(ladder_table(record), 110)
+    where = places_table(record)
+    if where is not None:
+        show(where, 110)
+    for said in filter(None, (memory_sentence(record), sentence(record))):
+        echo(said)
+    written = job.folder / "explain.json", job.folder / PAGE
+    with exclusive(job.folder, wait=True):
+        for file in written:
+            remove_leftovers(file)
+        with all_at_once(written):
+            write_json(written[0], record)
+            page = write_page(record, job.folder)
+    also = "".join(f" and {file}" for file in files.write(json=json_of(records_of(record))))
+    echo(f"Wrote {page}{also}. Next: open it in a browser.")
+    if failures:
+        raise typer.Exit(2)

@@ -1,0 +1,121 @@
+"""`truesource evaluate pairs`: minimal pairs from the grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from truesource.evaluation.pairs import PairSettings
+from truesource.terminal.console import echo
+from truesource.terminal.options import Figure, Force, Json, Seed, grammar_there, model_there
+from truesource.terminal.settings import with_options
+
+if TYPE_CHECKING:
+    from truesource.evaluation.pairs.pair import Pair
+from truesource.grammar.support.settings import DEFAULT_SEED
+
+Oracle = Annotated[
+    Path,
+    typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.", callback=grammar_there),
+]
+MaybeModel = Annotated[
+    str | None,
+    typer.Argument(
+        help="Model: a folder, or code as file.py:name; without it, pairs are only made.", callback=model_there
+    ),
+]
+
+
+@with_options(PairSettings)
+def command(
+    oracle: Oracle,
+    settings: PairSettings,
+    model: MaybeModel = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write the pairs here, with a task for lm-eval.")
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as MODEL records them)."),
+    ] = None,
+    seed: Seed = DEFAULT_SEED,
+    json: Json = None,
+    figure: Figure = None,
+    force: Force = False,
+) -> None:
+    """Generate pairs of sentences that differ in one controlled thing, and see which of the two a model prefers.
+
+    The grammar knows the exact log odds of each pair: agreement in number, verb frames, attachment, word order.
+
+    Example: truesource evaluate pairs model/ --oracle grammar.npz --json pairs.json
+    """
+    from truesource.evaluation.pairs.evaluate import evaluate_pairs
+    from truesource.evaluation.pairs.report import (
+        examples_table,
+        measures_table,
+        pairs_figure,
+        parts_table,
+        phenomena_table,
+    )
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
+    from truesource.run.stages.pairs import examples, pairs_of
+    from truesource.terminal.output import OutputFiles, figure_of, json_of, show
+    from truesource.terminal.sources import first_condition
+
+    if model is None and output is None:
+        raise InputError("name a model to score, or a file for the pairs with --output")
+    if model is None and (json is not None or figure is not None):
+        raise InputError("--json and --figure are for a model's scores; name a model, or leave them out")
+    task, reader = _of_task(output)
+    files = OutputFiles(output=output, task=task, reader=reader, json=json, figure=figure, force=force)
+    condition, pcfg = first_condition(lengths, () if model is None else (model,)), PCFG.load(oracle)
+    made = pairs_of(pcfg, settings, lengths=condition, seed=seed)
+    for note in made.notes:
+        echo(f"Note: {note}.", err=True)
+    written = _writers(output, made.pairs)
+    if model is None:
+        show(examples_table(examples(made.pairs)))
+        files.finish(f"truesource evaluate pairs MODEL --oracle {oracle} --file {output}", **written)
+        return
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+    found = evaluate_pairs(load_model(model), made.pairs, pcfg, lengths=condition, seed=seed)
+    for reason, number in found.left_out.items():
+        echo(f"{number} of {len(made.pairs)} pairs left out: {reason}", err=True)
+    models = {found.model: found.records()}
+    show(measures_table(models))
+    show(phenomena_table(found.model, models[found.model]), width=130)
+    show(parts_table(models))
+    files.finish(
+        f"truesource score {model} CORPUS --oracle {oracle}",
+        **written,
+        json=json_of(models[found.model]),
+        figure=figure_of(lambda: pairs_figure(found.objective, models)),
+    )
+
+
+def _of_task(output: Path | None) -> tuple[Path | None, Path | None]:
+    """The files of the task of lm-eval that are written with the pairs: its settings, and what reads the pairs."""
+    from truesource.evaluation.pairs.pair import TaskFiles
+
+    if output is None:
+        return None, None
+    task = TaskFiles.of(output)
+    return task.settings, task.reader
+
+
+def _writers(output: Path | None, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """The functions that write the pairs and their task; none where they are not asked for."""
+    from truesource.evaluation.pairs.pair import TaskFiles, write_pairs, write_reader
+
+    if output is None:
+        return {}
+    return {
+        "output": lambda path: write_pairs(path, pairs),
+        "task": lambda path: TaskFiles.of(output).write_settings(path, output.name),
+        "reader": write_reader,
+    }

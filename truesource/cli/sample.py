@@ -1,0 +1,236 @@
+"""`truesource sample`: a corpus from a grammar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from truesource.grammar.conditioning import condition_text, length_condition
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.run.corpus import SampleSettings
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force, Grammar, Heads, Json, Lengths, License, Scheduler, Seed, Shard, Workers
+from truesource.terminal.settings import with_options
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.plan import Plan
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as AtWork
+    from truesource.grammar.truth import Truth
+    from truesource.terminal.output import OutputFiles
+
+
+@with_options(SampleSettings)
+def command(
+    grammar: Grammar,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to make.")],
+    *,
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, all splits together.")
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
+    lengths: Lengths = None,
+    split: Annotated[
+        str, typer.Option("--shares", help="Share of the sentences that each split has.")
+    ] = "train=.96,dev=.01,test=.01,eval=.02",
+    seed: Seed = DEFAULT_SEED,
+    settings: SampleSettings,
+    variant: Annotated[
+        list[str] | None, typer.Option("--variant", help="Also sample a changed grammar, as in truesource vary.")
+    ] = None,
+    heads: Heads = None,
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    shard: Shard = None,
+    license: License = None,  # noqa: A002
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Sample a corpus with trees: sentences of all lengths, or exactly conditioned on a range (--lengths).
+
+    A call that was stopped continues when it is given again.
+
+    Example: truesource sample grammar.npz -n 100000 -o corpus/
+    """
+    from truesource.generator.abilities import require
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.corpus_builder import make_corpus
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as AtWork
+    from truesource.terminal.output import OutputFiles, claim_folder
+
+    if (number is None) == (tokens is None):
+        raise InputError("give one size of the corpus, either -n SENTENCES or --tokens TOKENS")
+    if heads is not None and not variant:
+        raise InputError("--heads needs --variant head-initial or head-final; add one or remove --heads")
+    share = None if shard is None else Share.parse(shard)
+    alone = share is None
+    if alone and not variant:
+        claim_folder(output, "corpus", "record.json", force=force)
+    files = OutputFiles(json=json, folder=output if alone and variant else None, shared=not alone, force=force)
+    truth, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
+    at_work = AtWork(workers, scheduler)
+    asked: dict[str, Any] = {"workers": at_work, "share": share, "force": force, "license": license}
+    if variant:
+        asked["resumed"] = alone and files.resumed
+        pcfg = require(truth, "parses", "--variant")
+        corpus, output, variants = _make_variants(pcfg, variant, heads, plan, output, **asked)
+    else:
+        made = make_corpus(truth, plan, output, exact_correction=settings.exact_correction, **asked)
+        corpus, variants = Corpus.load(output) if made else None, []
+    if corpus is None:
+        echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
+        return
+    _report(corpus)
+    _finish(corpus, output, variants, files)
+
+
+def _finish(corpus: Corpus, output: Path, variants: list[dict[str, Any]], files: OutputFiles) -> None:
+    """Write the numbers of a corpus that is complete, and say what it is."""
+    from truesource.terminal.output import json_of
+
+    sentences, words = (sum(count(name) for name in corpus.splits) for count in (corpus.n_sentences, corpus.n_tokens))
+    record = {"corpus": str(output), "sentences": sentences, "tokens": words, **corpus.record}
+    also = files.also(json=json_of({**record, "variants": variants} if variants else record))
+    echo(
+        f"Wrote {output}{also}: {sentences:,} sentences, {words:,} tokens, mean length {words / sentences:.2f},"
+        f" {condition_text(corpus.lengths)}."
+        f" Next: truesource train {output} --model gpt2 --preset tiny -o model/"
+    )
+
+
+def _plan(
+    grammar: Path,
+    settings: SampleSettings,
+    number: int | None,
+    tokens: int | None,
+    lengths: str | None,
+    split: str,
+    seed: int,
+) -> tuple[Truth, Plan]:
+    """The grammar to sample from, and what is sampled."""
+    from truesource.generator.abilities import require
+    from truesource.generator.plan import Columns, Plan, sentences_for
+    from truesource.grammar.truth import load_truth
+    from truesource.terminal.inputs import parse_splits
+
+    condition = length_condition(lengths)
+    truth = load_truth(grammar)
+    if settings.start is not None or settings.temperature != 1.0:
+        truth = _changed(require(truth, "parses", "--start or --temperature"), settings.start, settings.temperature)
+    if condition is None:
+        _check_lengths(truth, grammar, settings.max_height)
+    n = number or sentences_for(truth, tokens or 0, condition, settings.max_height)
+    columns = Columns(settings.trees, settings.string_logprob, settings.ids)
+    splits = parse_splits(split, n)
+    return truth, Plan(
+        splits,
+        seed,
+        condition,
+        settings.overlap,
+        settings.max_height,
+        columns,
+        settings.shard_size,
+        settings.words_order,
+        bool(settings.stratified),
+    )
+
+
+def _check_lengths(truth: Truth, grammar: Path, max_height: int | None) -> None:
+    """Refuse to sample sentences of all lengths where derivations may not end, and warn where sentences are long."""
+    from truesource.generator.plan import LONG
+    from truesource.grammar.diagnostics import require_consistent
+
+    remedy = "to sample it as it is, give a range of lengths, such as --lengths 1..100"
+    require_consistent(truth, grammar, remedy=remedy)
+    if max_height is None and truth.exact.mean_length > LONG:
+        echo(
+            f"Warning: sentences of this grammar have {truth.exact.mean_length:,.0f} tokens on average; a range of"
+            " lengths, such as --lengths 1..100, gives shorter ones.",
+            err=True,
+        )
+
+
+def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
+    from dataclasses import replace
+
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.variants import Temperature
+
+    if start is not None:
+        if start not in pcfg.symbol_ids:
+            raise InputError(f"the grammar has no symbol {start!r}; choose another --start")
+        pcfg = replace(pcfg, start=pcfg.symbol_ids[start])
+    return pcfg if temperature == 1.0 else Temperature(temperature)(pcfg).pcfg
+
+
+def _make_variants(
+    pcfg: PCFG,
+    variants: list[str],
+    heads: Path | None,
+    plan: Plan,
+    output: Path,
+    *,
+    workers: AtWork,
+    share: Share | None,
+    force: bool,
+    license: str | None,  # noqa: A002
+    resumed: bool,
+) -> tuple[Corpus | None, Path, list[dict[str, Any]]]:
+    """The corpus of the original, where it is, and the measures of the variants."""
+    from truesource.cli.vary import print_table, read_changes
+    from truesource.generator.corpus import sample_variants
+
+    changes = read_changes(variants, heads)
+    changed, made = sample_variants(
+        pcfg,
+        changes,
+        plan,
+        output,
+        workers=workers,
+        share=share,
+        force=force or resumed,
+        keep=resumed,
+        license=license,
+    )
+    if share is None or share.index == 0:
+        print_table(changed[0].original, changed)
+    for name, corpus in made.items():
+        if corpus is not None and name != "original":
+            echo(f"Wrote {output / name}: {sum(corpus.n_tokens(split) for split in corpus.splits):,} tokens.")
+    records = [variant.as_dict() for variant in changed]
+    return (None if None in made.values() else made["original"]), output / "original", records
+
+
+def _report(corpus: Corpus) -> None:
+    """Print the effects of the conditions, where they had any."""
+    record = corpus.record
+    cap = record["height_cap"]
+    if cap is not None:
+        echo(
+            f"height     {1.0 - cap['probability']:.3g} of the probability is in trees above {cap['max_height']}; mean"
+            f" length {cap['mean_tokens']:.4f}, {cap['mean_tokens_without']:.4f} without the cap"
+        )
+    if "unique" in record:
+        drawn, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
+        echo(f"unique     {repeated:,} of {drawn:,} sentences drawn repeated an earlier one")
+    for name, counts in record["splits"].items():
+        found, shared = counts["excluded"], counts["overlap"]
+        if "with_event" in counts:
+            echo(f"stratified {counts['with_event']:,} of {counts['sentences']:,} sentences of {name} have the event")
+        if found is not None:
+            how = "exactly" if found["exact"] else "about"
+            echo(
+                f"disjoint   {name}: earlier splits hold {how} {found['probability']:.6g} of the probability; add"
+                f" {found['log_correction']:.6g} nats to each log probability"
+            )
+        elif shared is not None and record["call"]["overlap"] == "iid":
+            echo(
+                f"overlap    {shared['tokens']:.2%} of {name} ({shared['types']:.2%} of its different sentences) also"
+                f" occur in {record['overlap_with']}"
+            )

@@ -1,0 +1,149 @@
+"""`truesource evaluate scaling`: the distance from the truth by corpus size, model size and compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.terminal.console import echo
+from truesource.terminal.options import Force, Json, Overrides, Runs, Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from truesource.grammar.support.parallel import Share
+    from truesource.run.tasks import Failure
+    from truesource.studies.scaling.plan import PlannedCell
+    from truesource.studies.scaling.results import Sweep
+    from truesource.terminal.output import OutputFiles
+
+NAME = "scaling"
+
+
+def command(
+    sweep: Annotated[
+        Path,
+        typer.Argument(metavar="CONFIG_OR_FOLDER", help="YAML file, or scaling; or folder of a sweep, to show it."),
+    ],
+    set_: Overrides = None,
+    runs: Runs = Path("runs"),
+    shard: Shard = None,
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Train models of several sizes on corpora of several sizes, and fit scaling laws to their distance from the truth.
+
+    The irreducible loss is known, so the report also shows the error of the usual fit. Finished cells are kept; an
+    interrupted sweep continues when the command is repeated. If a cell fails, the others go on; the exit code is 2.
+    The configuration scaling comes with truesource.
+
+    Example: truesource evaluate scaling scaling --set axes.seeds=[1,2,3]
+    """
+    from truesource.grammar.support.errors import InputError, require_extras
+    from truesource.grammar.support.parallel import Share
+    from truesource.terminal.output import OutputFiles
+
+    share = Share() if shard is None else Share.parse(shard)
+    files = OutputFiles(json=json, force=force)
+    require_extras("`truesource evaluate scaling`", "lm", "report")
+    failures: list[Failure[PlannedCell]] = []
+    if sweep.is_dir():
+        if set_ or shard is not None:
+            raise InputError(
+                "--set and --shard need a configuration, but this is the folder of a sweep; remove them", sweep
+            )
+        folder = sweep
+    else:
+        folder, failures = train(sweep, set_, runs, share)
+    try:
+        evaluated(folder, files, failures, shared=shard is not None)
+    finally:
+        for failure in failures:
+            echo(f"failed: {failure.task}: {failure.reason}", err=True)
+    if failures:
+        of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
+        echo(f"truesource: {of} failed; repeat the command to try again", err=True)
+        raise typer.Exit(2)
+
+
+def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[PlannedCell]], *, shared: bool) -> None:
+    """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.files import remove_leftovers_in, write_json
+    from truesource.grammar.support.locks import exclusive
+    from truesource.studies.scaling.report import build_scaling_report
+    from truesource.studies.scaling.results import read_sweep
+    from truesource.terminal.output import json_of
+
+    found = read_sweep(folder)
+    if found.missing and shared:
+        echo(
+            f"Wrote this job's cells of {folder}; {len(found.missing)} of {len(found.missing) + len(found.rows)} are"
+            " not finished. Next: the other jobs; the last one writes the report."
+        )
+        return
+    if not found.rows and failures:
+        return
+    if not found.rows:
+        raise InputError("no cell of this sweep is finished; name its configuration to train the cells", folder)
+    if found.missing:
+        echo(
+            f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished; they are left out",
+            err=True,
+        )
+    show(found)
+    records = found.records()
+    with exclusive(folder, wait=True):  # of several jobs that end together, one writes after the other
+        for place in (folder, folder / "figures"):
+            remove_leftovers_in(place, deep=False)
+        write_json(folder / "scaling.json", records)
+        report = build_scaling_report(found, folder)[-1]
+    also = "".join(f" and {file}" for file in files.write(json=json_of(records)))
+    echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
+
+
+def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure[PlannedCell]]]:
+    """Train and score what is missing; the folder of the sweep, and cells that failed."""
+    from truesource.evaluation.core.differences import disjoint_exactly, of_conditions, of_grammar
+    from truesource.generator.corpus import Corpus
+    from truesource.run.reading import find_config
+    from truesource.studies.scaling.config import load_sweep
+    from truesource.studies.scaling.run import corpus_folder, execute, truth_of
+    from truesource.terminal.inputs import warn
+
+    file, base = find_config(str(path), sweep=True)
+    config = load_sweep(file, overrides)
+    truth, place, split = truth_of(config, base), corpus_folder(config, base), config.evaluation.split
+    if place is not None:
+        corpus = Corpus.load(place)
+        warn(of_grammar(corpus, truth))
+        warn(of_conditions(corpus, split, corrected=disjoint_exactly(corpus, split)))
+    folder, strangers, failures = execute(config, truth, base=base, runs=runs, share=share)
+    if strangers:
+        echo(
+            f"{len(strangers)} folders in {folder / 'cells'} belong to other configurations, such as"
+            f" {strangers[0].name}; they are kept",
+            err=True,
+        )
+    return folder, failures
+
+
+def show(sweep: Sweep) -> None:
+    """Print the cells and the laws."""
+    from truesource.studies.scaling.report import cells_table, joint_text, laws_table, unknown_table
+    from truesource.terminal.output import show as show_table
+
+    for table in (cells_table(sweep), laws_table(sweep), unknown_table(sweep)):
+        if table.rows:
+            show_table(table, width=190)
+    joint = joint_text(sweep)
+    if joint is not None:
+        echo(
+            f"Law over both sizes, KL = A N^-alpha + B D^-beta (N parameters without embeddings, D sentences): {joint}"
+        )
+    for sentence in sweep.fits.refused:
+        echo(sentence, err=True)
+    if not sweep.fits.axes and not sweep.fits.refused:
+        echo("no law was fitted; that needs at least 3 corpus sizes or 3 models", err=True)

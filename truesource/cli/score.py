@@ -1,0 +1,228 @@
+"""`truesource score`: a trained model against the truth."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.run.scores.tables import results_table
+from truesource.terminal.console import console, echo
+from truesource.terminal.options import (
+    Before,
+    Condition,
+    FirstSentences,
+    Force,
+    IntervalSeed,
+    Json,
+    Longest,
+    Model,
+    SplitName,
+    TextOrCorpus,
+    TokenTable,
+    WordTable,
+    grammar_there,
+)
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.setting import Setting
+    from truesource.generator.language_model import LanguageModel
+
+
+def command(
+    model: Model,
+    corpus: TextOrCorpus,
+    oracle: Annotated[
+        Path | None,
+        typer.Option(
+            help="Grammar of the text: a file, or a language (default: perplexity alone).", callback=grammar_there
+        ),
+    ] = None,
+    split: SplitName = "eval",
+    frame: Annotated[
+        str, typer.Option(help="Which positions count; paper: no end, no first word, no <unk>.")
+    ] = "default",
+    sentences: FirstSentences = None,
+    before: Before = None,
+    lengths: Condition = None,
+    longest: Longest = None,
+    lines: Annotated[
+        int,
+        typer.Option(min=0, max=20, help="Lines of the best predictors that see 0, 1, ..., N - 1 words."),
+    ] = 0,
+    seed: IntervalSeed = DEFAULT_SEED,
+    json: Json = None,
+    token_table: TokenTable = None,
+    word_table: WordTable = None,
+    force: Force = False,
+) -> None:
+    """Compare the perplexity of a model with that of the truth on the same tokens.
+
+    A model as good as the truth has a relative perplexity of 1. Intervals: 95%, from resampling sentences.
+
+    Without --oracle, the perplexity of the model alone. The truth of real text is not known: for a text that
+    `truesource split` wrote, the perplexity of the grammar is a reference, not a bound.
+
+    --token-table has ln P and surprisal of every token, of the model and of the truth; --word-table sums over the
+    tokens of each word.
+
+    Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
+
+    Example: truesource score model/ corpus/ --oracle grammar.npz --token-table tokens.csv
+    """
+    from truesource.evaluation.core.token_table import word_columns
+    from truesource.generator.language_model import preset_frame
+    from truesource.grammar.support.errors import InputError
+    from truesource.terminal.inputs import announce_long, warn_of_other_corpus
+    from truesource.terminal.output import OutputFiles, columns_of, json_of
+
+    preset_frame(frame, "causal")  # before anything is read
+    if lines and (oracle is None or frame != "default"):
+        raise InputError("--lines are causal bounds in the default frame; add --oracle GRAMMAR and remove --frame")
+    files = OutputFiles(json=json, token_table=token_table, word_table=word_table, force=force)
+    real, setting = _read(corpus, split, oracle, lengths, frame=frame, seed=seed, first=sentences, longest=longest)
+    if oracle is not None:
+        warn_of_other_corpus(model, setting.text)
+    if lines:
+        _check_lines(setting)
+    from truesource.evaluation.tokenisation.measure import with_marks
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+    trained = with_marks(load_model(model), before, True)
+    if setting.language is None:
+        output = _alone(trained, setting)
+    else:
+        announce_long(setting, masked=trained.objective == "masked")
+        output = _with_reference(trained, setting) if real else _compare(trained, setting)
+        if lines:
+            output = output._replace(records=[*output.records, *_lines(setting, lines)])
+    files.finish(
+        _next(trained, model, corpus, oracle, real=real),
+        json=json_of(output.records),
+        token_table=columns_of(output.tokens),
+        word_table=columns_of(lambda: word_columns(output.tokens())),
+    )
+
+
+def _read(path: Path, split: str, oracle: Path | None, lengths: str | None, **how: Any) -> tuple[bool, Setting]:
+    """Read the text with its truth; the first of the pair is True for a text from a treebank.
+
+    Raises:
+        InputError: it cannot be read, all sentences are too long, or there is a condition without an oracle.
+    """
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.support.errors import InputError
+    from truesource.run.treebank.text import text_of_file
+    from truesource.terminal.inputs import read_setting
+
+    if oracle is None and lengths is not None:
+        raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
+    treebank = text_of_file(path)
+    own = None if treebank is None else treebank.about["lengths"]
+    drawn = None if own is None else LengthRange.parse(own)
+    return treebank is not None, read_setting(path, split, oracle, lengths, drawn=drawn, **how)
+
+
+def _next(trained: LanguageModel, model: str, corpus: Path, oracle: Path | None, *, real: bool) -> str:
+    """The command that shows more of the same model."""
+    from truesource.generator.abilities import ABILITIES
+    from truesource.terminal.inputs import oracle_option
+
+    own, text = shlex.quote(model), shlex.quote(str(corpus))
+    if oracle is None:
+        return f"truesource score {own} {text} {oracle_option(corpus)}"
+    truth = f"--oracle {shlex.quote(str(oracle))}"
+    if real:
+        return f"truesource evaluate treebank_baseline {own} OTHER_MODEL --held-out {text} {truth}"
+    if any(ABILITIES[name].lacking(trained) for name in ("words", "distributions")):
+        return f"truesource compare {own} OTHER_MODEL {text} {truth}"
+    if trained.objective == "any-order":
+        return f"truesource evaluate diffusion {own} {text} {truth}"
+    return f"truesource evaluate divergence {own} {text} {truth}"
+
+
+def _check_lines(setting: Setting) -> None:
+    """Refuse a text without lines before a model is loaded."""
+    from truesource.evaluation.core.transformed import require_tokens
+    from truesource.generator.abilities import require
+
+    require_tokens(setting.transform, "causal", "--lines")
+    require(setting.known, "windows", "--lines")
+
+
+def _lines(setting: Setting, number: int) -> list[dict[str, Any]]:
+    """The best predictors that see 0, 1, 2, ... words, printed."""
+    from truesource.evaluation.core.windows import window_lines
+    from truesource.run.scores.tables import lines_table
+    from truesource.terminal.output import show
+
+    lines, bound = window_lines(setting, number)
+    found = [line.as_record() for line in lines]
+    show(lines_table(found, bound))
+    return found
+
+
+class _Output(NamedTuple):
+    """The output of `truesource score`."""
+
+    records: list[dict[str, Any]]
+    tokens: Callable[[], dict[str, Any]]  #: columns, see `truesource.evaluation.core.token_table.token_columns`
+
+
+def _alone(trained: LanguageModel, setting: Setting) -> _Output:
+    """The perplexity of the model, printed."""
+    from truesource.evaluation.core.comparison import score_alone
+    from truesource.evaluation.core.token_table import token_columns
+    from truesource.run.scores.tables import alone_table
+    from truesource.terminal.inputs import say_left_out
+    from truesource.terminal.output import show
+
+    frame = setting.frame_of(trained.objective)
+    result = score_alone(trained, setting.sentences, frame, seed=setting.seed, left_out=setting.left_out)
+    say_left_out(setting, result.scores.impossible.tolist(), ())
+    show(alone_table(result))
+    echo(result.signature)
+    return _Output(result.records(), lambda: token_columns(setting.sentences, result.scores))
+
+
+def _with_reference(trained: LanguageModel, setting: Setting) -> _Output:
+    """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
+    from truesource.evaluation.core.token_table import token_columns
+    from truesource.evaluation.treebank_baseline.measure import GRAMMAR, score_on_text
+    from truesource.evaluation.treebank_baseline.report import baseline_table, coverage_line
+    from truesource.terminal.output import show
+
+    result = score_on_text({trained.name: trained}, setting, kind="real")
+    show(baseline_table({"": result.records}, title=f"{trained.name} ({trained.objective})"))
+    echo(coverage_line(result.counts()))
+    echo(result.records[0]["signature"])
+    scores, grammar = result.sides[trained.name], result.sides[GRAMMAR]
+    return _Output(result.records, lambda: token_columns(setting.sentences, scores, grammar, other="grammar"))
+
+
+def _compare(trained: LanguageModel, setting: Setting) -> _Output:
+    """The model compared with the truth, printed."""
+    from truesource.evaluation.core.comparison import compare_in
+    from truesource.terminal.inputs import say_left_out
+
+    result = compare_in(trained, setting)
+    record = result.as_record()
+    say_left_out(setting, result.paired.impossible_model, result.paired.impossible_oracle)
+    show_results([record])
+    echo(record["signature"])
+    return _Output(result.records(), result.token_columns)
+
+
+def show_results(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
+    from truesource.evaluation.show.words import bound_warning, left_out, too_few
+    from truesource.terminal.output import show
+
+    show(results_table(records))
+    for sentence in (*left_out(records), *too_few(records), bound_warning(records)):
+        if sentence:
+            console().print(sentence)

@@ -1,0 +1,159 @@
+"""`truesource evaluate tokenisation`: marginal probabilities of texts, over all their segmentations."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+from truesource.terminal.inputs import oracle_option, read_text, warn
+from truesource.terminal.options import Condition, Figure, Force, Json, Model, Seed, SplitName, WordTable
+from truesource.terminal.settings import with_options
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.text import Text
+    from truesource.evaluation.tokenisation.texts import TextSet
+    from truesource.run.stages.tokenisation import Measurement
+
+DocumentTable = Annotated[
+    Path | None,
+    typer.Option("--document-table", help="Write a row for each document and estimator to this .csv or .parquet file."),
+]
+WIDTH = 140  #: characters of a table, where there is no terminal
+
+
+@with_options(TokenisationSettings)
+def command(
+    model: Model,
+    text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document per line; or NAME=PATH.")],
+    settings: TokenisationSettings,
+    oracle: Annotated[
+        Path | None, typer.Option("--oracle", help="Grammar that the text was sampled from: a file, or a language.")
+    ] = None,
+    lengths: Condition = None,
+    split: SplitName = "eval",
+    seed: Seed = DEFAULT_SEED,
+    json: Json = None,
+    document_table: DocumentTable = None,
+    word_table: WordTable = None,
+    figure: Figure = None,
+    force: Force = False,
+) -> None:
+    """Sum the probability of a text over all its segmentations, by several estimators.
+
+    With --oracle, the distance of the model from the truth is divided into a tokenisation gap and a model gap.
+
+    Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
+    """
+    from truesource.evaluation.core.differences import differences
+    from truesource.evaluation.core.setting import Setting
+    from truesource.grammar.support.errors import InputError
+    from truesource.run.stages.tokenisation import load, measure
+    from truesource.terminal.output import OutputFiles, figure_of, json_of, rows_of
+
+    files = OutputFiles(json=json, document_table=document_table, word_table=word_table, figure=figure, force=force)
+    _check(settings, truth=oracle is not None, words=word_table is not None)
+    texts, first = _read(text, settings, split)
+    setting = Setting.of(first, oracle, lengths=lengths)
+    warn(differences(setting))
+    steps = measure(
+        load(model, settings),
+        texts,
+        settings,
+        seed=seed,
+        truth=setting.language,
+        lengths=setting.lengths,
+        excluded=setting.excluded,
+        transform=setting.transform,
+        words=word_table is not None,
+        warn=lambda warning: echo(f"Warning: {warning}", err=True),
+    )
+    found = next(steps)
+    _show(found)
+    try:
+        found = next(steps)
+    except InputError:  # what was measured may have taken hours
+        files.write(json=json_of(found.records()), document_table=rows_of(found.rows))
+        raise
+    _show_further(found)
+    files.finish(
+        _next(model, texts[0].path, oracle),
+        json=json_of(found.records()),
+        document_table=rows_of(found.rows),
+        word_table=rows_of(found.word_rows),
+        figure=figure_of(lambda: _figure(found)),
+    )
+
+
+def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
+    """Refuse options that need others.
+
+    Raises:
+        InputError: which.
+    """
+    from truesource.grammar.support.errors import InputError
+
+    needs = {"--out-of-domain": bool(settings.out_of_domain), "--per-document": settings.per_document > 1}
+    for option, asked in needs.items():
+        if asked and not truth:
+            raise InputError(f"{option} needs the grammar of the text; name it with --oracle")
+    if not settings.end and (truth or words):
+        raise InputError("--oracle and --word-table need the end of a text; leave out --no-end")
+
+
+def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[TextSet], Text]:
+    """Read the text and those of --also: their documents, and the first with all that is known of it."""
+    from truesource.evaluation.tokenisation.measure_sets import check_set_names
+    from truesource.evaluation.tokenisation.texts import TextSet, is_treebank, sentences_of_trees
+    from truesource.terminal.sources import named
+
+    title, path = named(str(text))
+    if settings.also:
+        check_set_names([title, *settings.also])
+    first = read_text(path, split, lines=True)
+    texts = [TextSet(title, path, first.documents)]
+    for name, other in settings.also.items():
+        trees = is_treebank(other)
+        documents = sentences_of_trees(other) if trees else read_text(other, split, lines=True).documents
+        texts.append(TextSet(name, other, documents))
+    return texts, first
+
+
+def _show(found: Measurement) -> None:
+    from truesource.evaluation.tokenisation.report import estimators_table, measures_table
+    from truesource.terminal.output import show
+
+    record = found.as_record()
+    show(estimators_table(record), WIDTH)
+    show(measures_table({record["model"]: record}), WIDTH)
+
+
+def _show_further(found: Measurement) -> None:
+    from truesource.evaluation.tokenisation.report import costs_table, further_tables
+    from truesource.terminal.output import show
+
+    record = found.as_record()
+    for table in (*further_tables(record), costs_table(record)):
+        if table.rows:
+            show(table, WIDTH)
+    scores = found.measured.ppl[found.measured.marginal]
+    score = scores.get("ppl", scores["bits_per_character"])
+    echo(f"{score.name}|{score.signature}")
+
+
+def _figure(found: Measurement) -> str:
+    from truesource.evaluation.tokenisation.figures import tokenisation_figure
+
+    record = found.as_record()
+    return tokenisation_figure(record["records"], record["gaps"])
+
+
+def _next(model: str, text: Path, oracle: Path | None) -> str:
+    if oracle is not None:
+        return "truesource cite"
+    return f"truesource evaluate tokenisation {shlex.quote(model)} {shlex.quote(str(text))} {oracle_option(text)}"

@@ -1,0 +1,170 @@
+"""`truesource train`: a language model on a corpus. `truesource generate`: text from it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.lmtrain.architectures.settings import DEFAULT, names, require_room
+from truesource.lmtrain.model_registry import completed, masked_names
+from truesource.run.models import WEIGHTS
+from truesource.terminal.console import echo
+from truesource.terminal.inputs import oracle_option, warn
+from truesource.terminal.options import Force, Json, License, Overrides, Seed
+
+if TYPE_CHECKING:
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import TextSplits
+    from truesource.run.models import ModelEntry
+
+
+Architecture = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join([*names(), "FILE.py:NAME"]),
+        help=f"Architecture, or code of your own; {', '.join(masked_names())} are masked.",
+    ),
+]
+
+
+def command(
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
+    model: Architecture = DEFAULT,
+    preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
+    set_: Overrides = None,
+    oracle: Annotated[
+        Path | None, typer.Option("--oracle", help="Grammar of the corpus, to compare with during training.")
+    ] = None,
+    oracle_monitor_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: number of sentences.")] = 200,
+    dev: Annotated[Path | None, typer.Option(help="Text to watch the loss on, where CORPUS is a text file.")] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Model folder whose tokeniser to use, so that perplexities compare.")
+    ] = None,
+    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
+    weights: Annotated[Path | None, typer.Option(help=WEIGHTS)] = None,
+    seed: Seed = DEFAULT_SEED,
+    license: License = None,  # noqa: A002
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Train a language model on a corpus. After Ctrl-C the same command continues.
+
+    A masked model predicts a word from all others, a causal model from those before it.
+
+    Keys of --set: model.min_count (rarer words become the unknown word), model.tokenizer (word, bpe, unigram),
+    model.vocab_size, model.layers, model.dim, model.dropout, and those of the architecture;
+    training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
+    training.snapshots (linear or log) keeps models during training.
+
+    Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; the model is then
+    called file.py:name@FOLDER.
+
+    --weights starts from a trained model of the same architecture and size; word vectors are taken for the words of
+    both.
+
+    Several processes: torchrun --nproc-per-node 2 -m truesource train ...
+
+    Example: truesource train corpus/ -o model/ --model gpt2 --set training.max_steps=2000
+    """
+    import os
+
+    from truesource.grammar.support.errors import require_extras
+    from truesource.lmtrain.own.settings import OwnSettings
+    from truesource.lmtrain.training_record import FILE, remove_used_up
+    from truesource.terminal.output import OutputFiles, claim_folder, hold, json_of
+
+    require_extras("`truesource train`", "lm")
+    entry = _entry(output, model, preset, set_ or [], weights)
+    shape, training = entry.resolve()
+    require_room(shape)
+    shape = completed(shape)  # imports code of one's own, before anything is read
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    files = OutputFiles(json=json, shared=not alone, force=force)
+    if alone:  # of several processes the first claims it, when they have met
+        hold(output)
+        if not force:
+            remove_used_up(output)
+        claim_folder(output, "model", FILE, force=force)
+    source = _source(corpus, dev)
+    monitor = None
+    if oracle is not None:
+        monitor = _monitor(source, corpus, oracle, oracle_monitor_split, oracle_monitor_sentences)
+    from truesource.lmtrain.distributed import is_main_process
+    from truesource.lmtrain.training import train
+
+    shared = None
+    if tokenizer is not None:
+        from truesource.lmtrain.trained_models import shared_tokenizer
+
+        shared = shared_tokenizer(tokenizer, shape)
+    about: dict[str, Any] = {"monitor": monitor, "tokenizer": shared, "license": license, "weights": weights}
+    trained = train(source, shape, training, output, seed=seed, force=force, **about)
+    if is_main_process():
+        reference = shlex.quote(f"{model}@{output}" if isinstance(shape, OwnSettings) else str(output))
+        also = files.also(json=json_of(_record(output)))
+        then = "TEXT" if corpus.is_file() else f"{shlex.quote(str(corpus))} {oracle_option(corpus)}"
+        echo(f"Wrote {output}{also}: {trained.name}. Next: truesource score {reference} {then}")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """The settings and the result of the training, for JSON."""
+    from truesource.grammar.support.records import read_record
+    from truesource.lmtrain.training_record import FILE, REMEDY
+
+    record = read_record(folder / FILE, dict[str, Any], remedy=REMEDY)
+    return {"folder": str(folder)} | {name: value for name, value in record.items() if name != "files"}
+
+
+def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
+    """The text to train on."""
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import TextSplits
+    from truesource.grammar.support.errors import InputError
+
+    if dev is not None and not corpus.is_file():
+        raise InputError("--dev goes with a text file; a corpus folder has its own split dev", corpus)
+    splits = {"train": corpus, "dev": dev} if dev is not None else {"train": corpus}
+    return TextSplits(splits) if corpus.is_file() else Corpus.load(corpus)
+
+
+def _entry(output: Path, architecture: str, preset: str, overrides: list[str], weights: Path | None) -> ModelEntry:
+    """The settings as a configuration has them under ``models``; the name is that of the folder."""
+    from pydantic import ValidationError
+
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.files import real_path
+    from truesource.grammar.support.records import explain
+    from truesource.run.models import ModelEntry, given_settings, plain_name
+
+    values: dict[str, Any] = {**given_settings(architecture, overrides)}
+    if weights is not None:
+        if not weights.is_dir():
+            raise InputError("there is no such model folder to take weights from", weights, code="missing")
+        values["weights"] = str(weights)
+    try:
+        return ModelEntry(name=plain_name(real_path(output).name), preset=preset, **values)
+    except ValidationError as error:
+        raise InputError(f"cannot train with these settings: {explain(error)}") from error
+
+
+def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: int) -> OracleMonitor:
+    """The monitor that compares the model with a grammar during training."""
+    from truesource.evaluation.core.differences import corpus_differences
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.truth import load_truth
+
+    if not isinstance(source, Corpus):
+        raise InputError("--oracle needs a dev split, which a text file lacks; train on a corpus folder", corpus)
+    truth = load_truth(oracle)
+    monitor = OracleMonitor.on_corpus(truth, source, split=split, sentences=sentences)
+    lengths, excluded = source.lengths, monitor.setting.excluded
+    warn(corpus_differences(source, split, truth, lengths, lengths, excluded, uncorrected="kl, js and tv"))
+    return monitor

@@ -1,0 +1,66 @@
+"""The corpus, sampled from the grammar."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from truesource.generator.plan import Transform, parse_transform
+from truesource.grammar.support.settings import Settings
+from truesource.run.lengths import Lengths
+
+SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
+
+
+class CorpusSettings(Settings):
+    """Settings of a corpus, in a configuration and on the command line."""
+
+    advanced: ClassVar = frozenset({"shard_size", "stratified"})
+    trees: Literal["ids", "text", "none"] = Field(
+        "ids", description="Derivations: as node numbers; as Penn bracketings with treebank labels; none."
+    )
+    shard_size: int = Field(50_000, ge=1, description="Sentences per file; other sizes give other bytes.")
+    transform: str | None = Field(
+        None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
+    )
+    stratified: bool | None = Field(
+        None, description="Exactly as many sentences with the event of a tilt as are expected (default: by chance)."
+    )
+
+    @field_validator("transform")
+    @classmethod
+    def _known(cls, text: str | None) -> str | None:
+        return None if text is None else str(parse_transform(text))
+
+    @property
+    def words_order(self) -> Transform | None:
+        """The transform; None for the order of the grammar."""
+        return None if self.transform is None else parse_transform(self.transform)
+
+
+class CorpusConfig(CorpusSettings):
+    """The corpus of a configuration."""
+
+    lengths: Lengths = Field(
+        None, description="Numbers of words that sentences may have, such as 6..25; none: all that the grammar makes."
+    )
+    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = Field(
+        SPLITS, description="Splits by name, and the number of sentences of each."
+    )
+    workers: int = Field(1, ge=1, description="Number of processes that sample; the text is the same for any number.")
+
+
+class SampleSettings(CorpusSettings):
+    """Further settings of `truesource sample`."""
+
+    advanced: ClassVar = frozenset({"exact_correction", "start", "max_height", "string_logprob", "ids"})
+    overlap: Literal["iid", "disjoint", "unique"] = Field(
+        "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
+    )
+    exact_correction: bool = Field(False, description="Disjoint splits: sum the excluded probability exactly.")
+    start: str | None = Field(None, description="Symbol to expand (default: the grammar's start symbol).")
+    temperature: float = Field(1.0, description="Temper the grammar: below 1, frequent rules gain probability.")
+    max_height: int | None = Field(None, ge=2, description="Reject trees higher than this (changes the language).")
+    string_logprob: bool = Field(False, description="Also write the exact log probability of each sentence (slow).")
+    ids: bool = Field(False, description="Also write the tokens as numbers.")

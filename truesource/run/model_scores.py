@@ -1,0 +1,183 @@
+"""Models of finished runs, from the scores in their folders: no model is loaded, no code is run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from truesource.evaluation.comparing import ModelScores, SeedScores
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.token_table import read_token_record, read_token_table
+from truesource.evaluation.divergence.report import DivergenceRecord
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.show.records import REMEDY, Record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import read_record
+from truesource.grammar.support.settings import kind_of
+from truesource.lmtrain.training_record import Training, are_replicates, training_of
+from truesource.report.finished_run import COMPARED, ScoresRecord, comparable, read_results
+
+_NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it
+
+
+@dataclass
+class RunModels:
+    """The models of runs that can be compared, and a sentence on each that cannot."""
+
+    models: list[ModelScores] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  #: a sentence for each model without scores of tokens
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A model of one run, with its seeds."""
+
+    run: str
+    name: str
+    scores: ModelScores
+    trainings: list[Training | None]
+
+
+def read_runs(folders: Sequence[Path]) -> RunModels:
+    """The scored models of run folders, in the vocabularies that the runs compare them in.
+
+    Seeds of one model are those that ``results.json`` says are, and models of one name in several runs whose records
+    of training differ in nothing but the seed, if they were scored on the same text. Other models of the same name are
+    called ``run/name``.
+
+    Raises:
+        InputError: a run is not finished, or a file is damaged.
+    """
+    found = RunModels()
+    names = [folder.resolve().name for folder in folders]
+    units: list[_Unit] = []
+    for folder, name in zip(folders, names, strict=True):
+        units += _units(folder, str(folder) if names.count(name) > 1 else name, found.left_out, len(folders) > 1)
+    for name in dict.fromkeys(unit.name for unit in units):
+        found.models += _combined([unit for unit in units if unit.name == name])
+    return found
+
+
+def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_Unit]:
+    if not folder.is_dir():
+        raise InputError("there is no such run folder", folder, code="missing")
+    rows = [row for row in comparable(folder, read_results(folder)) if row["model"] != "oracle"]
+    seeds: dict[str, list[SeedScores]] = {}
+    trainings: dict[str, list[Training | None]] = {}
+    for row in rows:
+        label = f"{run}/{row['model']}" if several else row["model"]
+        if row["relative_ppl"] is None:
+            left_out.append(f"{label} can make no sentence, so it is left out")
+        elif (scores := _seed_scores(folder, row, label)) is None:
+            left_out.append(f"{label} has no scores of tokens ({folder / 'scores'}), so it is left out")
+        else:
+            name = row.get("replicate_of") or row["model"]
+            seeds.setdefault(name, []).append(scores)
+            trainings.setdefault(name, []).append(training_of(folder / "models" / row["model"]))
+    return [_Unit(run, name, ModelScores(name=name, seeds=of), trainings[name]) for name, of in seeds.items()]
+
+
+def _combined(units: Sequence[_Unit]) -> list[ModelScores]:
+    """One model of all units of a name, or several with names of their own."""
+    groups: list[list[_Unit]] = []
+    for unit in units:
+        for group in groups:
+            trainings = [training for member in (*group, unit) for training in member.trainings]
+            if group[0].scores.key == unit.scores.key and are_replicates(trainings):
+                group.append(unit)
+                break
+        else:
+            groups.append([unit])
+    return [
+        ModelScores(
+            name=group[0].name if len(groups) == 1 else f"{group[0].run}/{group[0].name}",
+            seeds=[seed for unit in group for seed in unit.scores.seeds],
+        )
+        for group in groups
+    ]
+
+
+def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores | None:
+    """The scores of a model; None where no token has any."""
+    compared = folder / COMPARED.format(row["model"])
+    file = compared if compared.is_file() else folder / "scores" / f"{row['model']}.parquet"
+    if not file.is_file():
+        return None
+    scored = read_token_record(file, ScoresRecord)
+    if not {**scored["record"], "model": row["model"]}.items() <= row.items():
+        raise InputError(
+            f"these scores are not those of {row['model']} in results.json; {REMEDY}", file, code="damaged"
+        )
+    table = read_token_table(file)
+    if not len(table["sentence"]):
+        return None
+    sentence, n = table["sentence"].astype(np.int32), row["sentences"] + row["excluded"]
+    gap = table["oracle"] - table["model"]
+    right = (
+        len(sentence) == row["tokens"]
+        and not (np.diff(sentence, prepend=0, append=n - 1) < 0).any()
+        and bool(np.isfinite(gap).all())
+        and math.isclose(float(np.mean(gap)), math.log(row["relative_ppl"]), rel_tol=_NEAR, abs_tol=_NEAR)
+    )
+    if not right:
+        raise InputError(f"the tokens are not those of the sentences; {REMEDY}", file, code="damaged")
+    return SeedScores(
+        label=label,
+        paired=Paired(
+            model=table["model"].astype(np.float64),
+            oracle=table["oracle"].astype(np.float64),
+            sentence=sentence,
+            position=table["position"].astype(np.int32),
+            impossible_model=np.setdiff1d(np.arange(n, dtype=np.int32), sentence),  # all without a token
+            impossible_oracle=np.empty(0, np.int32),
+            n_sentences=n,
+        ),
+        parts=scored["parts"],
+        resampling=scored["seed"],
+        seed=row.get("seed"),
+        exact=_exact(folder / "divergence" / f"{row['model']}.json"),
+    )
+
+
+def _exact(file: Path) -> Score | None:
+    """The exact KL that a run has measured; None where it has not."""
+    if not file.is_file():
+        return None
+    records = read_record(file, DivergenceRecord, remedy=REMEDY)["records"]
+    named = {record["name"]: record for record in records if "by" not in record}
+    found = named.get("kl") or named.get("kl_infinite")
+    if found is None or found["value"] is None:
+        return None
+    return Score(
+        found["name"], found["value"], found.get("signature") or "", low=found.get("low"), high=found.get("high")
+    )
+
+
+def scores_of_runs(texts: Sequence[str], unusable: Sequence[str], seed: int | None = None) -> RunModels:
+    """Read the models of run folders.
+
+    Args:
+        texts: the folders.
+        unusable: options of the call that are for models only.
+        seed: of all intervals; None: of each model that of its run.
+
+    Raises:
+        InputError: there is such an option, an argument is no run folder or there twice, or as `read_runs`.
+    """
+    folders = [Path(text) for text in texts]
+    for text, folder in zip(texts, folders, strict=True):
+        if kind_of(folder) != "run":
+            raise InputError(
+                f"{text} is not the folder of a run; to compare models on a corpus, add --oracle GRAMMAR", code="no-run"
+            )
+    if unusable:
+        raise InputError(f"{unusable[0]} is for models, and a run is compared as it was scored; leave it out")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise InputError("a run is given twice; name each once", code="repeated-name")
+    read = read_runs(folders)
+    models = read.models if seed is None else [model.resampled(seed) for model in read.models]
+    return replace(read, models=models)

@@ -1,0 +1,194 @@
+"""Stage: one model, or the oracle itself, scored and compared with the truth, with their most likely words."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.core.comparison import compare_in
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import signature_parts
+from truesource.evaluation.core.token_table import write_token_table
+from truesource.evaluation.core.windows import window_lines
+from truesource.evaluation.divergence.blocks import next_words, write_next_words
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluation.show.records import REMEDY, LoadedRecord
+from truesource.generator.abilities import offers
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.records import read_record
+from truesource.report.finished_run import MEASURES
+from truesource.run.models import ModelEntry, Replicate
+from truesource.run.scores.section import LIKELY_SENTENCES, LINES
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.comparison import Comparison
+    from truesource.generator.language_model import LanguageModel
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+
+TOKENS = 1200  #: at most so many together, but for the first sentence
+
+
+def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
+    """Write ``next_words/<name>.parquet``, see `truesource.evaluation.divergence.next_words`.
+
+    There is no file where tokens have no truth, and where the model's distributions cannot be had: the report can do
+    without them.
+    """
+    config, path = run.config.evaluation, run.folder / "next_words" / f"{name}.parquet"
+    truth, transform = run.text_truth
+    some = _first(run.corpus.sentences(config.split)[: config.sentences])
+    path.unlink(missing_ok=True)
+    try:
+        rows = next_words(model, Setting(truth, some, lengths=run.corpus.lengths, transform=transform))
+    except InputError as error:
+        log.info("%s: no most likely words: %s", name, error.reason)
+        return
+    path.parent.mkdir(exist_ok=True)
+    write_next_words(path, rows)
+
+
+def _first(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    kept: list[Sequence[str]] = []
+    for sentence in sentences[:LIKELY_SENTENCES]:
+        if kept and sum(map(len, kept)) + len(sentence) > TOKENS:
+            break
+        kept.append(sentence)
+    return kept
+
+
+log = logging.getLogger("truesource")
+
+
+MADE = "scores/{}.parquet"
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The oracle, and every model."""
+    oracle = tuple(MADE.format(f"oracle-{objective}") for objective in config.objectives)
+    files = (MADE, "next_words/{}.parquet")
+    models = [Stage.of_model("score", model, files, _inputs_of_all, make) for model in config.entries]
+    return [Stage("score:oracle", (*oracle, LINES), _inputs_with_lines, make_oracle), *models]
+
+
+def oracle_inputs(run: RunFolder) -> Any:
+    """Settings, seed, corpus, grammar."""
+    return {
+        "evaluation": run.config.evaluation.model_dump(mode="json", include={"split", "sentences", "frame"}),
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+    }
+
+
+def _inputs_with_lines(run: RunFolder) -> Any:
+    """The same, and the lines."""
+    lines, filled = run.config.evaluation.lines, "any-order" in run.config.objectives
+    return {**oracle_inputs(run), **({"lines": lines} if lines else {}), **({"any-order": True} if filled else {})}
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """The inputs of the oracle, and the trained model."""
+    return {**oracle_inputs(run), "model": run.model_digest(model)}
+
+
+def _inputs_of_all(run: RunFolder, model: ModelEntry) -> Any:
+    """The inputs of the scores, and how many sentences have their most likely words beside them."""
+    return {**inputs(run, model), "likely": [LIKELY_SENTENCES, TOKENS]}
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``scores/<name>.parquet``, without rows for a model that can make no sentence.
+
+    Beside it ``next_words/<name>.parquet``, see `write_likely_words`.
+    """
+    trained = run.model(model)
+    write_likely_words(run, trained, model.name)
+    return scored(run, trained, MADE.format(model.name), _origin(run, model), model)
+
+
+def scored(
+    run: RunFolder, model: LanguageModel, file: str, origin: dict[str, Any], entry: ModelEntry | None = None
+) -> str:
+    """Compare a model with the truth, and write a table of its tokens.
+
+    Args:
+        run: whose text is scored.
+        model: to compare.
+        file: to write, relative to the run folder.
+        origin: further entries of the record.
+        entry: of the model in the configuration, which names it; None: it is the truth.
+
+    Returns:
+        A digest of the record.
+    """
+    name = {} if entry is None else {"model": entry.name}
+    try:
+        result = compare_in(model, run.setting())
+    except NothingToCompareError as error:  # counts without smoothing, of much too little text: the run goes on
+        if entry is None:
+            raise
+        log.info("%s: %s", entry.name, error)
+        counts = {
+            "tokens": 0,
+            "sentences": 0,
+            "excluded": error.n_sentences,
+            "impossible_model": error.impossible_model,
+            "impossible_oracle": error.impossible_oracle,
+            "signature": "",
+        }
+        head = {**name, "objective": model.objective}
+        return _write(run, file, {**head, **dict.fromkeys(MEASURES), **counts, **origin})
+    return _write(run, file, {**result.as_record(), **origin, **name}, result)
+
+
+def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
+    """The origin of a model: its size, where it was loaded from, and which seed of which model it is."""
+    from truesource.lmtrain.training_record import read_finished
+
+    if model.loaded:
+        record = read_record(run.folder / "loaded" / f"{model.name}.json", LoadedRecord, remedy=REMEDY)
+        return {"parameters": record["parameters"], "tokenizer": record["tokenizer"], "loaded": record["reference"]}
+    training = read_finished(run.model_folder(model))
+    made: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
+    if isinstance(model, Replicate):
+        made |= {"replicate_of": model.replicate_of, "seed": model.seed}
+    return made
+
+
+def make_oracle(run: RunFolder) -> str:
+    """Score the truth as if it were a model, for each objective: every gap must be zero; and the lines."""
+    truth, transform = run.text_truth
+    lengths = run.corpus.lengths
+    digests = [
+        scored(
+            run,
+            Oracle(truth, objective, lengths=lengths, transform=transform),
+            MADE.format(f"oracle-{objective}"),
+            {},
+        )
+        for objective in run.config.objectives
+        if offers(truth, objective)
+    ]
+    (run.folder / LINES).unlink(missing_ok=True)  # of an earlier configuration
+    if run.config.evaluation.lines:
+        found, _ = window_lines(run.setting(), run.config.evaluation.lines)
+        lines = [line.as_record() for line in found]
+        write_json(run.folder / LINES, lines)
+        digests.append(digest_json(lines))
+    return digest_json(digests)
+
+
+def _write(run: RunFolder, file: str, record: dict[str, Any], result: Comparison | None = None) -> str:
+    """Write a record, the parts of its signature, and the tokens where they have a truth."""
+    paired = None if result is None or result.of_sentences else result.paired
+    sentences = [] if result is None else result.sentences
+    parts = {} if result is None else signature_parts(result.parts)
+    about = {"record": record, "parts": parts, "seed": run.config.seed}
+    write_token_table(run.folder / file, paired, sentences, about)
+    return digest_json(record)

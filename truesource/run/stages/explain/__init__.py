@@ -1,0 +1,1 @@
+"""Stage of the explanation: its trainings, results and section."""

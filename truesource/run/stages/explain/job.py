@@ -1,0 +1,504 @@
+"""The trainings of an explanation: which there are, what they cost, and the scores of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from truesource.evaluation.core.comparison import score_both
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.vocabulary import ComparisonVocabulary, ModelWords, in_vocabulary
+from truesource.evaluation.explain.evaluator import ExplainSettings
+from truesource.evaluation.explain.measure import Rung
+from truesource.evaluation.explain.report import BASE, NO_TRAINING
+from truesource.evaluation.explain.targets import MOST_BYTES, read_expected, seconds_needed, table_shape, write_expected
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.generator.abilities import offers
+from truesource.generator.columns import CodedSentences
+from truesource.generator.corpus import Corpus
+from truesource.grammar.support.archives import ArrayKind, read_arrays
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import (
+    all_at_once,
+    atomic_path,
+    digest_file,
+    digest_json,
+    remove_leftovers,
+    write_json,
+)
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import explain, read_record
+from truesource.lmtrain.architectures.settings import NgramSettings
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.flops import TrainingCost, training_cost
+from truesource.lmtrain.levers import KnownTraining, Lever, LeverName, base_training, levers_of, within
+from truesource.lmtrain.model_registry import model_settings, with_code
+from truesource.lmtrain.speed import seconds_of_step
+from truesource.lmtrain.tokenizer import digest_tokenizer
+from truesource.lmtrain.trained_models import load_trained
+from truesource.lmtrain.training import train
+from truesource.lmtrain.training_record import FILE, REMEDY, WHAT, remove_used_up, training_seconds
+from truesource.run.tasks import Failure, make_tasks
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from truesource.generator.language_model import LanguageModel
+
+PLAN = "plan.json"  #: in the folder of an explanation, written first
+ORDERS = (2, 3, 5)  #: of the n-gram models that count the same text
+_WHAT = "the scores of this training"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeverCost:
+    """What one training of a lever costs, about."""
+
+    parameters: int  #: without word and position vectors; 0 of a model that counts
+    steps: int
+    flops: int
+    seconds: float  #: at the speed of this machine
+
+
+@dataclass(frozen=True)
+class LeverCell:
+    """One training to make and to score."""
+
+    lever: str  #: name of the lever, or `BASE`
+    seed: int
+    request: Mapping[str, Any]  #: all that decides its weights
+
+    @property
+    def id(self) -> str:
+        """Name of its folder and of its scores."""
+        return f"{self.lever}-seed{self.seed}-{digest_json(dict(self.request))[:8]}"
+
+    def __str__(self) -> str:
+        return f"{self.lever}, seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainJob:
+    """One model that is explained: its training, its levers, and the folder where they are pulled."""
+
+    folder: Path  #: of the trainings
+    trained_in: Path  #: of the model
+    model: LanguageModel
+    setting: Setting  #: text and truth that it is measured on
+    corpus: Corpus  #: that it was trained on
+    settings: ExplainSettings
+    base: Path | None = None  #: folder that files of code of one's own start from
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """``training.json`` of the model.
+
+        Raises:
+            InputError: it was not trained here (code ``not-trained-here``), on another text (``other-text``), or from
+                the weights of another model (``other-weights``).
+        """
+        path = self.trained_in / FILE
+        if not path.is_file():
+            raise InputError(
+                "truesource did not train this model, so it cannot retrain it with other settings",
+                self.trained_in,
+                code="not-trained-here",
+            )
+        record = read_record(path, dict[str, Any], remedy=REMEDY)
+        if record.get("corpus_digest") != self.corpus.digest:
+            raise InputError(
+                f"this model was trained on another text than {self.corpus.path}; name the corpus that it was trained"
+                " on",
+                self.trained_in,
+                code="other-text",
+            )
+        if "weights_digest" in record:
+            raise InputError(
+                "this model started from the weights of another, which no other training here does",
+                self.trained_in,
+                code="other-weights",
+            )
+        return record
+
+    @cached_property
+    def unknown(self) -> InputError | None:
+        """Why nothing is known about the training of the model, which then has no levers; None: it is known.
+
+        Raises:
+            InputError: the record of the training is damaged.
+        """
+        try:
+            _ = self.record
+        except InputError as error:
+            if error.code not in NO_TRAINING:
+                raise
+            return error
+        return None
+
+    @property
+    def text_known(self) -> bool:
+        """True if the corpus is the text that the model was trained on, as its record or else the user says."""
+        return self.unknown is None or self.unknown.code != "other-text"
+
+    @cached_property
+    def reads_words(self) -> bool:
+        """True if n-gram models of the words of the corpus predict the same tokens as the model."""
+        if self.unknown is None:
+            return self.shape.tokenizer == "word"
+        known = self.model.vocabulary
+        return known is not None and not offers(self.model, "pieces") and set(known) == set(self.train.words)
+
+    @cached_property
+    def shape(self) -> ModelConfig:
+        """Settings of the model."""
+        with self._settings_of("model"):
+            settings = model_settings(**self.record["model"])
+        return with_code(settings, self.base)
+
+    @cached_property
+    def training(self) -> TrainConfig | None:
+        """Settings of its training; None: it counts."""
+        known = self.record["training"]
+        with self._settings_of("training"):
+            return None if known is None else TypeAdapter(TrainConfig).validate_python(known)
+
+    @contextmanager
+    def _settings_of(self, part: str) -> Iterator[None]:
+        """Refuse a record whose settings of a part cannot be."""
+        try:
+            yield
+        except (ValidationError, TypeError, InputError) as error:
+            reason = explain(error, part) if isinstance(error, ValidationError) else f"{part} is no mapping of settings"
+            if isinstance(error, InputError):
+                reason = error.reason
+            path = self.trained_in / FILE
+            raise InputError(f"{WHAT} is damaged: {reason}; {REMEDY}", path, code="damaged") from error
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """Of the model."""
+        from truesource.lmtrain.loading import load_tokenizer
+
+        return load_tokenizer(self.trained_in)
+
+    @cached_property
+    def train(self) -> CodedSentences:
+        """The sentences that it was trained on."""
+        return self.corpus.coded("train")
+
+    @cached_property
+    def trained(self) -> KnownTraining:
+        """What is known about the training."""
+        return KnownTraining(
+            model=self.shape,
+            training=self.training,
+            steps=int(self.record.get("steps") or 0),
+            epochs=float(self.record["final"].get("epoch") or 0.0),
+            sentences=len(self.train),
+            longest=int(self.train.lengths.max()),
+            words=len(self.model.vocabulary or ()),
+            ordered=self.setting.transform is None,
+            all_known=self.model.vocabulary is None or set(self.train.words) <= set(self.model.vocabulary),
+        )
+
+    @cached_property
+    def levers(self) -> tuple[list[Lever], dict[LeverName, str]]:
+        """Levers that are asked for and fit the budget, and the codes of why the others are left out."""
+        if self.unknown is not None:
+            return [], dict.fromkeys(self.settings.levers, self.unknown.code)
+        levers, reasons = levers_of(self.trained)
+        left_out: dict[LeverName, str] = dict(reasons)
+        asked = set(self.settings.levers)
+        levers = [lever for lever in levers if lever.name in asked and not self._too_large(lever)]
+        left_out = {name: reason for name, reason in left_out.items() if name in asked}
+        if "targets" in asked and "targets" not in left_out and all(lever.name != "targets" for lever in levers):
+            left_out["targets"] = "too-large"
+        seconds = {lever.name: self.settings.trainings * self.costs[lever.name].seconds for lever in levers}
+        granted = 60.0 * self.settings.budget - (self.settings.trainings - 1) * self.base_cost.seconds
+        kept = within(levers, seconds, granted)
+        for lever in levers:
+            if lever not in kept:
+                left_out[lever.name] = "over-budget"
+        return kept, left_out
+
+    def _too_large(self, lever: Lever) -> bool:
+        rows, columns = table_shape(self.train, len(self.tokenizer))
+        return lever.expected and 4 * rows * columns > MOST_BYTES
+
+    @cached_property
+    def base_cost(self) -> LeverCost:
+        """Cost of the training of the model, on this machine."""
+        seconds = self._seconds_of_training
+        cost = self._counted(self.shape, base_training(self.trained), self.tokenizer)
+        if cost is None:
+            return LeverCost(parameters=0, steps=0, flops=0, seconds=seconds)
+        parameters = cost.parameters.without_embeddings
+        return LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
+
+    @cached_property
+    def costs(self) -> dict[LeverName, LeverCost]:
+        """Cost of one training for each available lever."""
+        found: dict[LeverName, LeverCost] = {}
+        if self.unknown is not None:
+            return found
+        for lever in levers_of(self.trained)[0]:
+            if lever.name not in self.settings.levers:
+                continue
+            cost = self._counted(lever.model, lever.training, self._tokenizer_of(lever))
+            whole = self.base_cost
+            if cost is None:
+                times = 1.0 if lever.sentences is None else lever.sentences / self.trained.sentences
+                found[lever.name] = replace(whole, seconds=whole.seconds * times)
+                continue
+            seconds = whole.seconds * cost.flops / max(whole.flops, 1)
+            if lever.expected and not self._too_large(lever):
+                seconds += self._seconds_of_targets
+            parameters = cost.parameters.without_embeddings
+            found[lever.name] = LeverCost(parameters=parameters, steps=cost.steps, flops=cost.flops, seconds=seconds)
+        return found
+
+    @cached_property
+    def _seconds_of_targets(self) -> float:
+        """About how long the exact targets take."""
+        known = self._timed("seconds_of_targets")
+        return seconds_needed(self._train_oracle, self.train) if known is None else known
+
+    @cached_property
+    def _seconds_of_training(self) -> float:
+        """About how long the training of the model takes here and now, from its first steps.
+
+        The time that its own training took may be that of another machine, or of one that was busy.
+        """
+        known = self._timed("seconds_of_training")
+        training = base_training(self.trained)
+        if known is not None or training is None:
+            return training_seconds(self.trained_in) or 0.0 if known is None else known
+        seed = int(self.record["seed"])
+        step = seconds_of_step(self.corpus, self.shape, training, seed=seed, tokenizer=self.tokenizer)
+        return step * self.trained.steps
+
+    def _timed(self, key: str) -> float | None:
+        """Seconds that the plan holds; timed once for all jobs, which so choose the same levers. None: not timed."""
+        path = self.folder / PLAN
+        known = read_record(path, dict[str, Any], remedy="delete it") if path.is_file() else {}
+        return float(known[key]) if key in known else None
+
+    def _counted(
+        self, shape: ModelConfig, training: TrainConfig | None, tokenizer: PreTrainedTokenizerFast
+    ) -> TrainingCost | None:
+        if training is None:
+            return None
+        return training_cost(shape, training, self.train, tokenizer, seed=int(self.record["seed"]))
+
+    def _tokenizer_of(self, lever: Lever) -> PreTrainedTokenizerFast:
+        if lever.name != "tokenizer":
+            return self.tokenizer
+        if lever.model not in self._tokenizers:
+            from truesource.lmtrain.subwords import make_tokenizer
+
+            self._tokenizers[lever.model] = make_tokenizer(lever.model, self.train, lever.model.objective)
+        return self._tokenizers[lever.model]
+
+    @cached_property
+    def _tokenizers(self) -> dict[ModelConfig, PreTrainedTokenizerFast]:
+        return {}
+
+    @cached_property
+    def _train_oracle(self) -> Any:
+        """The truth about the next word of the train split, in the words of the model."""
+        drawn = replace(self.setting, sentences=[], lengths=self.corpus.lengths, excluded=None)
+        return drawn.full_oracle(self.model)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of the model and of its levers; the first is the model's own."""
+        own = int(self.record["seed"])
+        return [own + i for i in range(self.settings.trainings)]
+
+    def cells(self) -> list[LeverCell]:
+        """All trainings: levers by seeds, and the model itself with further seeds."""
+        own = Lever("data", self.shape, base_training(self.trained))
+        return [
+            *(self._cell(BASE, own, seed) for seed in self.seeds[1:]),
+            *(self._cell(lever.name, lever, seed) for lever in self.levers[0] for seed in self.seeds),
+        ]
+
+    def _cell(self, name: str, lever: Lever, seed: int) -> LeverCell:
+        tokenizer = self._tokenizer_of(lever) if name != BASE else self.tokenizer
+        request = {
+            "model": lever.model.model_dump(mode="json"),
+            "training": None if lever.training is None else lever.training.model_dump(mode="json"),
+            "seed": seed,
+            "corpus_digest": self.corpus.digest,
+            "tokenizer_digest": digest_tokenizer(tokenizer),
+            **({} if lever.sentences is None or name == BASE else {"fresh": lever.sentences}),
+            **({"expected": self.setting.known.digest} if lever.expected else {}),
+        }
+        return LeverCell(name, seed, request)
+
+    def lever_of(self, cell: LeverCell) -> Lever | None:
+        """The lever of a training; None: the model itself."""
+        return next((lever for lever in self.levers[0] if lever.name == cell.lever), None)
+
+    @cached_property
+    def vocabulary(self) -> ComparisonVocabulary | None:
+        """The vocabulary that the model, its levers and the ladder are compared in; None: that of the model."""
+        objective = self.model.objective
+        others: list[ModelWords] = []
+        if self.unknown is None and any(lever.name == "tokenizer" for lever in self.levers[0]):
+            others.append(ModelWords("pieces", objective, None, has_distributions=False))
+        return self.setting.vocabularies([ModelWords.of(self.model), *others])[objective]
+
+    def scored(self, model: LanguageModel) -> FloatArray:
+        """Sums per sentence of a model in the vocabulary of the comparison, (3, N): `Paired.table`.
+
+        Raises:
+            NothingToCompareError: no sentence is possible for the model and the truth.
+        """
+        return score_both(in_vocabulary(model, self.vocabulary), self.setting).paired.table()
+
+    @cached_property
+    def evaluation(self) -> str:
+        """Digest of all that decides scores besides weights."""
+        parts = {key: value for key, value in self.setting.parts(self.model).items() if key != "objective"}
+        words = {} if self.vocabulary is None else {"vocabulary": digest_json(self.vocabulary.as_record())}
+        return digest_json({key: str(value) for key, value in parts.items()} | words)
+
+    def plan(self) -> dict[str, Any]:
+        """What is trained, for JSON: settings, and what each lever changes and costs."""
+        levers = {lever.name: {"before": lever.before, "after": lever.after} for lever in self.levers[0]}
+        return {
+            "model": self.model.name,
+            "settings": self.settings.model_dump(mode="json"),
+            "levers": {name: {**said, **asdict(self.costs[name])} for name, said in levers.items()},
+            "left_out": self.levers[1],
+            **({} if self.unknown is not None else {"seconds_of_training": self._seconds_of_training}),
+            **({"seconds_of_targets": self._seconds_of_targets} if "targets" in levers else {}),
+            "cells": [] if self.unknown is not None else [cell.id for cell in self.cells()],
+        }
+
+    def ngram_rungs(self) -> Iterator[Rung]:
+        """N-gram models (modified Kneser-Ney) that count the train split of the model, in its words."""
+        tokenizer = self.tokenizer if self.unknown is None else None
+        for order in ORDERS:
+            settings = NgramSettings(architecture="ngram", order=order, min_count=1)
+            with TemporaryDirectory(prefix="truesource-ladder-") as place:
+                counted = train(self.corpus, settings, None, Path(place) / "model", seed=0, tokenizer=tokenizer)
+                try:
+                    table = self.scored(counted)
+                except NothingToCompareError:
+                    continue
+            yield Rung("ngram", order - 1, table)
+
+    def make_all(self, share: Share) -> list[Failure[LeverCell]]:
+        """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on.
+
+        There are none where the training of the model is `unknown`.
+        """
+        if self.unknown is not None:
+            return []
+        with exclusive(self.folder, wait=True):  # several jobs write the same
+            remove_leftovers(self.folder / PLAN)
+            write_json(self.folder / PLAN, self.plan())
+
+        def make(cell: LeverCell, *, wait: bool) -> None:
+            with exclusive(self.folder / "cells" / cell.id, wait=wait):
+                self._make(cell)
+
+        return make_tasks(self.cells(), make, finished=lambda cell: self.table_of(cell) is not None, share=share)
+
+    def _make(self, cell: LeverCell) -> None:
+        lever = self.lever_of(cell)
+        shape = self.shape if lever is None else lever.model
+        target = self.folder / "cells" / cell.id
+        path = self.folder / "scores" / f"{cell.id}.npz"
+        written = (path, path.with_suffix(".json"))
+        for each in (target, *written):
+            remove_leftovers(each)
+        remove_used_up(target)
+        if not (target / FILE).is_file():
+            text: Any = self.corpus
+            more: dict[str, Any] = {"tokenizer": self.tokenizer}
+            if lever is not None:
+                more["tokenizer"] = self._tokenizer_of(lever)
+                if lever.sentences is not None:
+                    text = _WithDev(self._fresh(lever.sentences), self.corpus)
+                if lever.expected:
+                    more["expected"] = self._expected()
+            training = base_training(self.trained) if lever is None else lever.training
+            train(text, shape, training, target, seed=cell.seed, force=True, **more)
+        sums = self.scored(load_trained(target, shape))
+        record = {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)}
+        with all_at_once(written):  # older numbers never stand beside a newer record, whatever is killed
+            with atomic_path(path) as temporary, temporary.open("wb") as stream:
+                np.savez_compressed(stream, sums=sums)
+            write_json(path.with_suffix(".json"), record)
+
+    def table_of(self, cell: LeverCell) -> FloatArray | None:
+        """Sums per sentence of a training that is scored, (3, N); None: it is not.
+
+        Raises:
+            InputError: they are damaged.
+        """
+        path = self.folder / "scores" / f"{cell.id}.json"
+        if not path.is_file() or not (self.folder / "cells" / cell.id / FILE).is_file():
+            return None
+        remedy = "delete it, and it is made again"
+        record = read_record(path, dict[str, Any], what=_WHAT, remedy=remedy)
+        trained = digest_file(self.folder / "cells" / cell.id / FILE)
+        if (record.get("evaluation"), record.get("record")) != (self.evaluation, trained):
+            return None
+        arrays = read_arrays(path.with_suffix(".npz"), {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)
+        return np.asarray(arrays["sums"], dtype=np.float64)
+
+    def _fresh(self, sentences: int) -> Corpus:
+        """A text of other sentences of the same language, drawn once for all seeds."""
+        from truesource.generator.corpus_builder import make_corpus
+        from truesource.generator.plan import Columns, Plan
+
+        path = self.folder / f"fresh-{sentences}"
+        seed = int(digest_json({"fresh": sentences, "not": self.corpus.digest})[:8], 16)
+        columns, lengths = Columns(trees="none"), self.corpus.lengths
+        plan = Plan({"train": sentences}, seed, lengths, columns=columns, transform=self.setting.transform)
+        with exclusive(path, wait=True):  # of several jobs that start together, the first draws
+            make_corpus(self.setting.known, plan, path, workers=Workers(1), share=Share(), keep=True)
+        return Corpus.load(path)
+
+    def _expected(self) -> Any:
+        """The true distributions of the train split, written once for all seeds of this text and vocabulary."""
+        request: dict[str, object] = {"truth": self.setting.known.digest, "text": self.corpus.digest}
+        which = digest_json({**request, "tokenizer": digest_tokenizer(self.tokenizer)})
+        path = self.folder / f"expected-{which[:8]}.npy"
+        with exclusive(path, wait=True):
+            remove_leftovers(path)
+            if not path.is_file():
+                write_expected(self._train_oracle, list(self.train), self.tokenizer, path)
+        return read_expected(path, request)
+
+
+class _WithDev:
+    """The train split of one corpus, and the dev split of another."""
+
+    def __init__(self, text: Corpus, other: Corpus) -> None:
+        self._text, self._other = text, other
+        self.splits = ("train", *(("dev",) if "dev" in other.splits else ()))
+        self.digest = digest_json([text.digest, other.digest])
+        self.record = other.record
+
+    def coded(self, split: str) -> CodedSentences:
+        """A split."""
+        return (self._text if split == "train" else self._other).coded(split)
+
+    def sentences(self, split: str) -> Sequence[Sequence[str]]:
+        """The same."""
+        return self.coded(split)

@@ -1,0 +1,207 @@
+"""What an explanation found: records, tables, figures, and the sentence that says what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+import numpy as np
+
+from truesource.evaluation.explain.measure import Rung, changes, em_rung, first_of, floor_rung, window_rungs
+from truesource.evaluation.explain.report import BASE, REASONS, TITLES
+from truesource.evaluation.explain.where import memory_of, places_of
+from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_over_seeds
+from truesource.evaluation.show.records import Record
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell
+from truesource.evaluation.show.words import brief, count, duration
+from truesource.evaluation.tokenisation.measure import table_of_sums
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.lmtrain.levers import Lever
+from truesource.run.stages.explain.job import ExplainJob, LeverCost
+
+
+def explained(job: ExplainJob) -> dict[str, Any]:
+    """The record of a model, once all its trainings are scored; what is missing is left out.
+
+    Raises:
+        InputError: something is damaged.
+    """
+    own = job.scored(job.model)
+    tables: dict[str, list[FloatArray]] = {BASE: [own]}
+    missing = 0
+    levers, reasons = job.levers
+    left_out = {str(name): reason for name, reason in reasons.items()}
+    if job.unknown is None:
+        tables, missing = _scored(job, own)
+    rungs = rungs_of(job, own)
+    kept = _common([*(t for many in tables.values() for t in many), *(r.table for r in rungs if r.table is not None)])
+    return {
+        "model": job.model.name,
+        "objective": job.model.objective,
+        "sentences": int(kept.sum()),
+        "seeds": len(tables[BASE]),
+        "left_out": left_out,
+        "missing": missing,
+        **_levers(job, levers, tables, kept),
+        "ladder": [_rung(job, rung, kept) for rung in rungs],
+        "where": places_of(job.model, job.setting),
+        "memory": memory_of(job.model, job.setting, job.train) if job.text_known else [],
+    }
+
+
+def _scored(job: ExplainJob, own: FloatArray) -> tuple[dict[str, list[FloatArray]], int]:
+    """Sums of each lever with the seeds of the model, of all that are scored with all of these; and what is missing."""
+    found: dict[str, dict[int, FloatArray]] = {BASE: {job.seeds[0]: own}}
+    cells = job.cells()
+    for cell in cells:
+        table = job.table_of(cell)
+        if table is not None:
+            found.setdefault(cell.lever, {})[cell.seed] = table
+    seeds = list(found[BASE])
+    tables = {name: [rows[seed] for seed in seeds] for name, rows in found.items() if set(seeds) <= set(rows)}
+    return tables, 1 + len(cells) - sum(map(len, found.values()))
+
+
+def rungs_of(job: ExplainJob, own: FloatArray) -> list[Rung]:
+    """References from word frequencies up to the truth; those that need the train split only where it is known.
+
+    Args:
+        job: of the model.
+        own: (3, N) the scores of the model itself.
+    """
+    found = list(window_rungs(job.model, job.setting, job.settings.lines, job.vocabulary))
+    if (summed := table_of_sums(job.model, job.setting, own)) is not None:
+        found.append(Rung("marginal", None, summed))
+    if not job.text_known or job.model.objective != "causal":
+        return found
+    if job.reads_words:
+        found += job.ngram_rungs()
+    em = None
+    if job.settings.starts:
+        em = em_rung(job.model, job.setting, list(job.train), job.settings.starts, job.vocabulary)
+    rows = job.setting.sentences
+    floor = floor_rung(job.setting, len(job.train), sum(len(row) for row in rows) / len(rows) + 1)
+    return [*found, *filter(None, (em, floor))]
+
+
+def _common(tables: Sequence[FloatArray]) -> BoolArray:
+    kept = np.asarray(np.all([table[2] > 0.0 for table in tables], axis=0))
+    if not kept.any():
+        raise NothingToMeasureError("no sentence is possible for the model and all references", "no-common-sentence")
+    return kept
+
+
+def _sums(tables: Sequence[FloatArray], kept: BoolArray) -> SeedSums:
+    stacked = np.stack(tables)[:, :, kept]
+    return SeedSums(stacked[:, 0], stacked[:, 2])
+
+
+def _levers(
+    job: ExplainJob, levers: Sequence[Lever], tables: Mapping[str, list[FloatArray]], kept: BoolArray
+) -> dict[str, Any]:
+    seed, n = job.setting.seed, int(kept.sum())
+    base = _sums(tables[BASE], kept)
+    several = base.seeds > 1
+    shared = {"estimator": "paired", "ci": ci_part(n, seed, with_seeds=several), "seeds": base.seeds}
+
+    def number(name: str, value: Contrast, **parts: object) -> dict[str, Any]:
+        return job.setting.record(job.model, name, value.value, value.low, value.high, **{**shared, **parts})
+
+    sums: dict[str, SeedSums] = {
+        lever.name: _sums(tables[lever.name], kept) for lever in levers if lever.name in tables
+    }
+    found = changes(base, sums, seed=seed)
+    rows = []
+    for lever in levers:
+        if lever.name not in sums:
+            continue
+        change = found[lever.name]
+        rows.append(
+            {
+                "lever": lever.name,
+                "before": lever.before,
+                "after": lever.after,
+                **_cost(job.costs[lever.name]),
+                "kl": number("kl", mean_over_seeds(sums[lever.name], seed=seed), lever=lever.name),
+                "change": number("kl_change", change.contrast, lever=lever.name, adjusted=f"holm/{len(sums)}"),
+                "p": change.contrast.p,
+                "p_adjusted": change.p_adjusted,
+                "helps": change.helps,
+            }
+        )
+    rows.sort(key=lambda row: cast(float, row["change"]["value"]))
+    return {
+        "kl": number("kl", mean_over_seeds(base, seed=seed)),
+        "cost": _cost(job.base_cost) if levers else None,
+        "levers": rows,
+        "first": first_of(found),
+    }
+
+
+def _cost(cost: LeverCost) -> dict[str, Any]:
+    """What is the same on every machine."""
+    return {name: value for name, value in asdict(cost).items() if name != "seconds"}
+
+
+def _rung(job: ExplainJob, rung: Rung, kept: BoolArray) -> dict[str, Any]:
+    seen = {} if rung.seen is None else {"seen": rung.seen}
+    if rung.table is None:
+        value = Contrast(float(cast(float, rung.value)))
+        parts: dict[str, object] = {"estimator": "closed-form", "ci": "none/exact"}
+    else:
+        value = mean_over_seeds(_sums([rung.table], kept), seed=job.setting.seed)
+        parts = {"estimator": "paired", "ci": ci_part(int(kept.sum()), job.setting.seed)}
+    made = {**parts, **seen, "rung": rung.kind}
+    return {
+        "rung": rung.kind,
+        **seen,
+        **job.setting.record(job.model, "kl", value.value, value.low, value.high, **made),
+    }
+
+
+def records_of(record: Record) -> list[dict[str, Any]]:
+    """One record a number, for JSON: of the model, of each lever, and of each reference."""
+    head = {"model": record["model"], "objective": record["objective"]}
+    rows = [dict(record["kl"])]
+    for row in record["levers"]:
+        own = {key: row[key] for key in ("lever", "parameters", "steps", "flops", "p", "p_adjusted")}
+        rows += [{**head, **own, **row[name]} for name in ("kl", "change")]
+    return [*rows, *({**head, **row} for name in ("ladder", "where", "memory") for row in record[name])]
+
+
+def plan_table(job: ExplainJob) -> ReportTable:
+    """What each lever costs, before anything is trained."""
+    kept, left_out = job.levers
+    names = {lever.name for lever in kept}
+    rows = []
+    for name in job.settings.levers:
+        lever = next((each for each in kept if each.name == name), None)
+        cost = job.costs.get(name)
+        what = f"{lever.before} → {lever.after}" if lever is not None else REASONS[left_out[name]]
+        rows.append(
+            TableRow(
+                [
+                    TITLES[name],
+                    what,
+                    None if cost is None else number_cell(cost.parameters, ","),
+                    None if cost is None else number_cell(cost.steps, ","),
+                    None if cost is None or not cost.flops else brief(cost.flops),
+                    None if cost is None else Cell(duration(cost.seconds)),
+                    "run" if name in names else "left out",
+                ]
+            )
+        )
+    total = job.settings.trainings * sum(job.costs[lever.name].seconds for lever in kept)
+    total += 0.0 if job.unknown is not None else (job.settings.trainings - 1) * job.base_cost.seconds
+    return ReportTable(
+        title=f"What explaining {job.model.name} costs",
+        columns=("lever", "what differs", "parameters", "steps", "FLOPs", "time", ""),
+        rows=rows,
+        text=(0, 1, 6),
+        note="Times are of one training, at the speed of its first steps on this machine; together"
+        f" {duration(total)} of {job.settings.budget:g} min granted, with"
+        f" {count(job.settings.trainings, 'training')} of each. Parameters are without word and position vectors.",
+    )

@@ -1,0 +1,141 @@
+"""Stages: minimal pairs from the grammar, and what each model prefers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.pairs import PairSettings
+from truesource.evaluation.pairs.evaluate import OUTSIDE, NoPairsError, evaluate_pairs
+from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.odds import with_truth
+from truesource.evaluation.pairs.pair import TaskFiles, filter_pairs, read_pairs, write_pairs, write_reader
+from truesource.evaluation.show.declared import under_name
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.run.stage import Stage, of_settings
+
+if TYPE_CHECKING:
+    from truesource.evaluation.pairs.pair import Pair
+    from truesource.generator.language_model import LanguageModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+    from truesource.run.models import ModelEntry
+
+
+def pairs_of(pcfg: PCFG, settings: PairSettings, *, lengths: LengthRange | None, seed: int) -> GeneratedPairs:
+    """The pairs of the file that the settings name, or generated ones.
+
+    Raises:
+        NothingToMeasureError: there are none.
+        InputError: as `truesource.evaluation.pairs.pair.read_pairs` and `filter_pairs`.
+    """
+    if settings.file is None:
+        return make_pairs(pcfg, lengths, settings, seed=seed)
+    pairs = with_truth(read_pairs(settings.file, pcfg.terminals, lengths), Lexicon(pcfg, lengths))
+    kept = filter_pairs(
+        pairs, settings.file, phenomena=settings.phenomena, number=settings.number, possible=settings.possible
+    )
+    return GeneratedPairs(kept, [])
+
+
+def examples(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """The first pair of each phenomenon, with two possible sentences where there is one, and how many there are."""
+    found = []
+    for name in dict.fromkeys(pair.phenomenon for pair in pairs):
+        own = [pair for pair in pairs if pair.phenomenon == name]
+        first = next((pair for pair in own if pair.possible), own[0])
+        impossible = sum(not pair.possible for pair in own)
+        found.append({**first.as_record(), "pairs": len(own), "impossible_pairs": impossible})
+    return found
+
+
+log = logging.getLogger("truesource")
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The pairs, then every model."""
+    source = Stage(
+        "pairs",
+        ("pairs/pairs.jsonl", "pairs/summary.json", "pairs/pairs.yaml", "pairs/pairs.py"),
+        source_inputs,
+        make_source,
+    )
+    return [source, *(Stage.of_model("pairs", m, ("pairs/models/{}.json",), inputs, make) for m in config.entries)]
+
+
+def source_inputs(run: RunFolder) -> Any:
+    """Settings, lengths, seed and grammar."""
+    return {
+        **of_settings(run, PairSettings),
+        "lengths": str(run.config.corpus.lengths),
+        "seed": run.config.seed,
+        "grammar": run.outputs["grammar"],
+    }
+
+
+def make_source(run: RunFolder) -> str:
+    """Write ``pairs/pairs.jsonl`` with its task for lm-eval, and ``pairs/summary.json``."""
+    lengths = run.config.corpus.lengths
+    if run.config.corpus.transform is not None:
+        raise NothingToMeasureError(
+            "the sentences of minimal pairs have the order of the grammar, but the models read text transformed by"
+            f" {run.config.corpus.transform}; leave corpus.transform or evaluation.pairs out",
+            "transformed",
+        )
+    made = pairs_of(run.pcfg, run.settings(PairSettings), lengths=lengths, seed=run.config.seed)
+    for note in made.notes:
+        log.info("%s", note)
+    truth = _record(run, "oracle", Oracle(run.pcfg, "causal", lengths=lengths), made.pairs)
+    summary = {"notes": made.notes, "examples": examples(made.pairs), "pairs": len(made.pairs), "oracle": truth}
+    write_pairs(run.folder / "pairs" / "pairs.jsonl", made.pairs)
+    write_json(run.folder / "pairs" / "summary.json", summary)
+    task = TaskFiles.of(run.folder / "pairs" / "pairs.jsonl")
+    task.write_settings(task.settings, "pairs.jsonl")
+    write_reader(task.reader)
+    return digest_file(run.folder / "pairs" / "pairs.jsonl")
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """The pairs, the seed, and the trained model."""
+    return {
+        "pairs": run.outputs["pairs"],
+        "lengths": str(run.config.corpus.lengths),
+        "seed": run.config.seed,
+        "grammar": run.outputs["grammar"],
+        "model": run.model_digest(model),
+    }
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``pairs/models/<name>.json``; where no pair can be compared, it says why and has no records."""
+    lengths = run.config.corpus.lengths
+    pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.terminals, lengths)
+    trained = run.model(model)
+    try:
+        record = _record(run, model.name, trained, with_truth(pairs, Lexicon(run.pcfg, lengths)))
+    except NoPairsError as error:
+        log.info("%s: %s", model.name, error)
+        record = {"model": model.name, "objective": error.objective, "left_out": error.left_out}
+        record |= {"records": [], "points": []}
+    write_json(run.folder / "pairs" / "models" / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def _record(run: RunFolder, name: str, model: LanguageModel, pairs: Sequence[Pair]) -> dict[str, Any]:
+    found = evaluate_pairs(model, pairs, run.pcfg, lengths=run.config.corpus.lengths, seed=run.config.seed)
+    for reason, number in found.left_out.items():
+        remedy = "; a lower model.min_count keeps more words" if reason == OUTSIDE else ""
+        log.info("%s: %d of %d pairs left out: %s%s", name, number, len(pairs), reason, remedy)
+    return {
+        "model": name,
+        "objective": found.objective,
+        "left_out": found.left_out,
+        "records": under_name(found.records(), model.name, name),
+        "points": found.points(),
+    }

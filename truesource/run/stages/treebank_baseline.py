@@ -1,0 +1,336 @@
+"""Stages: the treebank's sentences as text; each model trained on it; all of them scored on real and sampled text."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.treebank_baseline.evaluator import TreebankBaselineSettings
+from truesource.evaluation.treebank_baseline.measure import Kind, TextScores, score_on_text
+from truesource.evaluation.treebank_baseline.report import EQUAL, REAL, SAMPLED, Trained
+from truesource.generator.language_model import preset_frame
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.grammar.support.records import read_record, read_records
+from truesource.grammar.treebank import Treebank
+from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.training_record import MetricsRow, read_finished
+from truesource.run.models.stage import resolved
+from truesource.run.stage import Stage, of_model, of_settings
+from truesource.run.treebank.text import HELD_OUT, TreebankText, write_text_folder
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.language_model import LanguageModel
+    from truesource.grammar.pcfg import PCFG
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+    from truesource.run.models import ModelEntry
+
+
+@dataclass(frozen=True)
+class TextToMeasure:
+    """Sentences, and what they are conditioned on."""
+
+    sentences: Sequence[Sequence[str]]
+    lengths: LengthRange | None
+    excluded: Exclusion | None = None
+
+
+def measure(
+    models: Mapping[str, LanguageModel],
+    pcfg: PCFG | None,
+    texts: Mapping[Kind, TextToMeasure],
+    *,
+    frame: Literal["default", "paper"],
+    seed: int,
+) -> dict[Kind, TextScores]:
+    """Scores of all models on each text; see `truesource.evaluation.treebank_baseline.measure.score_on_text`."""
+    objective = next(iter(models.values())).objective
+    return {
+        kind: score_on_text(
+            models,
+            Setting(
+                pcfg,
+                text.sentences,
+                lengths=text.lengths,
+                frame=preset_frame(frame, objective),
+                seed=seed,
+                excluded=text.excluded,
+            ),
+            kind=kind,
+        )
+        for kind, text in texts.items()
+    }
+
+
+def records_of(found: Mapping[Kind, TextScores]) -> list[dict[str, Any]]:
+    """The records of all texts."""
+    return [record for scores in found.values() for record in scores.records]
+
+
+TEXT = ("treebank_baseline/text/*.txt", "treebank_baseline/text/text.json")
+MODELS = tuple(
+    f"treebank_baseline/models/{{}}/{pattern}"
+    for pattern in ("trained.json", "*/*.json", "*/metrics.jsonl", "**/model.safetensors", "*/*.npz")
+)
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The text, then each model that is trained here: trained once more, and scored."""
+    models = [model for model in config.entries if not model.loaded]
+    trained = [Stage.of_model("treebank_train", model, MODELS, train_inputs, make_model) for model in models]
+    files = ("treebank_baseline/{}.json",)
+    scored = [Stage.of_model("treebank_baseline", model, files, inputs, make) for model in models]
+    return [Stage("treebank_baseline", TEXT, text_inputs, make_text), *trained, *scored]
+
+
+def text_inputs(run: RunFolder) -> Any:
+    """Share of dev, disjointness, seed, treebank, lengths."""
+    lengths = _lengths(run)
+    return {
+        "settings": run.settings(TreebankBaselineSettings).model_dump(mode="json", include={"dev", "disjoint"}),
+        "seed": run.config.seed,
+        "treebank": run.outputs["treebank"],
+        "lengths": None if lengths is None else str(lengths),
+    }
+
+
+def make_text(run: RunFolder) -> str:
+    """Write ``treebank_baseline/text/``, as `truesource split` does."""
+    settings = run.settings(TreebankBaselineSettings)
+    held_out = run.folder / "treebank" / "held_out.mrg.gz"
+    if not held_out.is_file():
+        raise InputError(
+            "evaluation.treebank_baseline needs held-out trees, but the treebank is too small for the share"
+            " treebank.held_out; raise it, or name held_out_files"
+        )
+    made = write_text_folder(
+        run.folder / "treebank_baseline" / "text",
+        Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None),
+        Treebank.read(held_out, None),
+        lengths=_lengths(run),
+        dev=settings.dev,
+        seed=run.config.seed,
+        disjoint=settings.disjoint,
+    )
+    return made.digest
+
+
+def _lengths(run: RunFolder) -> LengthRange | None:
+    """The lengths of the corpus; of a corpus of all lengths, those that every model reads."""
+    if run.config.corpus.lengths is not None:
+        return run.config.corpus.lengths
+    shapes = [resolved(run, model)[0] for model in run.config.entries if not model.loaded]
+    longest = [shape.longest for shape in shapes if shape.longest is not None]
+    return LengthRange(1, min(longest) - 2) if longest else None
+
+
+def train_inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """Settings, seed, text, corpus, and the model that it is a twin of, which fixes tokeniser and duration."""
+    shape, training = resolved(run, model)
+    return {
+        **of_settings(run, TreebankBaselineSettings),
+        "seed": run.seed_of(model),
+        "text": run.outputs["treebank_baseline"],
+        "corpus": run.outputs["corpus"],
+        "model": run.model_digest(model),
+        "shape": shape.model_dump(mode="json"),
+        "training": None if training is None else training.model_dump(mode="json"),
+    }
+
+
+def make_model(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``treebank_baseline/models/<name>/``."""
+    _require_text(run)
+    return train_again(run, model)
+
+
+def _require_text(run: RunFolder) -> None:
+    note = run.unmeasured.get("treebank_baseline")
+    if note is not None:
+        raise NothingToMeasureError(note["reason"], note["code"])
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """Split, sentences, frame, seed, corpus, grammar, text, and the models."""
+    evaluation = run.config.evaluation
+    return {
+        **of_model(run, model),
+        "sentences": evaluation.sentences,
+        "frame": evaluation.frame,
+        "text": run.outputs["treebank_baseline"],
+        "trained": run.outputs[f"treebank_train:{model.name}"],
+    }
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``treebank_baseline/<name>.json``."""
+    from truesource.lmtrain.trained_models import load_trained
+
+    evaluation, place = run.config.evaluation, folder_of(run, model)
+    trained = read_record(place / "trained.json", dict[str, Trained], remedy=REMEDY)
+    models = {name: load_trained(place / about["folder"], resolved(run, model)[0]) for name, about in trained.items()}
+    text = TreebankText.load(run.folder / "treebank_baseline" / "text")
+    lengths = run.corpus.lengths
+    sampled = run.corpus.sentences(evaluation.split)[: evaluation.sentences]
+    found = measure(
+        {**models, SAMPLED: run.model(model)},
+        run.pcfg,
+        {
+            "real": TextToMeasure(text.sentences(HELD_OUT), lengths),
+            "sampled": TextToMeasure(sampled, lengths),
+        },
+        frame=evaluation.frame,
+        seed=run.config.seed,
+    )
+    record = {
+        "model": model.name,
+        "objective": next(iter(found.values())).objective,
+        "trained": trained,
+        "texts": {kind: scores.counts() for kind, scores in found.items()},
+        "records": records_of(found),
+    }
+    write_json(run.folder / "treebank_baseline" / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def budget(
+    training: TrainConfig, *, steps: int, tokens: int, available: int, max_epochs: float, snapshots: bool
+) -> TrainConfig:
+    """The same training on a smaller text: as many optimiser steps, up to a number of passes.
+
+    That is the rule of Jumelet and Zuidema (2023, section 5.4) for smaller corpora.
+
+    Args:
+        training: settings on the larger text.
+        steps: optimiser steps that these came to.
+        tokens: that were seen in these steps, ends of sentences included.
+        available: tokens of the smaller text, ends of sentences included.
+        max_epochs: largest number of passes over the smaller text.
+        snapshots: keep the model at every step at which the loss on the dev split is measured.
+    """
+    passes = tokens / available
+    duration = (
+        {"max_steps": None, "epochs": max_epochs} if passes > max_epochs else {"max_steps": steps, "epochs": None}
+    )
+    kept = {"snapshots": "linear", "snapshot_every": training.eval_every} if snapshots else {"snapshots": "none"}
+    return TrainConfig(**{**training.model_dump(), **duration, **kept})
+
+
+REMEDY = "run the experiment again"
+
+
+@dataclass(frozen=True)
+class TextInMemory:
+    """Sentences as a corpus that a model is trained on."""
+
+    train: list[list[str]]
+    dev: list[list[str]]
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits."""
+        return ("train", "dev") if self.dev else ("train",)
+
+    def sentences(self, split: str) -> list[list[str]]:
+        """The words of every sentence of a split."""
+        return self.train if split == "train" else self.dev
+
+
+def equal_part(sampled: list[list[str]], real: TextInMemory) -> TextInMemory | None:
+    """The first sentences of sampled text, with as many words and ends as the real train split, and a dev split.
+
+    None where the sampled text has no more than that.
+    """
+    wanted = sum(len(sentence) + 1 for sentence in real.train)
+    sizes = accumulate(len(sentence) + 1 for sentence in sampled)
+    n = next((i for i, size in enumerate(sizes, start=1) if size >= wanted), len(sampled))
+    rest = sampled[n : n + len(real.dev)]
+    if n == len(sampled) or len(rest) < len(real.dev):
+        return None
+    return TextInMemory(sampled[:n], rest)
+
+
+def folder_of(run: RunFolder, entry: ModelEntry) -> Path:
+    """Where the further models of an entry stand."""
+    return run.folder / "treebank_baseline" / "models" / entry.name
+
+
+def train_again(run: RunFolder, entry: ModelEntry) -> str:
+    """Train the further models of an entry, and write ``trained.json``; the digest of all of it."""
+    from truesource.lmtrain.trained_models import shared_tokenizer
+
+    settings = run.settings(TreebankBaselineSettings)
+    text = TreebankText.load(run.folder / "treebank_baseline" / "text")
+    real = TextInMemory(text.sentences("train"), text.sentences("dev") if "dev" in text.splits else [])
+    sources = {REAL: real}
+    if settings.equal_text and (part := equal_part(run.corpus.sentences("train"), real)) is not None:
+        sources[EQUAL] = part
+    shared = shared_tokenizer(run.model_folder(entry), resolved(run, entry)[0])
+    place = folder_of(run, entry)
+    made: dict[str, Trained] = {}
+    for name, source in sources.items():
+        made[name] = _train(run, entry, source, place / name, shared)
+    write_json(place / "trained.json", made)
+    files = [path for path in sorted(place.rglob("*")) if path.suffix in (".safetensors", ".npz")]
+    return digest_json([made, {path.relative_to(place).as_posix(): digest_file(path) for path in files}])
+
+
+def _train(run: RunFolder, entry: ModelEntry, source: TextInMemory, out: Path, shared: Any) -> Trained:
+    """Train one; what it came to."""
+    from truesource.lmtrain.snapshots import FOLDER
+    from truesource.lmtrain.subwords import encoder_of
+    from truesource.lmtrain.training import train
+
+    settings = run.settings(TreebankBaselineSettings)
+    shape, training = resolved(run, entry)
+    if training is not None:
+        earlier = read_finished(run.model_folder(entry))
+        seen = list(metrics(run.model_folder(entry)))[-1]
+        available = sum(len(row) + 1 for row in encoder_of(shared).encode(source.train))
+        training = budget(
+            training,
+            steps=earlier.steps or 1,
+            tokens=seen.get("tokens") or 1,
+            available=available,
+            max_epochs=settings.max_epochs,
+            snapshots=settings.stopping == "best" and bool(source.dev),
+        )
+    how: dict[str, Any] = {"seed": run.seed_of(entry), "tokenizer": shared, "weights": run.weights_of(entry)}
+    train(source, shape, training, out, **how, force=True)
+    rows = list(metrics(out))
+    step, folder = best_state(out, rows)
+    for path in set((out / FOLDER).glob("*")) - {folder}:  # a snapshot each time the loss was measured
+        shutil.rmtree(path)
+    return {
+        "sentences": len(source.train),
+        "words": sum(map(len, source.train)),
+        "steps": rows[-1]["step"],
+        "epochs": rows[-1].get("epoch"),
+        "scored_step": step,
+        "folder": folder.relative_to(out.parent).as_posix(),
+    }
+
+
+def metrics(folder: Path) -> Iterator[MetricsRow]:
+    """The lines of ``metrics.jsonl`` of a model."""
+    return (row for _, row in read_records(folder / "metrics.jsonl", MetricsRow, remedy=REMEDY))
+
+
+def best_state(folder: Path, rows: list[MetricsRow]) -> tuple[int, Path]:
+    """The step and the folder of the snapshot of the lowest dev loss; without snapshots, the finished model."""
+    from truesource.lmtrain.snapshots import snapshots
+
+    kept = dict(snapshots(folder))
+    losses = {row["step"]: loss for row in rows if (loss := row.get("dev_loss")) is not None and row["step"] in kept}
+    if not losses:
+        return rows[-1]["step"], folder
+    step = min(losses, key=lambda step: (losses[step], step))
+    return step, kept[step]

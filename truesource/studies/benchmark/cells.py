@@ -1,0 +1,430 @@
+"""The cells of a benchmark: one model with one training seed on one language, trained and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.oracle import Oracle, counted_frequencies
+from truesource.evaluation.core.windows import BestWithin
+from truesource.generator.abilities import require
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file, digest_json, remove_leftovers, working_folder, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
+from truesource.grammar.truth import process
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.device import computing, one_thread
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.training_record import remove_used_up
+from truesource.studies.benchmark.results import WINDOWS, BenchmarkCell, Divergences, TruthRecord, has_truth
+from truesource.studies.benchmark.suite import Candidate, Suite
+from truesource.studies.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
+
+if TYPE_CHECKING:
+    from truesource.evaluation.divergence.contexts import Contexts
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.objectives import Objective
+
+
+HALVINGS = 8  #: of the train split, for models that count
+
+
+def network_curve(folder: Path) -> tuple[list[tuple[int, float]], int, int]:
+    """Of a trained network: training tokens and KL in nats a token at each line of its metrics; steps; tokens.
+
+    Raises:
+        InputError: the metrics are damaged.
+    """
+    from truesource.lmtrain.training_record import MetricsRow
+
+    remedy = "delete the folder of the model and it will be trained again"
+    rows: list[dict[str, Any]] = [
+        dict(row) for _, row in read_records(folder / "metrics.jsonl", MetricsRow, remedy=remedy)
+    ]
+    curve = [(int(row.get("tokens") or 0), float(row["kl"])) for row in rows if row.get("kl") is not None]
+    return curve, int(rows[-1]["step"]), int(rows[-1].get("tokens") or 0)
+
+
+def counted_curve(
+    corpus: Corpus, shape: ModelConfig, seed: int, monitor: OracleMonitor, target: Path
+) -> list[tuple[int, float]]:
+    """Of a model that counts, trained on the first half of the train split, on half of that and so on.
+
+    Args:
+        corpus: with splits train and dev.
+        shape: settings of the model.
+        seed: of its training.
+        monitor: measures it.
+        target: the finished model, whose words the others tell apart too.
+    """
+    from truesource.lmtrain.subwords import make_tokenizer
+    from truesource.lmtrain.trained_models import load_folder
+    from truesource.lmtrain.training import train
+
+    whole = corpus.coded("train")
+    tokenizer = make_tokenizer(shape, whole, shape.objective)
+    curve = []
+    for halvings in range(HALVINGS, 0, -1):
+        n = len(whole) >> halvings
+        if n == 0:
+            continue
+        with working_folder(target) as folder:
+            model = train(whole[:n], shape, None, folder / "model", seed=seed, tokenizer=tokenizer)
+            curve.append((int(whole.lengths[:n].sum()) + n, monitor(model)["kl"]))
+    curve.append((int(whole.lengths.sum()) + len(whole), monitor(load_folder(target))["kl"]))
+    return curve
+
+
+class MeasuredModel:
+    """A model in the contexts of the test strings, and of longer ones.
+
+    Args:
+        model: with full distributions.
+        truth: about the language.
+        longest: most tokens that the model reads, its marks included; None: any number.
+
+    Raises:
+        InputError: the model has no full distributions, or gives probability 0 to what may follow.
+    """
+
+    def __init__(self, model: LanguageModel, truth: LanguageTruth, longest: int | None) -> None:
+        self._truth = truth
+        distributed = require(model, "distributions", "benchmark")
+        found = truth.measured(distributed, "test")
+        self.test = self._divergences(distributed, found, "test")
+        self.calibration = found.reliability.error
+        self.longer: Divergences | None = None
+        self.longer_refused: str | None = None
+        needed = truth.language.longest + 2
+        if "longer" not in truth.parts:
+            return
+        if longest is not None and longest < needed:
+            self.longer_refused = (
+                f"the model reads {longest} tokens at most, and the longer strings have up to {needed}"
+            )
+            return
+        self.longer = self._divergences(distributed, truth.measured(distributed, "longer"), "longer")
+
+    def _divergences(self, model: DistributionModel, found: Contexts, part: Part) -> Divergences:
+        kept = self._truth.counted(found, part)
+        kl = self._truth.blocks(found, part, found.column("kl"))
+        if not all(value < float("inf") for value in kl):
+            raise InputError(
+                f"{model.name} gives probability 0 to something that may follow, so that its divergence from the truth"
+                " is infinite; smooth it",
+                code="infinite-divergence",
+            )
+        wrong = found.column("impossible_mass") + found.column("special_mass")
+        return {"kl": kl, "wrong": min(1.0, float(wrong[kept].mean()))}
+
+
+_REMEDY = "delete it and it will be made again"
+
+
+@with_config(STRICT)
+class FinishedCell(TypedDict):
+    """``cells/<id>.json``: a finished cell."""
+
+    measured: BenchmarkCell
+    parameters: Count | None  #: without word and position vectors; None: the model has none that are trained
+
+
+@with_config(STRICT)
+class KeptTruth(TruthRecord):
+    """``truths/<language>-<objective>.json``: what there is to learn."""
+
+    words: NotRequired[Positive]  #: number of those that models tell apart; absent in older files
+
+
+@dataclass(frozen=True)
+class SuiteCell:
+    """A cell that is to be made."""
+
+    language: str  #: name in the suite
+    candidate: Candidate
+    seed: int
+    objective: Objective
+    shape: ModelConfig | None  #: None: a reference
+    training: TrainConfig | None  #: None: nothing is trained in steps
+    suite_digest: str  #: of all that decides the results of this language
+    given: Path | None = None  #: folder of a model that was trained elsewhere; None: no such
+
+    @property
+    def id(self) -> str:
+        """Name of its files: other settings, suites or seeds have another."""
+        settings = None if self.shape is None else self.shape.model_dump(mode="json") | {"name": None}
+        training = None if self.training is None else self.training.model_dump(mode="json")
+        asked = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
+        if self.given is not None:
+            asked["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
+        return f"{self.language}-{self.candidate.name}-seed{self.seed}-{digest_json(asked)[:8]}"
+
+    @property
+    def is_reference(self) -> bool:
+        """True of models that nobody trains: `REFERENCES`."""
+        return self.shape is None and self.given is None
+
+    def __str__(self) -> str:
+        kind = f", {self.objective}" if self.is_reference and self.objective != "causal" else ""
+        return f"{self.candidate.name}{kind} on {self.language}, seed {self.seed}"
+
+
+def planned_cells(
+    suite: Suite, candidates: Sequence[Candidate], languages: Sequence[str], seeds: Sequence[int]
+) -> list[SuiteCell]:
+    """All cells, language by language; what no seed changes has one.
+
+    Masked and any-order models and windows have no cells of processes, which have no truth for them. References in any
+    order are left out where no model fills gaps so.
+
+    Raises:
+        InputError: settings of a model are wrong, its code cannot be used, or it is not causal and all languages are
+            processes.
+    """
+    found: list[SuiteCell] = []
+    references = [suite.languages[name].language for name in languages]
+    for name, reference in zip(languages, references, strict=True):
+        for candidate in candidates:
+            shape: ModelConfig | None = None
+            training: TrainConfig | None = None
+            given = None if candidate.folder is None else candidate.folder_of(name, alone=len(languages) == 1)
+            if given is not None:
+                objective = load_model(given).objective
+            elif candidate.trained:
+                shape, training = candidate.resolve(suite, suite.languages[name])
+                objective = shape.objective
+            else:
+                objective = candidate.model["objective"]
+            needed: Objective = "masked" if candidate.architecture in WINDOWS else objective
+            if not has_truth(reference, needed):
+                if not any(has_truth(each, needed) for each in references) and (given is not None or shape is not None):
+                    require(process(reference), objective, f"the {objective} model {candidate.name}")
+                continue
+            digest = suite.digest_of(name)
+            for seed in seeds if training is not None else list(seeds)[:1]:
+                found.append(SuiteCell(name, candidate, seed, objective, shape, training, digest, given=given))
+    filling = any(cell.objective == "any-order" and not cell.is_reference for cell in found)
+    return [cell for cell in found if filling or cell.objective != "any-order"]
+
+
+def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
+    """The record of a cell; None: it is not finished, or the truth that it was compared with has gone.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = _cell_file(folder, cell)
+    if not path.is_file() or not _truth_file(folder, cell.language, cell.objective).is_file():
+        return None
+    return read_record(path, FinishedCell, what="the record of this cell", remedy=_REMEDY)
+
+
+def read_truth(suite: Suite, folder: Path, language: str, objective: Objective) -> KeptTruth | None:
+    """The truth about a language for models of an objective; None: no cell has needed it yet.
+
+    A file without the number of words gets it.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = _truth_file(folder, language, objective)
+    if not path.is_file():
+        return None
+    found = read_record(path, KeptTruth, what="the record of this truth", remedy=_REMEDY)
+    if "words" not in found:
+        found["words"] = len(known_words(corpus_of(folder, language), suite.training.min_count))
+        write_json(path, found)
+    return found
+
+
+def _cell_file(folder: Path, cell: SuiteCell) -> Path:
+    return folder / "cells" / f"{cell.id}.json"
+
+
+def _truth_file(folder: Path, language: str, objective: Objective) -> Path:
+    return folder / "truths" / f"{language}-{objective}.json"
+
+
+def make_cell(suite: Suite, folder: Path, cell: SuiteCell, *, wait: bool = False, device: str | None = None) -> None:
+    """Train and measure a cell, unless that is done; a training that was interrupted goes on.
+
+    The truth that it is compared with is kept too, unless it is there.
+
+    One thread computes each cell, so that its numbers are the same on any number of workers.
+
+    Args:
+        suite: that it belongs to.
+        folder: of the results.
+        cell: which.
+        wait: for another process that is at work on it.
+        device: where networks run; None: as the call says.
+
+    Raises:
+        BusyError: another process is at work on it, and ``wait`` is false.
+        InputError: the model cannot be trained or measured.
+    """
+    with computing(device), exclusive(folder / "models" / cell.id, wait=wait):
+        if read_cell(folder, cell) is not None:
+            return
+        file = _cell_file(folder, cell)
+        for path in (file, folder / "models" / cell.id):
+            remove_leftovers(path)
+        if cell.shape is not None:
+            remove_used_up(folder / "models" / cell.id)
+        with one_thread():
+            truth = _truth(suite.model_dump_json(), cell.language, folder)
+            record = None if file.is_file() else _measured(suite, folder, cell, truth)  # else only the truth has gone
+            _keep_truth(folder, cell, truth)
+        if record is not None:
+            write_json(file, record)  # last: where it is, the rest is
+
+
+@lru_cache(maxsize=1)  # cells come language by language
+def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
+    return LanguageTruth(Suite.model_validate_json(suite), language, folder)
+
+
+def _measured(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> FinishedCell:
+    if cell.given is not None:
+        learned, longest = _given(cell.given, cell, truth)
+    elif cell.shape is None:
+        learned, longest = _reference(cell, truth), None
+    else:
+        learned, longest = _learned(suite, folder, cell, truth), cell.shape.longest
+    found = MeasuredModel(learned.model, truth, longest)
+    return {
+        "measured": {
+            "language": cell.language,
+            "seed": cell.seed,
+            "test": found.test,
+            "longer": found.longer,
+            "longer_refused": found.longer_refused,
+            "calibration": found.calibration,
+            "curve": learned.curve,
+            "steps": learned.steps,
+            "tokens": learned.tokens,
+            "flops": learned.flops,
+        },
+        "parameters": learned.parameters,
+    }
+
+
+def _keep_truth(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> None:
+    path = _truth_file(folder, cell.language, cell.objective)
+    with exclusive(path, wait=True):
+        remove_leftovers(path)
+        if not path.is_file():
+            write_json(path, {**truth.record(cell.objective), "words": len(truth.known)})
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model that has learned, and what it took."""
+
+    model: LanguageModel
+    curve: list[tuple[int, float]]
+    steps: int
+    tokens: int
+    flops: int | None
+    parameters: int | None
+
+
+def _reference(cell: SuiteCell, truth: LanguageTruth) -> Learned:
+    tokens, sentences = truth.corpus.n_tokens("train"), truth.corpus.n_sentences("train")
+    model: Any = counted_frequencies(cell.candidate.name, truth.known, sentences, cell.objective)
+    architecture = cell.candidate.architecture
+    exact: Callable[..., Oracle] | None = None
+    if architecture == "oracle":
+        exact = partial(Oracle, truth.distribution, cell.objective)
+    elif architecture in WINDOWS:
+        exact = partial(BestWithin, require(truth.distribution, "windows", architecture), WINDOWS[architecture])
+    if exact is not None:
+        given, free = (exact(lengths=lengths, vocabulary=truth.known) for lengths in (truth.language.range, None))
+        model = _OfParts(given, free, truth.language.range.high)
+    return Learned(model, [], 0, tokens + sentences, None, None)
+
+
+def _given(folder: Path, cell: SuiteCell, truth: LanguageTruth) -> tuple[Learned, int | None]:
+    """A model that was trained elsewhere, and the most tokens that it reads, two marks included."""
+    model = load_model(folder)
+    words, known = set(model.vocabulary or truth.known), set(truth.known)
+    if words != known:
+        raise InputError(
+            f"{cell.candidate.name} was trained on another text than the corpus of {cell.language}: it knows"
+            f" {len(words & known):,} of the {len(known):,} words that occur at least"
+            f" {truth.suite.training.min_count} times there, and {len(words - known):,} others; train it on the split"
+            f" train of corpora/{cell.language} in the folder of results (--corpora makes it), with these words alone",
+            folder,
+            code="other-language",
+        )
+    longest = getattr(model, "longest", None)
+    needed = truth.language.range.high
+    if longest is not None and longest < needed:
+        raise InputError(
+            f"{cell.candidate.name} reads {longest} words at most, but strings have up to {needed}",
+            folder,
+            code="too-short",
+        )
+    return Learned(model, [], 0, 0, None, None), None if longest is None else longest + 2
+
+
+class _OfParts:
+    """A reference under the length condition on test strings, without it on longer ones."""
+
+    def __init__(self, given: Oracle, free: Oracle, longest: int) -> None:
+        self.name, self.objective, self.vocabulary = given.name, given.objective, given.vocabulary
+        self._given, self._free, self._longest = given, free, longest
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
+        """Distributions, without a length condition where sentences are longer than in training."""
+        return (self._free if len(sentences[0]) > self._longest else self._given).distributions(sentences)
+
+
+def _learned(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> Learned:
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.lmtrain.trained_models import load_folder, load_trained
+    from truesource.lmtrain.training import train
+
+    assert cell.shape is not None
+    corpus, target = truth.corpus, folder / "models" / cell.id
+    monitor = OracleMonitor.on_corpus(truth.distribution, corpus, sentences=suite.sizes.dev)
+    seen = corpus.n_tokens("train") + corpus.n_sentences("train")
+    if cell.training is None:
+        model = load_folder(target) if target.is_dir() else train(corpus, cell.shape, None, target, seed=cell.seed)
+        return Learned(model, counted_curve(corpus, cell.shape, cell.seed, monitor, target), 0, seen, None, None)
+    parameters, flops = _size(suite, cell, corpus)
+    if target.is_dir():
+        network = load_trained(target, cell.shape)
+    else:
+        network = train(corpus, cell.shape, cell.training, target, seed=cell.seed, monitor=monitor)
+    curve, steps, tokens = network_curve(target)
+    return Learned(network, curve, steps, tokens, flops, parameters)
+
+
+def _size(suite: Suite, cell: SuiteCell, corpus: Corpus) -> tuple[int, int]:
+    """Parameters without word and position vectors, and FLOPs of the whole training."""
+    from truesource.lmtrain.flops import training_cost
+    from truesource.lmtrain.subwords import make_tokenizer
+
+    assert cell.shape is not None
+    assert cell.training is not None
+    train = corpus.coded("train")
+    tokenizer = make_tokenizer(cell.shape, train, cell.shape.objective)
+    cost = training_cost(cell.shape, cell.training, train, tokenizer, seed=cell.seed)
+    parameters, most = cost.parameters.without_embeddings, suite.training.parameters
+    if parameters > most:
+        raise InputError(
+            f"{cell.candidate.name} has {parameters:,} parameters without word and position vectors, more than the"
+            f" {most:,} of suite {suite.label}; make it smaller",
+            code="too-many-parameters",
+        )
+    return parameters, cost.flops

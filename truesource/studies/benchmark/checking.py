@@ -1,0 +1,274 @@
+"""Checking a file of results: one of its cells computed again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truesource.evaluation.show.table import ReportTable, TableRow, number_cell
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import data_folder
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.studies.benchmark.results import (
+    BenchmarkCell,
+    BenchmarkModel,
+    BenchmarkResults,
+    LanguageRecord,
+    TruthContexts,
+    read_results,
+)
+from truesource.studies.benchmark.run import Selection, execute
+from truesource.studies.benchmark.standings import cells_of, share_sums
+from truesource.studies.benchmark.suite import FOLDER, TRAINED, Candidate, Suite
+
+EXACT = 1e-9  #: relative difference of the sums that counts as none
+SPREADS = 4.0  #: standard deviations over seeds that a cell of another machine may differ by
+
+
+@dataclass(frozen=True)
+class CheckedCell:
+    """A cell of a file and the same cell computed here."""
+
+    model: str
+    language: str
+    seed: int
+    values: Mapping[str, tuple[float, float]]  #: by measure: of the file, and here
+    difference: float  #: largest relative difference of the sums of KL in blocks
+    spread: float | None  #: standard deviation of the share over the seeds of the file; None: there is one seed
+
+    def as_record(self) -> dict[str, Any]:
+        """All of it, for JSON; of each measure, the value of the file and the one computed here."""
+        return {
+            "model": self.model,
+            "language": self.language,
+            "seed": self.seed,
+            "measures": {name: {"in_file": there, "here": here} for name, (there, here) in self.values.items()},
+            "largest_relative_difference": self.difference,
+            "spread": self.spread,
+            "agrees": self.agrees,
+        }
+
+    @property
+    def exact(self) -> bool:
+        """True if all sums are equal but for rounding."""
+        return self.difference <= EXACT
+
+    @property
+    def agrees(self) -> bool:
+        """True if they are equal, or the shares differ by no more than seeds do."""
+        here, there = self.values["share"]
+        return self.exact or (self.spread is not None and abs(here - there) <= SPREADS * self.spread)
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence."""
+        what = f"{self.model} on {self.language}, seed {self.seed}"
+        if self.exact:
+            return f"{what}: the same numbers (largest relative difference {self.difference:.1e})."
+        gap = abs(self.values["share"][0] - self.values["share"][1])
+        if self.spread is None:
+            return f"{what}: other numbers (shares differ by {gap:.2g}); one seed does not tell how much they may."
+        holds = "within" if self.agrees else "beyond"
+        return (
+            f"{what}: other numbers; shares differ by {gap:.2g}, {holds} {SPREADS:g} standard deviations over seeds"
+            f" ({self.spread:.2g}). Versions or the machine may differ."
+        )
+
+
+def check_cell(suite: Suite, results: BenchmarkResults, which: str | None) -> CheckedCell:
+    """Compute a cell again, in a temporary folder.
+
+    Args:
+        suite: that the results are of.
+        results: a file of results.
+        which: ``LANGUAGE/MODEL/SEED``; None: the first cell that is trained.
+
+    Raises:
+        InputError: there is no such cell, or the model cannot be made here.
+    """
+    model, cell = _chosen(results, which)
+    if model["architecture"] == TRAINED:
+        raise InputError(f"{model['name']} was trained elsewhere, so it cannot be trained again here", code="trained")
+    candidate = Candidate(model["name"], model["architecture"], _section(model, "model"), _section(model, "training"))
+    with tempfile.TemporaryDirectory(prefix="truesource-check-") as folder:
+        asked = Selection(suite, [candidate], [cell["language"]], [cell["seed"]])
+        outcome = execute(asked, Path(folder) / "results", workers=Workers(1), share=Share())
+        if outcome.failures:
+            raise InputError(outcome.failures[0].reason)
+        found = next(each for each in outcome.results["models"] if each["objective"] == model["objective"])
+        again = found["cells"][0]
+        return _compared(results, outcome.results, model, cell, again)
+
+
+def _compared(
+    results: BenchmarkResults,
+    here: BenchmarkResults,
+    model: BenchmarkModel,
+    cell: BenchmarkCell,
+    again: BenchmarkCell,
+) -> CheckedCell:
+    old, new = np.array(cell["test"]["kl"]), np.array(again["test"]["kl"])
+    sums = share_sums(results, model, cell["language"])
+    assert sums is not None
+    shares = 1.0 - sums.values
+    information = float(sum(here["languages"][cell["language"]]["truth"][model["objective"]]["test"]["information"]))
+    return CheckedCell(
+        model=model["name"],
+        language=cell["language"],
+        seed=cell["seed"],
+        values={
+            "share": (1.0 - float(old.sum()) / information, 1.0 - float(new.sum()) / information),
+            "wrong": (cell["test"]["wrong"], again["test"]["wrong"]),
+            "calibration": (cell["calibration"], again["calibration"]),
+        },
+        difference=float(np.max(np.abs(new - old) / np.maximum(np.abs(old), 1e-6))),
+        spread=float(shares.std(ddof=1)) if len(shares) > 1 else None,
+    )
+
+
+def checked_table(checked: CheckedCell) -> ReportTable:
+    """The measures of the file and those computed here."""
+    rows = [
+        TableRow([name, number_cell(there, ".9f"), number_cell(here, ".9f"), number_cell(here - there, "+.1e")])
+        for name, (there, here) in checked.values.items()
+    ]
+    return ReportTable(columns=("measure", "in the file", "computed here", "difference"), rows=rows)
+
+
+def _section(model: BenchmarkModel, name: str) -> dict[str, Any]:
+    found = model["settings"].get(name, {})
+    if not isinstance(found, dict):
+        raise InputError(f"the settings of {model['name']} are no mapping, so that it cannot be made again")
+    return found
+
+
+def _chosen(results: BenchmarkResults, which: str | None) -> tuple[BenchmarkModel, BenchmarkCell]:
+    cells = {
+        f"{cell['language']}/{model['name']}/{cell['seed']}": (model, cell)
+        for model in reversed(results["models"])
+        for name in results["languages"]
+        for cell in cells_of(model, name)
+    }
+    if which is None:
+        trained = [(model, cell) for model, cell in reversed(cells.values()) if cell["steps"] > 0]
+        if not trained:
+            raise InputError("these results have no trained model; name a cell with --cell", code="no-cell")
+        return trained[0]
+    if which not in cells:
+        raise InputError(
+            f"there is no cell {which!r}; write LANGUAGE/MODEL/SEED, such as {next(iter(cells), 'brackets/gpt2/1')}",
+            code="no-cell",
+        )
+    return cells[which]
+
+
+TOLERANCE = 1e-6  #: relative, of what two files say about the truth
+
+
+def baselines_file(suite: Suite) -> Path:
+    """Where the baselines of a suite are that come with truesource."""
+    return data_folder() / FOLDER / f"baselines-{suite.label}.json"
+
+
+def baselines(suite: Suite) -> BenchmarkResults | None:
+    """The baselines of a suite; None: none come with truesource."""
+    path = baselines_file(suite)
+    return read_for(suite, path) if path.is_file() else None
+
+
+def read_for(suite: Suite, path: Path) -> BenchmarkResults:
+    """A file of results of a suite.
+
+    Raises:
+        InputError: it cannot be read, or is of another suite or version.
+    """
+    found = read_results(path)
+    if found["suite"]["digest"] != suite.digest:
+        other = f"{found['suite']['name']}-v{found['suite']['version']} ({found['suite']['digest']})"
+        raise InputError(
+            f"these are results of suite {other}, not of {suite.label} ({suite.digest}); results of different suites"
+            " do not compare; give their suite with --suite",
+            path,
+            code="other-suite",
+        )
+    return found
+
+
+def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults]]) -> BenchmarkResults:
+    """Models of several results of one suite; the first results keep their names.
+
+    Args:
+        first: results.
+        others: what is added in brackets to the name of a model where an earlier one has it, and results.
+
+    Raises:
+        InputError: two of them know different truths about a language (code ``other-truth``).
+    """
+    languages, models = dict(first["languages"]), list(first["models"])
+    for mark, results in others:
+        for name, language in results["languages"].items():
+            languages[name] = _same_truth(name, languages[name], language) if name in languages else language
+        for model in results["models"]:
+            models.append(_renamed(model, models, mark))
+    return {**first, "languages": languages, "models": models}
+
+
+def beside_baselines(
+    suite: Suite, own: BenchmarkResults | None, files: Sequence[Path]
+) -> tuple[BenchmarkResults, list[str]]:
+    """The baselines of a suite, one's own results and those of files, joined; names that one's own models have there.
+
+    Raises:
+        InputError: there is nothing to show; a file cannot be read, or is of another suite or another truth.
+    """
+    known = baselines(suite)
+    parts = [] if known is None else [("baseline", known)]
+    first = sum(len(results["models"]) for _, results in parts)
+    parts += [] if own is None else [("yours", own)]
+    parts += [(path.stem, read_for(suite, path)) for path in files]
+    if not parts:
+        raise InputError(
+            f"no baselines of suite {suite.label} come with truesource; name a model with --model", code="no-results"
+        )
+    found = joined(parts[0][1], parts[1:])
+    mine = [] if own is None else found["models"][first : first + len(own["models"])]
+    return found, [model["name"] for model in mine]
+
+
+def _renamed(model: BenchmarkModel, models: Sequence[BenchmarkModel], mark: str) -> BenchmarkModel:
+    taken = {(each["name"], each["objective"]) for each in models}
+    name, number = model["name"], 1
+    while (name, model["objective"]) in taken:
+        name = f"{model['name']} ({mark})" if number == 1 else f"{model['name']} ({mark} {number})"
+        number += 1
+    return {**model, "name": name}
+
+
+def _same_truth(name: str, one: LanguageRecord, other: LanguageRecord) -> LanguageRecord:
+    """Both truths about a language.
+
+    Raises:
+        InputError: they differ.
+    """
+    for objective in one["truth"].keys() & other["truth"].keys():
+        pairs = [(one["truth"][objective][part], other["truth"][objective][part]) for part in ("test", "longer")]
+        if not all(_agree(*pair) for pair in pairs):
+            raise InputError(
+                f"two files of results have different truths about {name}, so they do not compare; measure one of them"
+                " again",
+                code="other-truth",
+            )
+    return {**one, "truth": {**other["truth"], **one["truth"]}}
+
+
+def _agree(one: TruthContexts | None, other: TruthContexts | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one["contexts"] == other["contexts"] and bool(
+        np.allclose(one["information"], other["information"], rtol=TOLERANCE, atol=0.0)
+    )

@@ -1,0 +1,214 @@
+"""A benchmark, run: corpora, cells in processes or by several jobs, and the file of results they make together."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from truesource.generator.abilities import current
+from truesource.generator.objectives import OBJECTIVES
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import real_path, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import holds
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.run.tasks import Failure, make_tasks, refuse_foreign
+from truesource.studies.benchmark.cells import SuiteCell, make_cell, planned_cells, read_cell, read_truth
+from truesource.studies.benchmark.results import (
+    FORMAT,
+    FORMAT_VERSION,
+    BenchmarkModel,
+    BenchmarkResults,
+    LanguageRecord,
+)
+from truesource.studies.benchmark.suite import Candidate, Suite
+from truesource.studies.benchmark.truth import corpus_folder, corpus_of, make_corpora, require_corpora
+
+log = logging.getLogger("truesource")
+
+PACKAGES = ("numpy", "numba", "torch", "transformers", "tokenizers")
+SUITE_FILE = "suite.json"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which cells of a suite are asked for."""
+
+    suite: Suite
+    candidates: Sequence[Candidate]
+    languages: Sequence[str]  #: names in the suite
+    seeds: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        suite: Suite,
+        candidates: Sequence[Candidate],
+        languages: Sequence[str] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> Selection:
+        """All languages and seeds of the suite where none are named.
+
+        Raises:
+            InputError: the suite has no such language or seed.
+        """
+        for what, named, there in (
+            ("language", languages, list(suite.languages)),
+            ("seed", seeds, suite.training.seeds),
+        ):
+            unknown = [each for each in named or [] if each not in there]
+            if unknown:
+                raise InputError(
+                    f"suite {suite.label} has no {what} {unknown[0]}; it has {', '.join(map(str, there))}",
+                    code=f"unknown-{what}",
+                )
+        return cls(suite, candidates, list(languages or suite.languages), list(seeds or suite.training.seeds))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of a call."""
+
+    results: BenchmarkResults
+    failures: Sequence[Failure[SuiteCell]]  #: cells that cannot be made
+    missing: Sequence[SuiteCell]  #: that are not there: failed ones, and those of other jobs
+
+
+def execute(asked: Selection, folder: Path, *, workers: Workers, share: Share) -> Outcome:
+    """Make a job's share of the cells that are asked for; finished ones are kept, a begun training goes on.
+
+    Args:
+        asked: cells.
+        folder: of the results.
+        workers: who trains and measures.
+        share: which cells are this job's.
+
+    Raises:
+        InputError: the folder holds another suite or something else; settings of a model are wrong.
+    """
+    folder = real_path(folder)
+    cells = planned_cells(asked.suite, asked.candidates, asked.languages, asked.seeds)
+    _try_out(cells)
+    languages = list(dict.fromkeys(cell.language for number, cell in enumerate(cells) if share.owns(number)))
+    for name in languages:
+        require_corpora(asked.suite, name, folder)
+    _claim(asked.suite, folder)
+    for name in languages:
+        make_corpora(asked.suite, name, folder, workers)
+    failures = make_tasks(
+        cells,
+        partial(make_cell, asked.suite, folder, device=current().device),  # which a worker does not know
+        finished=lambda cell: read_cell(folder, cell) is not None,
+        share=share,
+        workers=workers,
+        wait=True,
+    )
+    missing = [cell for cell in cells if read_cell(folder, cell) is None]
+    return Outcome(collected(asked, cells, folder), failures, missing)
+
+
+def sample(asked: Selection, folder: Path, *, workers: Workers) -> list[Path]:
+    """Make the corpora of the languages that are asked for, those that stand there are kept; their folders.
+
+    Raises:
+        InputError: the folder holds another suite or something else.
+    """
+    _claim(asked.suite, folder)
+    for name in asked.languages:
+        make_corpora(asked.suite, name, folder, workers)
+    return [corpus_folder(folder, name) for name in asked.languages]
+
+
+def _try_out(cells: Sequence[SuiteCell]) -> None:
+    """Build small networks of code of one's own, before anything is sampled or trained."""
+    shapes = {cell.candidate.name: cell.shape for cell in cells if isinstance(cell.shape, OwnSettings)}
+    if shapes:
+        from truesource.lmtrain.own.architecture import try_out
+
+        for shape in shapes.values():
+            try_out(shape)
+
+
+def _claim(suite: Suite, folder: Path) -> None:
+    """Make the folder the one of this suite.
+
+    Raises:
+        InputError: it holds another suite, or something else.
+    """
+    record = {"name": suite.name, "version": suite.version, "digest": suite.digest}
+    path = folder / SUITE_FILE
+    with exclusive(folder, wait=True):
+        if path.is_file():
+            if not holds(path, record):
+                raise InputError(
+                    f"this folder holds results of another suite than {suite.label}; name another with -o",
+                    folder,
+                    code="other-suite",
+                )
+            return
+        refuse_foreign(folder, SUITE_FILE, "this is no folder of results of a benchmark; name another with -o")
+        write_json(path, record)
+
+
+def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> BenchmarkResults:
+    """The finished cells as a file of results.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    records = [(cell, found) for cell in cells if (found := read_cell(folder, cell)) is not None]
+    models: dict[tuple[str, str], BenchmarkModel] = {}
+    for cell, found in records:
+        model = models.setdefault(
+            (cell.candidate.name, cell.objective),
+            {
+                "name": cell.candidate.name,
+                "objective": cell.objective,
+                "architecture": cell.candidate.architecture,
+                "settings": cell.candidate.settings,
+                "parameters": {},
+                "cells": [],
+            },
+        )
+        model["cells"].append(found["measured"])
+        if found["parameters"] is not None:
+            model["parameters"][cell.language] = found["parameters"]
+    measured = {cell.language for cell, _ in records}
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "suite": {"name": asked.suite.name, "version": asked.suite.version, "digest": asked.suite.digest},
+        "truesource": version("truesource"),
+        "languages": {name: _language(asked.suite, name, folder) for name in asked.suite.languages if name in measured},
+        "models": list(models.values()),
+        "provenance": made_with(),
+    }
+
+
+def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
+    corpus = corpus_of(folder, name)
+    truths = {kind: found for kind in OBJECTIVES if (found := read_truth(suite, folder, name, kind)) is not None}
+    return {
+        "language": suite.languages[name].language,
+        "words": next(iter(truths.values()))["words"],
+        "train_sentences": corpus.n_sentences("train"),
+        "train_tokens": corpus.n_tokens("train") + corpus.n_sentences("train"),
+        "truth": {kind: {"test": found["test"], "longer": found["longer"]} for kind, found in truths.items()},
+    }
+
+
+def made_with() -> dict[str, Any]:
+    """Versions and machine, without times: the same call on the same machine writes the same file."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }

@@ -1,0 +1,231 @@
+"""The truth about one language of a suite, computed once and kept for all models that a process measures."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from truesource.evaluation.core.oracle import ConstantModel, Oracle, equal_frequencies, true_frequencies
+from truesource.evaluation.core.setting import Setting, oracle_for
+from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
+from truesource.generator.columns import CodedSentences
+from truesource.generator.corpus import Corpus
+from truesource.generator.corpus_builder import make_corpus
+from truesource.generator.language_model import DistributionModel
+from truesource.generator.objectives import Objective
+from truesource.generator.plan import Columns, Plan, mean_length, require_room
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.diagnostics import require_consistent
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Workers
+from truesource.grammar.truth import Truth, load_truth
+from truesource.studies.benchmark.results import TruthContexts, TruthRecord
+from truesource.studies.benchmark.suite import Suite, SuiteLanguage
+
+LONGER_SEED = 1  #: added to the seed of a suite for strings longer than those of training
+
+
+def truth_of(language: SuiteLanguage) -> Truth:
+    """The grammar or process of a language.
+
+    Raises:
+        InputError: there is no such language, or its derivations may not end.
+    """
+    truth = load_truth(language.language)
+    require_consistent(truth)
+    return truth
+
+
+def corpus_folder(folder: Path, name: str) -> Path:
+    """Where the corpus of a language lies in a folder of results."""
+    return folder / "corpora" / name
+
+
+def longer_folder(folder: Path, name: str) -> Path:
+    """Where its longer strings lie."""
+    return folder / "corpora" / f"{name}-longer"
+
+
+def train_sentences(suite: Suite, language: SuiteLanguage, truth: Truth) -> int:
+    """Strings of the train split: as many as have the tokens of the budget, in expectation, with their ends."""
+    return max(1, round(suite.training.tokens / (mean_length(truth, language.range, None) + 1.0)))
+
+
+def require_corpora(suite: Suite, name: str, folder: Path) -> None:
+    """Refuse a language whose corpora do not fit this machine, unless they are made already.
+
+    Raises:
+        InputError: they do not fit (code ``too-large``), or the language has no strings of these lengths.
+    """
+    if not corpus_folder(folder, name).exists():
+        for path, plan in _plans(suite, name, truth_of(suite.languages[name]), folder).items():
+            require_room(plan.splits, plan.shard_size, path)
+
+
+def _plans(suite: Suite, name: str, truth: Truth, folder: Path) -> dict[Path, Plan]:
+    """The corpora of a language by their folders."""
+    language = suite.languages[name]
+    sizes = {
+        "train": train_sentences(suite, language, truth),
+        "dev": suite.sizes.dev,
+        "test": suite.sizes.test,
+    }
+    plain = Columns(trees="none", split=False)
+    plans = {corpus_folder(folder, name): Plan(sizes, suite.seed, language.range, columns=plain)}
+    if language.longer_range is not None:
+        longer = {"test": suite.sizes.longer}
+        seed = suite.seed + LONGER_SEED
+        plans[longer_folder(folder, name)] = Plan(longer, seed, language.longer_range, columns=plain)
+    return plans
+
+
+def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> None:
+    """Sample the corpora of one language, unless they stand there.
+
+    Raises:
+        InputError: the language has no strings of these lengths, or another corpus stands there.
+    """
+    truth = truth_of(suite.languages[name])
+    for path, plan in _plans(suite, name, truth, folder).items():
+        with exclusive(path, wait=True):  # of several jobs that start together, the first samples
+            make_corpus(truth, plan, path, workers=workers, keep=path.exists())
+
+
+class ReadCorpus(Corpus):
+    """A corpus whose splits are read once: each is kept as numbers, four bytes a word."""
+
+    @cached_property
+    def _kept(self) -> dict[str, CodedSentences]:
+        return {}
+
+    def coded(self, split: str) -> CodedSentences:
+        """As `Corpus.coded`, the same object at each call."""
+        if split not in self._kept:
+            self._kept[split] = super().coded(split)
+        return self._kept[split]
+
+
+def corpus_of(folder: Path, name: str) -> ReadCorpus:
+    """The corpus of a language, with splits train, dev and test."""
+    return ReadCorpus.load(corpus_folder(folder, name))
+
+
+def longer_strings(folder: Path, name: str) -> list[list[str]]:
+    """The longer strings of a language."""
+    return Corpus.load(longer_folder(folder, name)).sentences("test")
+
+
+def known_words(corpus: Corpus, min_count: int) -> dict[str, int]:
+    """The words that models tell apart, in order, and how often each occurs in the train split: often enough."""
+    train = corpus.coded("train")
+    counts = zip(train.words, train.counts().tolist(), strict=True)
+    return {word: n for word, n in sorted(counts) if n >= min_count}
+
+
+Part = Literal["test", "longer"]
+KEPT = 512 * 2**20  #: bytes of probabilities that are kept for one vocabulary; more are computed for each model
+
+
+class LanguageTruth:
+    """The truth about a language of a suite.
+
+    The truth about the strings of ``test`` is that under the length condition of the training strings. About longer
+    strings it is the grammar without a condition, and only positions beyond the longest training string count: what a
+    learner who has found the grammar behind its data would expect there.
+
+    Args:
+        suite: that the language is in.
+        name: of the language there.
+        folder: with its corpora.
+    """
+
+    def __init__(self, suite: Suite, name: str, folder: Path) -> None:
+        self.suite, self.name = suite, name
+        self.language = suite.languages[name]
+        self.distribution = truth_of(self.language)
+        self._folder = folder
+        self._kept: dict[tuple[Objective, tuple[str, ...] | None, Part], CachedTruth] = {}
+
+    @cached_property
+    def corpus(self) -> ReadCorpus:
+        """Of the language."""
+        return corpus_of(self._folder, self.name)
+
+    @cached_property
+    def known(self) -> dict[str, int]:
+        """The words that models tell apart, and how often each occurs in the train split."""
+        return known_words(self.corpus, self.suite.training.min_count)
+
+    @cached_property
+    def _strings(self) -> dict[Part, list[list[str]]]:
+        found: dict[Part, list[list[str]]] = {"test": self.corpus.sentences("test")}
+        if self.language.longer is not None:
+            found["longer"] = longer_strings(self._folder, self.name)
+        return found
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the language that there are strings of: the test text, and longer ones where it has them."""
+        return tuple(self._strings)
+
+    def oracle(self, model: DistributionModel, part: Part) -> Oracle:
+        """The truth that a model is compared with."""
+        return oracle_for(model, self.distribution, self._lengths(part))
+
+    def measured(self, model: DistributionModel, part: Part) -> Contexts:
+        """Model and truth in every context of the strings of a part.
+
+        Raises:
+            InputError: as `truesource.evaluation.divergence.contexts.measure_contexts`.
+        """
+        strings = self._strings[part]
+        oracle = self.oracle(model, part)
+        contexts = sum(len(string) + 1 for string in strings)
+        if contexts * len(oracle.words) * 8 > KEPT:
+            return measure_contexts(model, oracle, strings)
+        key = model.objective, model.vocabulary, part
+        if key not in self._kept:
+            self._kept[key] = cache_truth(
+                model, Setting(self.distribution, strings, self._lengths(part)), contexts=contexts, dtype=np.float64
+            )
+        return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
+
+    def counted(self, measured: Contexts, part: Part) -> BoolArray:
+        """Which contexts count, (T,)."""
+        return measured.position >= (self.language.range.high if part == "longer" else 0)
+
+    def blocks(self, measured: Contexts, part: Part, values: FloatArray) -> list[float]:
+        """Sums of values of contexts that count, (T,), in the blocks of strings."""
+        size = self.suite.sizes.blocks
+        kept = self.counted(measured, part)
+        sums = np.bincount(measured.sentence[kept] % size, weights=values[kept], minlength=size)
+        return [float(value) for value in sums]
+
+    def record(self, objective: Objective) -> TruthRecord:
+        """The record of the truth for models of an objective."""
+        frequencies = true_frequencies(
+            Oracle(self.distribution, objective, lengths=self._lengths("test"), vocabulary=self.known)
+        )
+        test, longer = (
+            self._contexts(frequencies, part) if part in self.parts else None for part in ("test", "longer")
+        )
+        assert test is not None
+        return {"test": test, "longer": longer}
+
+    def _contexts(self, frequencies: ConstantModel, part: Part) -> TruthContexts:
+        found = self.measured(frequencies, part)
+        equal = self.measured(equal_frequencies(self.oracle(frequencies, part)), part)
+        kept = self.counted(found, part)
+        return {
+            "contexts": [round(value) for value in self.blocks(found, part, np.ones(len(found.values)))],
+            "information": self.blocks(found, part, found.column("kl")),
+            "entropy": float(found.column("entropy_truth")[kept].mean()),
+            "impossible": float(equal.column("impossible_mass")[kept].mean()),
+        }
+
+    def _lengths(self, part: Part) -> LengthRange | None:
+        return self.language.range if part == "test" else None

@@ -1,0 +1,219 @@
+"""The result of a row: its JSON file, as the command writes it and the pages read it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell, score_cell
+from truesource.grammar.support.records import STRICT, Count, read_record
+from truesource.studies.reproduce.quantities import QuantityValue, Tested, Verdict, verdict_of
+from truesource.studies.reproduce.rows import Paper, Row, needs_of
+
+PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: whose versions are kept
+
+
+class NumberResult(BaseModel):
+    """A quantity, or a difference of a claim."""
+
+    model_config = STRICT
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    over: str | None = None
+    by_seed: dict[str, float] = {}
+    missing: list[int] = []
+    signature: str = ""
+
+    @classmethod
+    def of(cls, measured: QuantityValue) -> NumberResult:
+        """As it is written."""
+        return cls(
+            value=measured.value,
+            low=measured.low,
+            high=measured.high,
+            over=measured.over,
+            by_seed={str(seed): value for seed, value in measured.by_seed.items()},
+            missing=list(measured.missing),
+            signature=measured.signature,
+        )
+
+
+class DifferenceResult(NumberResult):
+    """A difference that a claim is about."""
+
+    what: str
+    verdict: str
+
+
+class ClaimResult(BaseModel):
+    """The verdict on a claim."""
+
+    model_config = STRICT
+
+    verdict: str
+    differences: list[DifferenceResult]
+
+
+class RowResult(BaseModel):
+    """The result of a row."""
+
+    model_config = STRICT
+
+    row: str
+    verdict: str
+    quantities: dict[str, NumberResult]
+    claims: list[ClaimResult]
+    minutes: float
+    seeds: Count  #: of networks; 0: no quantity is of several
+    command: str
+    machine: str
+    versions: dict[str, str]
+    digest: str  #: of the row and its configurations
+
+
+def result_of(
+    row: Row,
+    quantities: Mapping[str, QuantityValue],
+    claims: Sequence[Tested],
+    *,
+    seconds: float,
+    digest: str,
+    overrides: Sequence[str] | None,
+) -> RowResult:
+    """The result of a row that has run."""
+    return RowResult(
+        row=row.name,
+        verdict=str(verdict_of(row, [claim.verdict for claim in claims])),
+        quantities={name: NumberResult.of(found) for name, found in quantities.items()},
+        claims=[_claim(claim) for claim in claims],
+        minutes=round(seconds / 60, 2),
+        seeds=max((len(found.by_seed) for found in quantities.values()), default=0),
+        command=command_of(row, overrides),
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        versions={"python": platform.python_version(), "truesource": version("truesource"), **_versions()},
+        digest=digest,
+    )
+
+
+def command_of(row: Row, overrides: Sequence[str] | None = None) -> str:
+    """The command that runs a row."""
+    return shlex.join(
+        ["truesource", "reproduce", row.name, *(part for each in overrides or () for part in ("--set", each))]
+    )
+
+
+def read_result(path: Path) -> RowResult:
+    """Read the result of a row.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return read_record(path, RowResult, what="the result of this row", remedy="run truesource reproduce again")
+
+
+def as_json(result: RowResult) -> dict[str, Any]:
+    """A result as JSON values."""
+    return result.model_dump(mode="json")
+
+
+def _claim(claim: Tested) -> ClaimResult:
+    differences = [
+        DifferenceResult(what=each.what, verdict=str(each.verdict), **NumberResult.of(each.measured).model_dump())
+        for each in claim.differences
+    ]
+    return ClaimResult(verdict=str(Verdict(claim.verdict)), differences=differences)
+
+
+def _versions() -> dict[str, str]:
+
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+SPEC = ".4g"
+EXACT = "no interval"  #: said of numbers that are compared as they are
+
+
+def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) -> ReportTable:
+    """All rows: what each shows, what it runs, and what became of it."""
+    rows = []
+    for paper in papers.values():
+        for row in paper.rows:
+            known = results.get(row.name)
+            verdict = "cannot be tested" if not row.runs else known.verdict if known is not None else None
+            minutes = None if known is None else number_cell(known.minutes, ".0f" if known.minutes >= 10 else ".1f")
+            needs = ", ".join(f"${name}" for name in needs_of(row)) or None
+            rows.append(TableRow([row.name, f"{paper.paper}, {row.shows}", row.title, needs, verdict, minutes]))
+    return ReportTable(
+        columns=("row", "shows", "about", "needs", "verdict", "minutes"),
+        keys=("row", "shows", "about", "needs", "verdict", "minutes"),
+        text=(0, 1, 2, 3, 4),
+        rows=rows,
+        note="; ".join(
+            f"${name} ({paper.paper}): {what}" for paper in papers.values() for name, what in paper.needs.items()
+        ),
+    )
+
+
+def quantities_table(row: Row, result: RowResult) -> ReportTable:
+    """Published numbers beside ours."""
+    rows = []
+    for name, found in result.quantities.items():
+        published = row.quantities[name].published
+        rows.append(
+            TableRow(
+                [name, number_cell(published, SPEC), shown_number(found), number_cell(len(found.by_seed) or None, ",")],
+                found.signature,
+            )
+        )
+    return ReportTable(
+        title=f"{row.shows}: {row.title}",
+        columns=("quantity", "published", "ours", "seeds"),
+        keys=("quantity", "published", "ours", "seeds"),
+        rows=rows,
+        note=intervals_note(list(result.quantities.values())),
+    )
+
+
+def claims_table(row: Row, result: RowResult) -> ReportTable:
+    """The claims with the differences that decide them."""
+    rows = []
+    for claim, found in zip(row.claims, result.claims, strict=True):
+        for number, difference in enumerate(found.differences):
+            says, verdict = (claim.says, found.verdict) if number == 0 else ("", "")
+            rows.append(TableRow([says, difference.what, shown_number(difference), verdict]))
+    return ReportTable(
+        columns=("claim", "tested", "value", "verdict"),
+        keys=("claim", "tested", "value", "verdict"),
+        text=(0, 1, 3),
+        rows=rows,
+        note="A claim holds where the interval lies on its side; intervals are not adjusted for the number of claims",
+    )
+
+
+def shown_number(found: NumberResult) -> Cell | None:
+    """A value with its interval."""
+    if found.value is None:
+        return None
+    small = f"{EXACT}" if found.low is None else ""
+    return score_cell({"value": found.value, "low": found.low, "high": found.high}, SPEC, small=small)
+
+
+def intervals_note(numbers: Sequence[NumberResult]) -> str:
+    """A note of what the intervals are over."""
+    over = list(dict.fromkeys(each.over for each in numbers if each.over is not None))
+    return f"95% intervals over {'; '.join(over)}" if over else ""

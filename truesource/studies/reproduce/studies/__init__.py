@@ -1,0 +1,27 @@
+"""What rows measure beside the evaluators, in the folder of a finished run: functions by the name of a row's ``study``.
+
+Each takes the folder and its configuration, and gives records with a seed where a network is one of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from truesource.run.config import RunConfig
+from truesource.studies.reproduce.found import Found
+from truesource.studies.reproduce.studies.construction import construction_frequency
+from truesource.studies.reproduce.studies.documents import fresh_documents, sentences_until_known
+from truesource.studies.reproduce.studies.first_phase import first_languages
+from truesource.studies.reproduce.studies.orders import local_entropy
+from truesource.studies.reproduce.studies.samples import generated_strings, k_gram_samples
+
+STUDIES: Mapping[str, Callable[[Path, RunConfig], list[Found]]] = {
+    "fresh-documents": fresh_documents,
+    "sentences-until-known": sentences_until_known,
+    "construction-frequency": construction_frequency,
+    "local-entropy": local_entropy,
+    "generated-strings": generated_strings,
+    "k-gram-samples": k_gram_samples,
+    "first-languages": first_languages,
+}

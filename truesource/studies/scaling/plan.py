@@ -1,0 +1,204 @@
+"""The cells of a sweep: what each is trained on and with, and a digest of all that decides its weights."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truesource.generator.columns import CodedSentences, Rows
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.records import read_record
+from truesource.lmtrain.model_registry import with_code
+from truesource.studies.scaling.config import SweepConfig, require_sentences
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from truesource.generator.corpus import Corpus
+    from truesource.lmtrain.config import ModelConfig, TrainConfig
+
+
+@dataclass(frozen=True)
+class FirstSentences:
+    """The first sentences of a train split, and the dev split, for `truesource.lmtrain.training.train`."""
+
+    train: CodedSentences
+    dev: CodedSentences
+    digest: str  #: of the train sentences
+
+    def coded(self, split: str) -> CodedSentences:
+        """A split."""
+        return self.train if split == "train" else self.dev
+
+    def sentences(self, split: str) -> CodedSentences:
+        """The same."""
+        return self.coded(split)
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One model to train and to evaluate."""
+
+    shape: str  #: what its shape is called
+    sentences: int
+    seed: int
+    model: ModelConfig
+    training: TrainConfig
+    data_digest: str
+    tokenizer_digest: str
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that decides its weights, as ``training.json`` has it."""
+        return {
+            "model": self.model.model_dump(mode="json"),
+            "training": self.training.model_dump(mode="json"),
+            "seed": self.seed,
+            "processes": 1,
+            "corpus_digest": self.data_digest,
+            "tokenizer_digest": self.tokenizer_digest,
+        }
+
+    @property
+    def id(self) -> str:
+        """Name of its folder; other settings or data give another."""
+        return f"{self.model.label}-n{self.sentences}-seed{self.seed}-{digest_json(self.request)[:8]}"
+
+    def __str__(self) -> str:
+        return f"{self.shape}, {self.sentences:,} sentences, seed {self.seed}"
+
+
+def first_sentences(sentences: CodedSentences, n: int) -> CodedSentences:
+    """The first n of some sentences, words numbered by first appearance."""
+    rows = sentences.rows
+    flat = rows.flat[: rows.offsets[n]]
+    used, first, renumbered = np.unique(flat, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    words = [sentences.words[i] for i in used[order].tolist()]
+    return CodedSentences(words, Rows(place[renumbered], sentences.lengths[:n]))
+
+
+def digest_coded(sentences: CodedSentences) -> str:
+    """SHA-256 of sentences whose words are numbered by first appearance, hexadecimal."""
+    sha = hashlib.sha256("\n".join(sentences.words).encode())
+    sha.update(sentences.rows.flat.astype("<i4").tobytes())
+    sha.update(sentences.rows.offsets.astype("<i8").tobytes())
+    return sha.hexdigest()
+
+
+class Data:
+    """The data that the cells of a sweep are made from: the train sentences and the one tokeniser."""
+
+    def __init__(self, config: SweepConfig, corpus: Corpus, base: Path | None = None) -> None:
+        """Read the corpus and make the tokeniser; files of code of one's own start from ``base``.
+
+        Raises:
+            InputError: the corpus lacks a split or sentences, or has words that no tokeniser can keep.
+        """
+        from truesource.lmtrain.subwords import make_tokenizer
+        from truesource.lmtrain.tokenizer import digest_tokenizer
+
+        self.config, self._base = config, base
+        train = _split(corpus, "train")
+        try:
+            require_sentences(config, len(train))
+        except ValueError as error:
+            raise InputError(str(error), corpus.path) from error
+        self._train = train
+        self._dev = corpus.coded("dev") if "dev" in corpus.splits else CodedSentences.of([])
+        shape = config.shapes()[0][1]
+        basis = first_sentences(train, config.vocabulary_sentences or max(config.axes.sentences))
+        self.tokenizer: PreTrainedTokenizerFast = make_tokenizer(shape, basis, shape.objective)
+        self.tokenizer_digest = digest_tokenizer(self.tokenizer)
+        self._digests = {n: digest_coded(first_sentences(train, n)) for n in config.axes.sentences}
+
+    def of(self, cell: PlannedCell) -> FirstSentences:
+        """The data of a cell."""
+        return FirstSentences(first_sentences(self._train, cell.sentences), self._dev, cell.data_digest)
+
+    def cells(self) -> list[PlannedCell]:
+        """All cells: models by corpus sizes by seeds."""
+        return [
+            PlannedCell(
+                shape=name,
+                sentences=n,
+                seed=seed,
+                model=with_code(shape, self._base),
+                training=self.config.base.resolve(change)[1],
+                data_digest=self._digests[n],
+                tokenizer_digest=self.tokenizer_digest,
+            )
+            for name, shape, change in self.config.shapes()
+            for n in self.config.axes.sentences
+            for seed in self.config.axes.seeds
+        ]
+
+
+def _split(corpus: Corpus, name: str) -> CodedSentences:
+    if name not in corpus.splits:
+        raise InputError(f"the corpus has no split {name!r}; it has {', '.join(corpus.splits)}", corpus.path)
+    return corpus.coded(name)
+
+
+def cell_folder(folder: Path, cell_id: str) -> Path:
+    """The model folder of a cell."""
+    return folder / "cells" / cell_id
+
+
+log = logging.getLogger("truesource")
+
+
+def is_trained(folder: Path, cell: PlannedCell) -> bool:
+    """True if the model of a cell stands in its folder.
+
+    Raises:
+        InputError: another model stands there, or what is there is damaged.
+    """
+    target = cell_folder(folder, cell.id)
+    if not target.exists():
+        return False
+    remedy = "delete the cell and it will be trained again"
+    record = read_record(target / "training.json", dict[str, Any], what="the record of the training", remedy=remedy)
+    there = {key: record.get(key) for key in cell.request}
+    wrong = [key for key, value in cell.request.items() if there[key] != value]
+    if wrong:
+        raise InputError(
+            f"this folder has the name of a cell, but its model was trained with another {wrong[0]};"
+            " move it elsewhere and the cell will be trained again",
+            target,
+        )
+    if not (target / "model.safetensors").is_file():
+        raise InputError("the weights of this cell are missing; delete the cell and it will be trained again", target)
+    return True
+
+
+def train_cell(folder: Path, data: Data, cell: PlannedCell) -> None:
+    """Train a cell in its folder, unless its model stands there; a training that was interrupted goes on.
+
+    Raises:
+        InputError: the folder holds something else, or the training refuses or diverges.
+    """
+    from truesource.lmtrain.training import train
+
+    if is_trained(folder, cell):
+        return
+    target = cell_folder(folder, cell.id)
+    goes_on = target.with_name(f"{target.name}.partial").is_dir()
+    log.info("%s%s", cell, " (goes on)" if goes_on else "")
+    train(data.of(cell), cell.model, cell.training, target, seed=cell.seed, tokenizer=data.tokenizer, force=True)
+
+
+def strangers(folder: Path, cells: Sequence[PlannedCell]) -> list[Path]:
+    """Folders of cells, finished or begun, that belong to none of these."""
+    known = {name for cell in cells for name in (cell.id, f"{cell.id}.partial")}
+    there = (folder / "cells").iterdir() if (folder / "cells").is_dir() else ()
+    return sorted(path for path in there if path.is_dir() and path.name not in known and path.name[0] != ".")

@@ -1,0 +1,424 @@
+"""Results of a sweep: its cells, the fits, and records of all numbers with their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+
+import numpy as np
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
+
+from truesource.evaluation.core.comparison import score_both
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.score import Score, ScoreRecord
+from truesource.evaluation.core.setting import Setting
+from truesource.evaluation.core.signature import SignatureKey, digest_sentences, signature
+from truesource.evaluation.core.transformed import require_tokens, require_whole, text_grammar, transform_parts
+from truesource.evaluation.core.windows import window_lines
+from truesource.evaluation.measures.bootstrap import Interval, perplexities
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
+from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
+from truesource.generator.abilities import require
+from truesource.grammar.support.archives import ArrayKind, read_arrays
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import (
+    all_at_once,
+    atomic_path,
+    digest_file,
+    digest_json,
+    remove_leftovers,
+    write_json,
+)
+from truesource.grammar.support.printable import few_code
+from truesource.grammar.support.records import STRICT, Count, FileName, read_record
+from truesource.studies.scaling.plan import Data, PlannedCell, cell_folder
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.truth import Truth
+    from truesource.studies.scaling.config import SweepConfig
+
+
+MEASURES = ("ppl", "bound", "relative_ppl", "kl")
+_WHAT = "the file of the scores of this cell"
+
+
+@with_config(STRICT)
+class IntervalRecord(TypedDict):
+    """An `truesource.evaluation.measures.bootstrap.Interval`."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@with_config(STRICT)
+class Measures(TypedDict):
+    """The measures of a cell."""
+
+    ppl: IntervalRecord
+    bound: IntervalRecord
+    relative_ppl: IntervalRecord
+    kl: IntervalRecord
+
+
+@with_config(STRICT)
+class ParametersRecord(TypedDict):
+    """Counts of parameters."""
+
+    total: Count
+    without_embeddings: Count
+
+
+@with_config(STRICT)
+class CostRecord(TypedDict):
+    """The cost of a training, see `truesource.lmtrain.flops`."""
+
+    parameters: ParametersRecord
+    tokens: Count
+    epochs: float
+    steps: Count
+    flops: Annotated[int, Field(ge=0)]
+    rule: Annotated[float, Field(ge=0.0)]
+
+
+@with_config(STRICT)
+class Point(TypedDict):
+    """A snapshot on the curve of a cell."""
+
+    step: Count
+    flops: Annotated[int, Field(ge=0)]
+    kl: float
+
+
+@with_config(STRICT)
+class CellRecord(TypedDict):
+    """``scores/<cell>.json``."""
+
+    cell: FileName
+    weights: str
+    evaluation: str
+    model: str
+    sentences: Count
+    seed: Count
+    train_tokens: Count
+    cost: CostRecord
+    measures: Measures
+    parts: dict[SignatureKey, Any]
+    curve: list[Point]
+
+
+class Scoring:
+    """Scores cells and their snapshots against one truth, which is computed once."""
+
+    def __init__(self, config: SweepConfig, source: Truth, corpus: Corpus, data: Data) -> None:
+        """Take the evaluation sentences.
+
+        Raises:
+            InputError: the corpus has no such split, or too few sentences in it; or its text is transformed, and the
+                frame leaves out positions.
+        """
+        if config.evaluation.split not in corpus.splits:
+            raise InputError(
+                f"the corpus has no split {config.evaluation.split!r}; it has {', '.join(corpus.splits)}", corpus.path
+            )
+        wanted, sentences = config.evaluation.sentences, corpus.sentences(config.evaluation.split)
+        if wanted is not None and wanted > len(sentences):
+            raise InputError(
+                f"evaluation.sentences asks for {wanted:,} sentences, but the split {config.evaluation.split} has"
+                f" {len(sentences):,}",
+                corpus.path,
+            )
+        self._config, self._data = config, data
+        truth, transform = text_grammar(source, corpus.transform)
+        excluded = Exclusion.of(corpus, config.evaluation.split, truth, corpus.lengths)
+        self._setting = Setting(
+            truth,
+            sentences[:wanted],
+            corpus.lengths,
+            config.evaluation.frame,
+            config.seed,
+            excluded=excluded,
+            transform=transform,
+        )
+        objective = config.base.resolve({})[0].objective
+        require_whole(transform, objective, self._setting.frame_of(objective))
+        if objective == "masked":
+            require(truth, "masked", "a sweep of masked models")
+        if config.evaluation.lines:
+            require(truth, "windows", "evaluation.lines")
+            require_tokens(transform, "causal", "evaluation.lines")
+        #: of all that decides the numbers besides the weights
+        self.digest = digest_json(
+            {
+                "version": version("truesource"),
+                "sentences": digest_sentences(self._setting.sentences),
+                "grammar": source.digest,
+                "lengths": None if corpus.lengths is None else str(corpus.lengths),
+                **disjoint_part(excluded),
+                **transform_parts(truth, transform, objective),
+                "frame": config.evaluation.frame,
+                "seed": config.seed,
+                "tokenizer": data.tokenizer_digest,
+            }
+        )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Records of the best predictors that see 0, 1, 2, ... words, with their perplexity over that of the truth."""
+        lines, bound = window_lines(self._setting, self._config.evaluation.lines or 0)
+        return [{**line.as_record(), "relative_ppl": line.value / bound} for line in lines]
+
+    def is_kept(self, folder: Path, cell: PlannedCell) -> bool:
+        """True if the scores of the weights of a cell, on these sentences, stand in the folder of the sweep.
+
+        Raises:
+            InputError: they are damaged.
+        """
+        known = read_scores(folder / "scores" / f"{cell.id}.json")
+        if known is None or known["evaluation"] != self.digest:
+            return False
+        return bool(known["weights"] == digest_file(cell_folder(folder, cell.id) / "model.safetensors"))
+
+    def keep(self, folder: Path, cell: PlannedCell) -> None:
+        """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
+        from truesource.lmtrain.flops import training_cost
+        from truesource.lmtrain.snapshots import snapshots
+        from truesource.lmtrain.trained_models import load_trained
+
+        model_folder = cell_folder(folder, cell.id)
+        target = folder / "scores" / f"{cell.id}.json"
+        for file in (target, target.with_suffix(".npz")):
+            remove_leftovers(file)
+        if self.is_kept(folder, cell):
+            return
+        weights = digest_file(model_folder / "model.safetensors")
+        train = self._data.of(cell).train
+        cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
+        steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]
+        found = score_both(load_trained(model_folder, cell.model), self._setting)
+        earlier = [(step, score_both(load_trained(path, cell.model), self._setting)) for step, path in steps]
+        measured = perplexities(found.paired, self._config.seed)
+        record = {
+            "cell": cell.id,
+            "weights": weights,
+            "evaluation": self.digest,
+            "model": cell.shape,
+            "sentences": cell.sentences,
+            "seed": cell.seed,
+            "train_tokens": int(train.lengths.sum()) + len(train),
+            "cost": {**asdict(cost), "flops": cost.flops, "rule": cost.rule},
+            "measures": {name: measured[name]._asdict() for name in MEASURES},
+            "parts": dict(found.parts),
+            "curve": [_point(step, cost.flops_per_step * step, both.paired) for step, both in earlier],
+        }
+        numbers = target.with_suffix(".npz")
+        with all_at_once([numbers, target]):  # older numbers never stand beside a newer record, whatever is killed
+            with atomic_path(numbers) as temporary, temporary.open("wb") as stream:
+                np.savez_compressed(stream, sums=found.paired.table())
+            write_json(target, record)
+
+
+def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:
+    return {"step": step, "flops": flops, "kl": float(np.mean(paired.oracle - paired.model))}
+
+
+def read_scores(target: Path) -> dict[str, Any] | None:
+    """The record of a cell; None where there is none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if not target.is_file():
+        return None
+    return dict(read_record(target, CellRecord, what=_WHAT, remedy="delete it and it will be written again"))
+
+
+def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The sums per sentence beside a record, (3, N): `truesource.evaluation.measures.paired.Paired.table`.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    path = target.with_suffix(".npz")
+    remedy = "delete it and its .json, and they will be written again"
+    sums = read_arrays(path, {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)["sums"]
+    if not np.isfinite(sums).all():
+        raise InputError(f"{_WHAT} is damaged: it has a number that is not finite; {remedy}", path)
+    return sums.astype(np.float64)
+
+
+@with_config(STRICT)
+class LineRecord(ScoreRecord):
+    """The perplexity of the best predictor that sees k words, and that over the perplexity of the truth."""
+
+    relative_ppl: float
+
+
+@with_config(STRICT)
+class PlanRecord(TypedDict):
+    """``sweep.json``; the cells by name, each with the name of its shape."""
+
+    title: str
+    seed: Count
+    replicates: Count
+    evaluation: str
+    cells: dict[FileName, str]
+    lines: NotRequired[list[LineRecord]]
+
+
+LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
+#: numbers of a cell without interval
+COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep, finished or in part."""
+
+    title: str
+    rows: list[dict[str, Any]]  #: one a cell, in order: what `cell_row` gives
+    missing: list[str]  #: cells that are not there yet
+    cells: list[ScalingCell]
+    losses: Losses | None  #: None without cells
+    fits: Fits
+    lines: Sequence[LineRecord] = ()  #: of the best predictors that see 0, 1, 2, ... words
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON: what it is of, name, value, low, high, signature."""
+        found = []
+        head: dict[str, Any]
+        for row in self.rows:
+            head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
+            for name in MEASURES:
+                own = {"estimator": "paired"} if name == "kl" else {}
+                found.append(_record(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
+            counted = {**row["parts"], "flops": "matmul-and-convolution/multiply-add-2/forward-and-backward"}
+            found += [_record(head, name, row[name], counted) for name in COUNTS]
+            for point in row["curve"]:
+                at = {**head, "step": point["step"], "flops": point["flops"]}
+                found.append(_record(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
+        for fit in self.fits.axes:
+            found += self._fit_records(fit)
+        found += [dict(line) for line in self.lines]
+        joint = self.fits.joint
+        if joint is not None:
+            parts = self._parts("kl=A*N^-alpha+B*D^-beta", LEAST_SQUARES, joint.rows, joint.failed, joint.scatter)
+            over = ["parameters_without_embeddings", "sentences"]
+            head = {"fit": "joint", "over": over, "at_bound": joint.at_bound}
+            if not joint.at_bound:
+                found += [_record(head, name, value, parts) for name, value in joint.intervals.items()]
+            found += [_record(head, "r2", joint.fit.r2, parts), _record(head, "residual", joint.fit.residual, parts)]
+        return found
+
+    def _fit_records(self, fit: AxisFit) -> list[dict[str, Any]]:
+        head: dict[str, Any] = {"fit": "power_law", "over": fit.axis, "held": fit.held}
+        parts = self._parts("kl=A*x^-alpha", "ml-of-logs", fit.rows, fit.failed, fit.scatter)
+        values: dict[str, Interval | float | None] = {
+            "coefficient": fit.coefficient,
+            "exponent": fit.exponent,
+            "r2": fit.fit.r2,
+            "residual": fit.fit.residual,
+            "lack_of_fit_p": fit.fit.lack_of_fit,
+        }
+        found = [_record(head, name, value, parts) for name, value in values.items() if value is not None]
+        unknown = fit.unknown
+        if unknown is not None:
+            head = {**head, "fit": "unknown_floor", "at_bound": unknown.fit.at_bound}
+            parts = self._parts("loss=E+A*x^-alpha", LEAST_SQUARES, fit.rows, fit.failed, fit.scatter)
+            values = {"floor_true": unknown.truth, "residual": unknown.fit.residual}
+            if not unknown.fit.at_bound:
+                values["floor"] = unknown.floor
+                values["floor_error"] = unknown.error
+                values["exponent"] = unknown.exponent
+                values["coefficient"] = unknown.fit.law.coefficient
+            found += [_record(head, name, value, parts) for name, value in values.items() if value is not None]
+        return found
+
+    def _parts(self, law: str, method: str, rows: tuple[int, ...], failed: int, scatter: Scatter) -> dict[str, object]:
+        """Of the signature of a fit: the choices of its cells, and its own."""
+        kept = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
+        kind = "seed-t" if scatter.replicated else "residual-t"
+        ci = f"{kind}-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"
+        if self.losses is not None and self.losses.too_few:
+            ci = f"none/{few_code()}"
+        return {**kept, "law": law, "fit": method, "cells": len(rows), "ci": ci}
+
+
+def _record(head: dict[str, Any], name: str, value: Interval | float, parts: dict[str, object]) -> dict[str, Any]:
+    ends = (value.low, value.high) if isinstance(value, Interval) else (None, None)
+    number = value.value if isinstance(value, Interval) else value
+    return {**head, **Score(name, number, signature(parts), *ends).as_record()}
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """Read the finished cells of a sweep and fit them; nothing is trained.
+
+    Raises:
+        InputError: this is no sweep, something in it is damaged, or the cells were compared on different sentences.
+    """
+    plan = read_plan(folder)
+    rows, sums, missing = [], [], []
+    for cell_id in plan["cells"]:
+        target = folder / "scores" / f"{cell_id}.json"
+        record = read_scores(target)
+        if record is None or record["evaluation"] != plan["evaluation"]:
+            missing.append(cell_id)
+            continue
+        rows.append(cell_row(record, plan["cells"][cell_id]))
+        sums.append(read_sums(target))
+    cells = [ScalingCell(row["cell"], *(row[key] for key in ("model", "sentences", "seed", *AXES[1:]))) for row in rows]
+    losses = _losses(sums, folder) if sums else None
+    if losses is None:
+        fits = Fits([], None, [], 0, plan["seed"])
+    else:
+        fits = fit_all(cells, losses, seed=plan["seed"], replicates=plan["replicates"])
+    return Sweep(plan["title"], rows, missing, cells, losses, fits, plan.get("lines", ()))
+
+
+def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
+    """The row of a cell in tables and figures, flat but for ``measures``, ``parts`` and ``curve``."""
+    cost, parameters = record["cost"], record["cost"]["parameters"]
+    return {
+        **{key: record[key] for key in ("cell", "sentences", "seed", "train_tokens", "measures", "parts", "curve")},
+        "model": shape,
+        "parameters": parameters["total"],
+        "parameters_without_embeddings": parameters["without_embeddings"],
+        "tokens": cost["tokens"],
+        "epochs": cost["epochs"],
+        "steps": cost["steps"],
+        "flops": cost["flops"],
+        "flops_6nd": cost["rule"],
+        **{name: record["measures"][name]["value"] for name in MEASURES},
+    }
+
+
+def _losses(sums: list[Any], folder: Path) -> Losses:
+    table = np.stack(sums)  # (C, 3, N)
+    kept = (table[:, 2] > 0.0).all(axis=0)
+    if not kept.any():
+        raise InputError(
+            "no sentence was scored by all cells, so they cannot be compared; delete scores/ and run again", folder
+        )
+    table = table[:, :, kept]
+    if np.abs(table[:, 1:] - table[:1, 1:]).max() > 1e-6:
+        raise InputError("the cells were compared with different grammars; delete scores/ and run again", folder)
+    return Losses(table[:, 0], table[0, 1], table[0, 2])
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """``sweep.json``: title, seed, replicates, digest of the evaluation, and the cells with the names of their shapes.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    path = folder / "sweep.json"
+    if not folder.is_dir() or not path.is_file():
+        raise InputError(
+            "this is not the folder of a sweep: sweep.json is missing; name the configuration instead", folder
+        )
+    return dict(read_record(path, PlanRecord, remedy="run the sweep again from its configuration"))

@@ -1,0 +1,126 @@
+"""A sweep from its configuration: corpus, tokeniser, cells, scores."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import expand_user, remove_leftovers_in, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.lmtrain.model_registry import with_code
+from truesource.run.named_grammar import grammar_at
+from truesource.run.tasks import Failure, make_tasks, refuse_foreign
+from truesource.studies.scaling.config import EmbeddedGrammar, SweepConfig
+from truesource.studies.scaling.plan import Data, PlannedCell, cell_folder, is_trained, strangers, train_cell
+from truesource.studies.scaling.results import Scoring
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.truth import Truth
+
+
+def execute(
+    config: SweepConfig, truth: Truth, *, base: Path, runs: Path, share: Share
+) -> tuple[Path, list[Path], list[Failure[PlannedCell]]]:
+    """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
+
+    After Ctrl-C or a kill the same call goes on, within a cell from its last checkpoint. Several processes may be at
+    work in one folder: no two take the same cell.
+
+    Args:
+        config: what to do.
+        truth: its grammar or process, from `truth_of`.
+        base: folder that relative paths of the configuration start from.
+        runs: folder of all runs.
+        share: which cells are this job's.
+
+    Returns:
+        The folder of the sweep, folders of cells in it that belong to other configurations, and cells that failed.
+
+    Raises:
+        InputError: the folder holds something else, or the corpus is too small.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("a cell of a sweep is trained in one process; without torchrun, share them out with --shard")
+    folder = runs / config.name
+    message = "this exists and is not a sweep; choose another name in the configuration"
+    refuse_foreign(folder, "sweep.json", message, besides=("corpus",))
+    for _, shape, _ in config.shapes():
+        with_code(shape, base)  # before anything is sampled
+    corpus = _corpus(config, base, folder, truth)
+    data = Data(config, corpus, base)
+    scoring = Scoring(config, truth, corpus, data)
+    cells = data.cells()
+    record = {
+        "title": config.title or config.name,
+        "seed": config.seed,
+        "replicates": config.evaluation.replicates,
+        "evaluation": scoring.digest,
+        "cells": {cell.id: cell.shape for cell in cells},
+        **({"lines": scoring.lines()} if config.evaluation.lines else {}),
+    }
+    with exclusive(folder, wait=True):  # several jobs write the same
+        remove_leftovers_in(folder, deep=False)
+        write_json(folder / "config.json", config.model_dump(mode="json"))
+        write_json(folder / "sweep.json", record)
+
+    def make(cell: PlannedCell, *, wait: bool) -> None:
+        with exclusive(cell_folder(folder, cell.id), wait=wait):
+            train_cell(folder, data, cell)
+            scoring.keep(folder, cell)
+
+    def is_finished(cell: PlannedCell) -> bool:
+        with suppress(InputError):  # which making it says again
+            return is_trained(folder, cell) and scoring.is_kept(folder, cell)
+        return False
+
+    failures = make_tasks(cells, make, finished=is_finished, share=share)
+    return folder, strangers(folder, cells), failures
+
+
+def truth_of(config: SweepConfig, base: Path) -> Truth:
+    """The grammar or process that a configuration names, relative to ``base``."""
+    from truesource.grammar.embedded import english
+    from truesource.grammar.truth import load_truth
+
+    if isinstance(config.grammar, EmbeddedGrammar):
+        return english()
+    return load_truth(grammar_at(config.grammar, lambda name: str(_resolve(name, base))))
+
+
+def corpus_folder(config: SweepConfig, base: Path) -> Path | None:
+    """The corpus folder that a configuration names, relative to ``base``; None: it is sampled."""
+    return _resolve(config.corpus, base) if isinstance(config.corpus, str) else None
+
+
+def _resolve(name: str, base: Path) -> Path:
+    return base / expand_user(os.path.expandvars(name))
+
+
+def _corpus(config: SweepConfig, base: Path, folder: Path, truth: Truth) -> Corpus:
+    """The corpus of the configuration: read, or sampled into the folder of the sweep."""
+    from truesource.generator.corpus import Corpus
+
+    if isinstance(config.corpus, str):
+        return Corpus.load(_resolve(config.corpus, base))
+    from truesource.generator.corpus_builder import make_corpus
+    from truesource.generator.plan import Columns, Plan
+    from truesource.grammar.diagnostics import require_consistent
+
+    require_consistent(truth)
+    asked = config.corpus
+    plan = Plan(
+        asked.splits,
+        config.seed,
+        asked.lengths,
+        columns=Columns(trees=asked.trees),
+        shard_size=asked.shard_size,
+        transform=asked.words_order,
+    )
+    with exclusive(folder / "corpus", wait=True):  # of several jobs that start together, the first samples
+        make_corpus(truth, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)
+    return Corpus.load(folder / "corpus")

@@ -1,0 +1,242 @@
+"""Inputs of verbs: corpora, samples and texts, and warnings about them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import DEFAULT_SEED
+from truesource.terminal.console import echo
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.text import Text
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.conventions import Name
+    from truesource.grammar.treebank import Normalisation, Treebank
+    from truesource.grammar.truth import Truth
+
+
+def is_treebank(source: Path) -> bool:
+    """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
+    from truesource.grammar.support.settings import kind_of
+    from truesource.grammar.treebank.reader import begins_like_trees, find_files
+
+    if source.is_file():
+        return begins_like_trees(source)
+    if not source.is_dir() or kind_of(source) not in (None, "trees"):
+        return False
+    try:
+        return any(map(begins_like_trees, find_files(source)))
+    except InputError:
+        return False
+
+
+def normalisation(convention: Name, overrides: list[str] | None) -> Normalisation:
+    """What is done to the trees of a treebank.
+
+    Args:
+        convention: of the treebank.
+        overrides: further settings as KEY=VALUE.
+
+    Raises:
+        InputError: a setting does not exist, or has another value.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from truesource.grammar.support.records import explain
+    from truesource.grammar.treebank import Normalisation
+    from truesource.run.reading import override
+
+    values: dict[str, object] = {"convention": convention}
+    for text in overrides or []:
+        override(values, text)
+    try:
+        return TypeAdapter(Normalisation).validate_python(values)
+    except ValidationError as error:
+        raise InputError(f"--normalisation: {explain(error)}") from error
+
+
+def show_reading(bank: Treebank) -> None:
+    """Say what reading a treebank removed and refused, and warn of what looks like another convention."""
+    for line in bank.reading.lines():
+        echo(line)
+    warn_of_signs(bank)
+
+
+def warn_of_signs(bank: Treebank) -> None:
+    """Warn of what looks as if a treebank has another convention."""
+    for sign in bank.reading.signs:
+        options = " ".join(
+            f"--convention {value}" if name == "convention" else f"--normalisation {name}={shlex.quote(value)}"
+            for name, value in sign.remedy.items()
+        )
+        echo(f"Warning: {sign}; read the treebank with {options}, or leave them if they are words", err=True)
+
+
+def read_text(path: Path, split: str, *, lines: bool = False) -> Text:
+    """Read a text, and say on stderr what is excluded; arguments and errors are those of `Text.read`."""
+    from truesource.evaluation.core.text import Text
+
+    text = Text.read(path, split, lines=lines)
+    warn(text.notes)
+    return text
+
+
+def read_setting(
+    path: Path,
+    split: str,
+    oracle: Truth | Path | None,
+    lengths: str | None,
+    *,
+    frame: str = "default",
+    seed: int = DEFAULT_SEED,
+    first: int | None = None,
+    longest: int | None = None,
+    drawn: LengthRange | None = None,
+    scores: bool = True,
+    uncorrected: str = "",
+) -> Setting:
+    """Read the text that models are measured on, and its truth; say on stderr in what the two differ.
+
+    Args:
+        path: corpus folder, folder of samples, or text with one tokenised sentence a line.
+        split: of a corpus folder.
+        oracle: the grammar that the text was sampled from, or its file; None: nobody knows the truth.
+        lengths: the condition of the truth, such as ``6..25``; None: that of the corpus.
+        frame: name of the preset of positions that count.
+        seed: of all that is random.
+        first: number of sentences; None: all.
+        longest: most words of a sentence; None: any number.
+        drawn: the condition that a text without a record of it was drawn under.
+        scores: tokens are scored, see `truesource.evaluation.core.setting.Setting.of`.
+        uncorrected: see `truesource.evaluation.core.differences.differences`.
+
+    Raises:
+        InputError: text or grammar cannot be read, or all sentences are too long.
+    """
+    from truesource.evaluation.core.differences import differences
+    from truesource.evaluation.core.setting import Setting
+    from truesource.evaluation.core.text import Text
+
+    text = Text.read(path, split).first(first)
+    if drawn is not None:
+        text = replace(text, lengths=drawn)
+    text = text.at_most(longest)
+    setting = Setting.of(text, oracle, lengths=lengths, frame=frame, seed=seed, scored=scores)
+    warn(text.notes)
+    warn(differences(setting, uncorrected))
+    return setting
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Print sentences on stderr."""
+    for sentence in sentences:
+        echo(sentence, err=True)
+
+
+def warn_of_other_corpus(model: str | Path, text: Text | None) -> None:
+    """Say on stderr when a model was trained on another corpus than the one whose split it is scored on.
+
+    Models from elsewhere and models that are code do not record their corpus, and other texts have no digest: nothing
+    is said of either.
+
+    Raises:
+        InputError: there is no such model, or its ``training.json`` cannot be read.
+    """
+    if text is None or text.corpus is None:
+        return
+    from truesource.lmtrain.references import model_reference
+
+    folder = model_reference(model).folder
+    trained, here = None if folder is None else _trained_on(folder), text.corpus.digest
+    if trained is not None and trained != here:
+        echo(
+            f"Warning: {model} was trained on another corpus ({trained[:8]}, not {here[:8]}). Unless both have the same"
+            " grammar and length range, relative perplexity also measures the difference between the two languages.",
+            err=True,
+        )
+
+
+def _trained_on(model: Path) -> str | None:
+    """Digest of the corpus that a model was trained on, None where that is not recorded."""
+    from truesource.lmtrain.training_record import FILE, read_training
+
+    trained = model.parent.parent if model.parent.name == "snapshots" else model
+    return read_training(trained).corpus_digest if (trained / FILE).is_file() else None
+
+
+def say_left_out(setting: Setting, impossible_model: Collection[int], impossible_oracle: Collection[int]) -> None:
+    """Say on stderr how many sentences a comparison leaves out, which side cannot make them, and words that it lacks.
+
+    Args:
+        setting: text and truth.
+        impossible_model: numbers of the sentences that the model gives probability 0.
+        impossible_oracle: numbers of those that the oracle gives probability 0.
+    """
+    from truesource.evaluation.measures.paired import unknown_words, words_missing
+    from truesource.evaluation.show.words import impossible
+
+    left_out, sentences = {*impossible_model, *impossible_oracle}, setting.sentences
+    if not left_out:
+        return
+    unknown = (
+        [] if setting.language is None else unknown_words(setting.language, (sentences[i] for i in impossible_oracle))
+    )
+    why = f"; {words_missing(unknown)}" if unknown else ""
+    sides = impossible({"impossible_oracle": len(impossible_oracle), "impossible_model": len(impossible_model)})
+    echo(f"{len(left_out)} of {len(sentences)} sentences are impossible and left out: {sides}{why}", err=True)
+
+
+def parse_splits(text: str, total: int) -> dict[str, int]:
+    """``train=.98,dev=.01,test=.01`` as whole numbers of sentences that add up to ``total``."""
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, separator, share = part.partition("=")
+        try:
+            shares[name.strip()] = float(share)
+        except ValueError:
+            separator = ""
+        if not separator or not name.strip() or not shares[name.strip()] > 0.0:
+            raise InputError(f"write splits as train=.98,dev=.01,test=.01, not as {text!r}")
+    if len(shares) < text.count(",") + 1:
+        raise InputError(f"a split is given twice in {text!r}; remove one")
+    if abs(sum(shares.values()) - 1.0) > 1e-9:
+        raise InputError(f"the shares of the splits sum to {sum(shares.values()):g}; change them to sum to 1")
+    sizes = {name: int(share * total) for name, share in shares.items()}
+    sizes[max(shares, key=lambda name: shares[name])] += total - sum(sizes.values())
+    if min(sizes.values()) < 1:
+        raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --shares train=1")
+    return sizes
+
+
+PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
+
+
+def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
+    """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
+    from truesource.evaluation.core.oracle import LONG, long_sentences
+
+    cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
+    if cost is not None and cost.seconds > PATIENCE:
+        echo(f"{cost}; --longest {LONG} leaves them out", err=True)
+
+
+PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
+
+
+def grammar_inside(folder: Path) -> Path | None:
+    """Its file; None for a folder without one."""
+    return next((folder / place for place in PLACES if (folder / place).is_file()), None)
+
+
+def oracle_option(folder: Path) -> str:
+    """`--oracle` with that grammar, for the command that a message names; with a word in capitals if there is none."""
+    inside = grammar_inside(folder)
+    return f"--oracle {'GRAMMAR' if inside is None else shlex.quote(str(inside))}"

@@ -1,0 +1,190 @@
+"""A verb of the command: its help, and the options that every verb takes.
+
+A verb that is not in `WITHOUT_TABLES` has ``--table``, which writes what `truesource.terminal.output.show` shows. One
+with the parameter ``figure`` has ``--figure-size``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from truesource.grammar.support.errors import InputError, extras_for
+from truesource.grammar.support.settings import require_numbers
+from truesource.terminal.asked import AskedOutputs, asking, size_of
+from truesource.terminal.logs import add_to_logs
+from truesource.terminal.surroundings import keep_standard_output
+
+log = logging.getLogger("truesource")
+
+#: verbs that show no table
+WITHOUT_TABLES = frozenset(
+    {"new", "report", "schema", "cite", "split", "induce", "train", "generate", "convert", "export", "warm"}
+)
+
+_HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
+
+
+class Verb(TyperCommand):
+    """A verb whose help is plain text: ``<unk>``, brackets and stars are shown, not taken for markup.
+
+    The options of the root that concern the log may also be given after the verb.
+    """
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        if name not in WITHOUT_TABLES:
+            self.params += _parameters(_table_option)
+        if any(each.name == "figure" for each in self.params):
+            self.params += _parameters(_figure_size_option)
+        self.params += _parameters(_log_options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with the tables, the JSON and the figures that the options ask for.
+
+        Where a library of an extra is missing, one sentence says which extra to install.
+        """
+        _require_numbers(ctx)
+        given = AskedOutputs(
+            tables=tuple(ctx.params.pop("table", None) or ()),
+            json=ctx.params.get("json"),
+            figure_size=size_of(ctx.params.pop("figure_size", None)),
+        )
+        if given.takes_standard_output:
+            keep_standard_output()
+        with asking(given), extras_for(f"`{ctx.command_path}`"):
+            made = self.call(ctx)
+            for file in given.missing:
+                log.warning("there is nothing to write to %s: this call has measured nothing", file)
+        return made
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        from truesource.terminal.help import show_help
+
+        show_help(self, ctx.command_path)
+
+    def call(self, ctx: Any) -> Any:
+        """Call the function of the verb."""
+        return super().invoke(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments that are left after the options."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's, of a choice
+            raise
+
+
+class DeviceVerb(Verb):
+    """A verb that runs networks: it also takes the device to run them on."""
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        self.params += _computing_option(
+            "device", "auto|cpu|cuda|cuda:1|mps", "Where networks run, or the charts of bound."
+        )
+
+    def call(self, ctx: Any) -> Any:
+        """Call the function of the verb, with the device and the precision that the options name."""
+        from truesource.lmtrain.device import computing
+
+        with computing(ctx.params.pop("device"), ctx.params.pop("dtype", None)):
+            return super().call(ctx)
+
+
+class NetworkVerb(DeviceVerb):
+    """A verb that measures networks: it also takes their precision."""
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        self.params += _computing_option("dtype", "float32|bfloat16|float16", "Precision of networks.")
+
+
+class ConfiguredVerb(NetworkVerb):
+    """A verb that takes a configuration, of which the device and the precision are keys; ``--set`` wins over both."""
+
+    def call(self, ctx: Any) -> Any:
+        """Call the function of the verb, with what the options name as keys of the configuration."""
+        given = {name: ctx.params.pop(name) for name in ("device", "dtype")}
+        keys = [f"{name}={value}" for name, value in given.items() if value is not None]
+        ctx.params["set_"] = [*keys, *(ctx.params["set_"] or ())] or None
+        return Verb.call(self, ctx)
+
+
+def _require_numbers(ctx: Any) -> None:
+    """Refuse whole numbers of options that no array and no file takes.
+
+    Raises:
+        InputError: there is one.
+    """
+    for option in ctx.command.params:
+        try:
+            require_numbers(ctx.params.get(option.name))
+        except ValueError as error:
+            raise InputError(f"{option.opts[-1]}: {error}") from error
+
+
+def _log_options(
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", callback=lambda on: on and add_to_logs(quiet=True), **_HIDDEN)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", callback=lambda on: on and add_to_logs(verbose=True), **_HIDDEN)
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", callback=lambda on: on and add_to_logs(show=True), **_HIDDEN)
+    ] = False,
+    log_file: Annotated[
+        Path | None, typer.Option("--log-file", callback=lambda file: file and add_to_logs(file=file), **_HIDDEN)
+    ] = None,
+) -> None:
+    """The options of the root, which describes them."""
+
+
+def _table_option(
+    table: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--table",
+            metavar="FILE",
+            help="Write the tables to this file: .csv, .parquet, .tex or .md; - for Markdown on standard output.",
+        ),
+    ] = None,
+) -> None:
+    """Of verbs that show tables."""
+
+
+def _figure_size_option(
+    figure_size: Annotated[
+        str | None,
+        typer.Option("--figure-size", metavar="WIDTHxHEIGHT", help="Size of the figure in inches, such as 6x4."),
+    ] = None,
+) -> None:
+    """Of verbs that draw a figure."""
+
+
+def _computing_option(name: str, values: str, text: str) -> list[Any]:
+    """An option of verbs that run networks, which an environment variable can also give."""
+
+    def options(value: Any = None) -> None: ...
+
+    variable = f"TRUESOURCE_{name.upper()}"
+    given = typer.Option(f"--{name}", metavar=values, envvar=variable, show_envvar=False, help=text)
+    options.__annotations__["value"] = Annotated[str | None, given]
+    (option,) = _parameters(options)
+    option.name = name
+    return [option]
+
+
+def _parameters(function: Callable[..., None]) -> list[Any]:
+    """The options of a function, as typer makes them."""
+    made = typer.Typer(add_completion=False)
+    made.command()(function)
+    return [parameter for parameter in typer.main.get_command(made).params if parameter.name != "help"]
