@@ -19,12 +19,13 @@ LOOSE = {"lines", "settings", "verbs"}  #: numbers that need not be written down
 
 
 def main() -> None:
-    """Write the numbers down, and print them beside those of before."""
+    """Write down the numbers that fell, and print all of them with those of before."""
     before = json.loads(FILE.read_text(encoding="utf-8"))
     now = numbers(house.code(FILE.parents[1]))
     for name, n in now.items():
         print(f"{name}: {before.get(name)} -> {n}")
-    FILE.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
+    lowest = {name: min(n, before.get(name, n)) for name, n in now.items()}
+    FILE.write_text(json.dumps(lowest, indent=1) + "\n", encoding="utf-8")
 
 
 def numbers(every: list[house.Module]) -> dict[str, int]:

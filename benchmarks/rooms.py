@@ -79,38 +79,38 @@ def back_up(found: Arrows) -> list[tuple[str, str]]:
     )
 
 
-#: modules that hold the settings of evaluators, or import those that do
-LISTS = ("evaluation.evaluators", "truesource.evaluation.evaluators")
-#: where a module named as an evaluator is no second place of its code: its verb, and its stage of a run
-BESIDE = ("truesource.cli", "truesource.run.stages")
+LIST = "evaluation.evaluators"  #: module that imports all evaluators
+#: where a module named as an evaluator is no second place of its code: its verb, its stage, a study of a paper, and
+#: what stands below evaluators
+ELSEWHERE = ("truesource.cli", "truesource.run.stages", "truesource.studies", "grammar", "generator", "lmtrain")
 
 
 def places_of_evaluators(every: list[house.Module]) -> dict[str, list[str]]:
     """Of each evaluator, by name, the packages and modules that are named as it is."""
     names = {
-        (node.module or "").removesuffix(".evaluator").rpartition(".")[2]
+        node.module.split(".")[2]
         for module in every
-        if module.name in LISTS
+        if module.name == LIST
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("truesource.eval")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith(".evaluator")
     }
     found: dict[str, set[str]] = {name: set() for name in names}
     for module in every:
         parts = module.name.split(".")
         for number, part in enumerate(parts):
             before = ".".join(parts[:number])
-            if part in names and before not in BESIDE and not set(parts[:number]) & names:
+            if part in names and not before.startswith(ELSEWHERE) and not set(parts[:number]) & names:
                 found[part].add(f"{before}.{part}")
     return {name: sorted(places) for name, places in found.items()}
 
 
 def folders_of_verbs(every: list[house.Module]) -> set[str]:
-    """The folders with a module that defines a verb: a function ``command``, or ``command_of`` that makes some."""
+    """The folders with a module that defines a verb: a function ``command``."""
     return {
         module.name.rpartition(".")[0]
         for module in every
         for node in module.tree.body
-        if isinstance(node, ast.FunctionDef) and node.name in ("command", "command_of")
+        if isinstance(node, ast.FunctionDef) and node.name == "command"
     }
 
 

@@ -21,13 +21,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from truesource.generator.columns import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import (
     atomic_path,
-    digest_json,
     discard,
     refuse_occupied,
     remove_leftovers,
@@ -42,40 +40,22 @@ from truesource.lmtrain.architectures.ngram.training import train_ngram
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.card import folder_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
+from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all
 from truesource.lmtrain.model_code import why_code_stays
 from truesource.lmtrain.model_registry import completed, model_settings
 from truesource.lmtrain.saving import save_model, step_of
 from truesource.lmtrain.snapshots import copy_all
-from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
+from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.trained_models import TrainedModel, load_folder, load_trained
 from truesource.lmtrain.trainer import ModelMonitor
-from truesource.lmtrain.training_record import (
-    FILE,
-    REQUEST,
-    TIMES,
-    file_digests,
-    place_of,
-    remove_used_up,
-    weights_digest,
-)
+from truesource.lmtrain.training_record import FILE, REQUEST, TIMES, file_digests, place_of, remove_used_up
+from truesource.lmtrain.training_request import SentenceSource, TrainingRequest, splits_of
 from truesource.lmtrain.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerCallback
 
     from truesource.lmtrain.data import ExpectedTokens
-
-
-class SentenceSource(Protocol):
-    """The parts of a corpus that training reads.
-
-    Where it also has ``coded(split)``, which gives the same as `CodedSentences`, that is read instead: no Python
-    object a token.
-    """
-
-    def sentences(self, split: str) -> Sequence[Sequence[str]]:
-        """Tokens of the sentences of a split."""
 
 
 def train(
@@ -125,20 +105,10 @@ def train(
     out = Path(out)
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
-        train_split, dev_split = _splits(corpus)
-        request = {
-            "model": model.model_dump(mode="json"),
-            "training": None if training is None else training.model_dump(mode="json"),
-            "seed": seed,
-            "processes": world_size(),
-            "corpus_digest": _digest(corpus, train_split, dev_split),
-        }
-        if tokenizer is not None:
-            request["tokenizer_digest"] = digest_tokenizer(tokenizer)
-        if expected is not None:
-            request["expected_digest"] = expected.digest
-        if weights is not None:
-            request["weights_digest"] = weights_digest(Path(weights))
+        train_split, dev_split = splits_of(corpus)
+        how: dict[str, Any] = {"seed": seed, "tokenizer": tokenizer, "weights": weights}
+        how |= {"expected_digest": None if expected is None else expected.digest, "splits": (train_split, dev_split)}
+        request = TrainingRequest.of(corpus, model, training, **how).as_record()
         record = {**request, **_condition(corpus), **_about(corpus, license)}  # a partial run need not hold these
         if isinstance(model, NgramSettings):
             if training is not None:
@@ -184,22 +154,6 @@ def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
             raise InputError(
                 f"cannot write: {error.strerror or error}; free some space and run again to continue", partial
             ) from error
-
-
-def _splits(corpus: SentenceSource | Sequence[Sequence[str]]) -> tuple[CodedSentences, CodedSentences]:
-    read = getattr(corpus, "coded", None) or getattr(corpus, "sentences", None)
-    if read is None:
-        return CodedSentences.of(corpus), CodedSentences.of([])  # type: ignore[arg-type]
-    available = getattr(corpus, "splits", None)
-    if available is not None and "train" not in available:
-        raise InputError(f"the corpus has no train split; it has {', '.join(available) or 'none'}")
-    dev = read("dev") if available is None or "dev" in available else []
-    return CodedSentences.of(read("train")), CodedSentences.of(dev)
-
-
-def _digest(corpus: object, *splits: CodedSentences) -> str:
-    known = getattr(corpus, "digest", None)
-    return known if isinstance(known, str) else digest_json([list(split) for split in splits])
 
 
 def _condition(corpus: object) -> dict[str, str]:

@@ -155,7 +155,7 @@ PLANTED = {
     "docstrings that name what is gone": ("grammar/planted.py", '"""Use `vanished_function` for this."""\n'),
     "modules with late constants": ("grammar/planted.py", "def first():\n    pass\n\n\nMOST = 3\n"),
     "assignments to a vague name": ("grammar/planted.py", "found = 3\n"),
-    "evaluators in two places": ("lmtrain/treebank_baseline.py", ""),
+    "evaluators in two places": ("truesource/run/pplu.py", ""),
     "folders of verbs": ("lmtrain/planted.py", "def command() -> None:\n    pass\n"),
 }
 
@@ -167,6 +167,7 @@ def test_each_number_rises_when_its_fault_is_planted(
     file, text = PLANTED[name]
     for package in house.PACKAGES:
         (tmp_path / package).mkdir()
+    (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text, encoding="utf-8")
     numbers = program("ratchet").numbers
     assert numbers([*every, *house.code(tmp_path)])[name] == numbers(every)[name] + 1

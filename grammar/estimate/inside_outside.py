@@ -77,10 +77,10 @@ def expected_rule_counts(pcfg: PCFG, sentences: Sentences, *, brackets: Brackets
     Raises:
         InputError: there are no sentences, one has no tokens, or brackets cross each other or leave their sentence.
     """
-    return Text(pcfg, sentences, brackets).counts(pcfg)
+    return EncodedText(pcfg, sentences, brackets).counts(pcfg)
 
 
-class Text:
+class EncodedText:
     """Sentences in batches, equal ones with equal brackets in one column; good for every grammar over these words."""
 
     def __init__(self, pcfg: PCFG, sentences: Sentences, brackets: Brackets | None = None) -> None:
@@ -276,8 +276,8 @@ def inside_outside(
             sentences; a setting is out of range; or the checkpoint belongs to another run.
     """
     _check(pcfg, iterations, tolerance, prior)
-    text = Text(pcfg, sentences, brackets)
-    unseen = Text(pcfg, held_out) if held_out else None
+    text = EncodedText(pcfg, sentences, brackets)
+    unseen = EncodedText(pcfg, held_out) if held_out else None
     start = pcfg.digest
     folder = None if checkpoint is None else Path(checkpoint)
     settings = [iterations, tolerance, prior]
@@ -317,7 +317,7 @@ def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:
         )
 
 
-def _fit(text: Text, bracketed: bool, unseen: Text | None, record: Mapping[str, Any]) -> dict[str, Any]:
+def _fit(text: EncodedText, bracketed: bool, unseen: EncodedText | None, record: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata of the text and its likelihood."""
     fit: dict[str, Any] = {
         "sentences": text.size,
@@ -389,7 +389,7 @@ def _with_rules(pcfg: PCFG, arrays: Sequence[NDArray[Any]]) -> PCFG:
 
 
 def _record(
-    pcfg: PCFG, iteration: int, text: Text, counts: RuleCounts, prior: float, unseen: Text | None
+    pcfg: PCFG, iteration: int, text: EncodedText, counts: RuleCounts, prior: float, unseen: EncodedText | None
 ) -> dict[str, Any]:
     """One line of the trace."""
     score, tokens = text.score(counts)

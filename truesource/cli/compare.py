@@ -14,7 +14,7 @@ from truesource.terminal.console import echo
 from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest
 
 if TYPE_CHECKING:
-    from truesource.evaluation.comparing import ModelScores
+    from truesource.evaluation.comparing import ModelComparison, ModelScores
     from truesource.evaluation.core.evaluator import Evaluator
 
 Models = Annotated[
@@ -114,7 +114,8 @@ def command(
     """
     from truesource.cli.compare_arguments import Scored, scores_of_models, scores_of_variants
     from truesource.run.model_scores import scores_of_runs
-    from truesource.studies.compare.tables import check_columns, comparison_table, warning_of
+    from truesource.studies.compare.tables import check_columns, comparison_figure, comparison_table, warning_of
+    from truesource.terminal.inputs import warn
     from truesource.terminal.output import OutputFiles, figure_of, json_of, show
 
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -130,22 +131,13 @@ def command(
     if parallel:
         scored = scores_of_variants(models, asked, baseline)
     elif oracle is None:
-        read = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
-        for sentence in read.left_out:
-            echo(sentence, err=True)
-        scored = read.models
+        runs = scores_of_runs(models, [OPTIONS[key] for key in given], seed)
+        warn(runs.left_out)
+        scored = runs.models
     else:
         scored = scores_of_models(models, oracle, asked, baseline)
-    from truesource.evaluation.comparing import compare_models
-    from truesource.studies.compare.scoring import comparisons
-    from truesource.studies.compare.tables import comparison_figure
-
-    if parallel:
-        found = [compare_models(scored, baseline=baseline, seed=asked.seed, parallel=True)]
-    else:
-        found, said = comparisons(scored, baseline=baseline, seed=seed, own=vocabulary == "own")
-        for sentence in said:
-            echo(sentence, err=True)
+    how = {"baseline": baseline, "seed": asked.seed if parallel else seed}
+    found = _comparisons(scored, parallel=parallel, own=vocabulary == "own", **how)
     for comparison in found:
         show(comparison_table(comparison, chosen))
         if warning := warning_of(comparison):
@@ -157,6 +149,19 @@ def command(
         json=json_of(records),
         figure=figure_of(lambda: comparison_figure(found)),
     )
+
+
+def _comparisons(scored: list[ModelScores], *, parallel: bool, own: bool, **how: Any) -> list[ModelComparison]:
+    """Compare models of each objective and text, or variants, with one text each; what is set apart is said."""
+    from truesource.evaluation.comparing import compare_models
+    from truesource.studies.compare.scoring import comparisons
+    from truesource.terminal.inputs import warn
+
+    if parallel:
+        return [compare_models(scored, parallel=True, **how)]
+    found, said = comparisons(scored, own=own, **how)
+    warn(said)
+    return found
 
 
 def _further(evaluators: Sequence[Evaluator], models: Sequence[ModelScores]) -> list[dict[str, Any]]:

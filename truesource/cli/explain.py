@@ -66,7 +66,7 @@ def command(
         return
     if job.unknown is not None:
         echo(f"No setting is changed and trained again: {job.unknown.reason}.", err=True)
-    failures = job.make_all(share)
+    failures = job.explain(share)
     _finish(job, files, failures, shared=shard is not None)
 
 

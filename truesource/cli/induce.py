@@ -251,7 +251,7 @@ def _possible(held_out: Mapping[str, Any]) -> str:
     return f"{trees - impossible:,} of {trees:,} trees; the other {impossible:,} are impossible and left out"
 
 
-Text = Sequence[Sequence[str]]
+Sentences = Sequence[Sequence[str]]
 
 
 def reestimate(
@@ -308,13 +308,14 @@ def reestimate(
     echo(f"Wrote {' and '.join(wrote)}: {fitted.pcfg!r}. Next: {following}")
 
 
-def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:
-
+def _read_text(path: Path, held_out: str | None) -> tuple[Sentences, Sentences | None]:
     of_training = read_text(path, "train").sentences
     return of_training, None if held_out is None else read_text(Path(held_out), "dev").sentences
 
 
-def _read_brackets(path: str, normalise: Normalisation, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
+def _read_brackets(
+    path: str, normalise: Normalisation, held_out: str | None
+) -> tuple[Sentences, Brackets, Sentences | None]:
     from truesource.grammar.estimate.inside_outside import tree_brackets
     from truesource.grammar.treebank import Treebank
 

@@ -9,6 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from typing_extensions import override
+
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.treebank_baseline.evaluator import TreebankBaselineSettings
 from truesource.evaluation.treebank_baseline.measure import Kind, TextScores, score_on_text
@@ -19,8 +21,10 @@ from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.treebank import Treebank
-from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.training_record import MetricsRow, read_finished
+from truesource.lmtrain.training_request import TrainingRequest
+from truesource.run.cells import TrainingCell, TrainingCells
 from truesource.run.models.stage import resolved
 from truesource.run.stage import Stage, of_model, of_settings
 from truesource.run.treebank.text import HELD_OUT, TreebankText, write_text_folder
@@ -263,60 +267,117 @@ def folder_of(run: RunFolder, entry: ModelEntry) -> Path:
     return run.folder / "treebank_baseline" / "models" / entry.name
 
 
-def train_again(run: RunFolder, entry: ModelEntry) -> str:
-    """Train the further models of an entry, and write ``trained.json``; the digest of all of it."""
-    from truesource.lmtrain.trained_models import shared_tokenizer
+@dataclass(frozen=True)
+class Twin(TrainingCell):
+    """A model of the run, trained once more on another text."""
 
-    settings = run.settings(TreebankBaselineSettings)
-    text = TreebankText.load(run.folder / "treebank_baseline" / "text")
-    real = TextInMemory(text.sentences("train"), text.sentences("dev") if "dev" in text.splits else [])
-    sources = {REAL: real}
-    if settings.equal_text and (part := equal_part(run.corpus.sentences("train"), real)) is not None:
-        sources[EQUAL] = part
-    shared = shared_tokenizer(run.model_folder(entry), resolved(run, entry)[0])
-    place = folder_of(run, entry)
-    made: dict[str, Trained] = {}
-    for name, source in sources.items():
-        made[name] = _train(run, entry, source, place / name, shared)
-    write_json(place / "trained.json", made)
-    files = [path for path in sorted(place.rglob("*")) if path.suffix in (".safetensors", ".npz")]
-    return digest_json([made, {path.relative_to(place).as_posix(): digest_file(path) for path in files}])
+    text: str  #: name of the text, and of the folder
+    source: TextInMemory
+    shape: ModelConfig
+    training: TrainConfig | None
+    seed: int
+
+    @property
+    @override
+    def title(self) -> str:
+        return self.text
+
+    @property
+    @override
+    def request(self) -> dict[str, Any]:
+        return TrainingRequest.of(self.source, self.shape, self.training, seed=self.seed).as_record()
+
+    @property
+    @override
+    def id(self) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return f"{self.shape.label} on {self.text}"
 
 
-def _train(run: RunFolder, entry: ModelEntry, source: TextInMemory, out: Path, shared: Any) -> Trained:
-    """Train one; what it came to."""
-    from truesource.lmtrain.snapshots import FOLDER
-    from truesource.lmtrain.subwords import encoder_of
-    from truesource.lmtrain.training import train
+class Twins(TrainingCells[Twin]):
+    """The twins of one model of a run; a stage that is made again trains them again."""
 
-    settings = run.settings(TreebankBaselineSettings)
-    shape, training = resolved(run, entry)
-    if training is not None:
-        earlier = read_finished(run.model_folder(entry))
-        seen = list(metrics(run.model_folder(entry)))[-1]
-        available = sum(len(row) + 1 for row in encoder_of(shared).encode(source.train))
-        training = budget(
+    models = "."
+
+    def __init__(self, run: RunFolder, entry: ModelEntry) -> None:
+        from truesource.lmtrain.trained_models import shared_tokenizer
+
+        self.folder, self._run, self._entry = folder_of(run, entry), run, entry
+        self._settings = run.settings(TreebankBaselineSettings)
+        self._tokenizer = shared_tokenizer(run.model_folder(entry), resolved(run, entry)[0])
+        self.made: dict[str, Trained] = {}
+
+    def cells(self) -> list[Twin]:
+        """One trained on the treebank and, if there is enough sampled text, one on as much of that."""
+        text = TreebankText.load(self._run.folder / "treebank_baseline" / "text")
+        real = TextInMemory(text.sentences("train"), text.sentences("dev") if "dev" in text.splits else [])
+        sources = {REAL: real}
+        if self._settings.equal_text and (part := equal_part(self._run.corpus.sentences("train"), real)) is not None:
+            sources[EQUAL] = part
+        shape, seed = resolved(self._run, self._entry)[0], self._run.seed_of(self._entry)
+        return [Twin(name, source, shape, self._training(source), seed) for name, source in sources.items()]
+
+    def _training(self, source: TextInMemory) -> TrainConfig | None:
+        from truesource.lmtrain.subwords import encoder_of
+
+        training, folder = resolved(self._run, self._entry)[1], self._run.model_folder(self._entry)
+        if training is None:
+            return None
+        return budget(
             training,
-            steps=earlier.steps or 1,
-            tokens=seen.get("tokens") or 1,
-            available=available,
-            max_epochs=settings.max_epochs,
-            snapshots=settings.stopping == "best" and bool(source.dev),
+            steps=read_finished(folder).steps or 1,
+            tokens=list(metrics(folder))[-1].get("tokens") or 1,
+            available=sum(len(row) + 1 for row in encoder_of(self._tokenizer).encode(source.train)),
+            max_epochs=self._settings.max_epochs,
+            snapshots=self._settings.stopping == "best" and bool(source.dev),
         )
-    how: dict[str, Any] = {"seed": run.seed_of(entry), "tokenizer": shared, "weights": run.weights_of(entry)}
-    train(source, shape, training, out, **how, force=True)
-    rows = list(metrics(out))
-    step, folder = best_state(out, rows)
-    for path in set((out / FOLDER).glob("*")) - {folder}:  # a snapshot each time the loss was measured
-        shutil.rmtree(path)
-    return {
-        "sentences": len(source.train),
-        "words": sum(map(len, source.train)),
-        "steps": rows[-1]["step"],
-        "epochs": rows[-1].get("epoch"),
-        "scored_step": step,
-        "folder": folder.relative_to(out.parent).as_posix(),
-    }
+
+    @override
+    def is_finished(self, cell: Twin) -> bool:
+        return False
+
+    @override
+    def results(self, cell: Twin) -> tuple[()]:
+        return ()
+
+    @override
+    def train(self, cell: Twin) -> None:
+        from truesource.lmtrain.training import train
+
+        how: dict[str, Any] = {"tokenizer": self._tokenizer, "weights": self._run.weights_of(self._entry)}
+        train(cell.source, cell.shape, cell.training, self.place(cell), seed=cell.seed, force=True, **how)
+
+    @override
+    def score(self, cell: Twin) -> None:
+        """Choose the state that is scored, and remove the other snapshots."""
+        from truesource.lmtrain.snapshots import FOLDER
+
+        place = self.place(cell)
+        rows = list(metrics(place))
+        step, folder = best_state(place, rows)
+        for path in set((place / FOLDER).glob("*")) - {folder}:  # a snapshot each time the loss was measured
+            shutil.rmtree(path)
+        self.made[cell.text] = {
+            "sentences": len(cell.source.train),
+            "words": sum(map(len, cell.source.train)),
+            "steps": rows[-1]["step"],
+            "epochs": rows[-1].get("epoch"),
+            "scored_step": step,
+            "folder": folder.relative_to(self.folder).as_posix(),
+        }
+
+
+def train_again(run: RunFolder, entry: ModelEntry) -> str:
+    """Train the twins of an entry, and write ``trained.json``; return the digest of all of it."""
+    twins = Twins(run, entry)
+    for cell in twins.cells():
+        twins.make(cell, wait=True)
+    write_json(twins.folder / "trained.json", twins.made)
+    files = [path for path in sorted(twins.folder.rglob("*")) if path.suffix in (".safetensors", ".npz")]
+    digests = {path.relative_to(twins.folder).as_posix(): digest_file(path) for path in files}
+    return digest_json([twins.made, digests])
 
 
 def metrics(folder: Path) -> Iterator[MetricsRow]:

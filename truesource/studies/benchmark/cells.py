@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired
 
 from pydantic import with_config
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, override
 
 from truesource.evaluation.core.oracle import Oracle, counted_frequencies
 from truesource.evaluation.core.windows import BestWithin
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, digest_json, remove_leftovers, working_folder, write_json
+from truesource.grammar.support.files import digest_file, remove_leftovers, working_folder, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
 from truesource.grammar.truth import process
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.device import computing, one_thread
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.training_record import remove_used_up
+from truesource.run.cells import TrainingCell, TrainingCells
 from truesource.studies.benchmark.results import WINDOWS, BenchmarkCell, Divergences, TruthRecord, has_truth
 from truesource.studies.benchmark.suite import Candidate, Suite
 from truesource.studies.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
@@ -146,7 +146,7 @@ class KeptTruth(TruthRecord):
 
 
 @dataclass(frozen=True)
-class SuiteCell:
+class SuiteCell(TrainingCell):
     """A cell that is to be made."""
 
     language: str  #: name in the suite
@@ -159,14 +159,19 @@ class SuiteCell:
     given: Path | None = None  #: folder of a model that was trained elsewhere; None: no such
 
     @property
-    def id(self) -> str:
-        """Name of its files: other settings, suites or seeds have another."""
+    @override
+    def title(self) -> str:
+        return f"{self.language}-{self.candidate.name}"
+
+    @property
+    @override
+    def request(self) -> dict[str, Any]:
         settings = None if self.shape is None else self.shape.model_dump(mode="json") | {"name": None}
         training = None if self.training is None else self.training.model_dump(mode="json")
-        asked = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
+        request = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
         if self.given is not None:
-            asked["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
-        return f"{self.language}-{self.candidate.name}-seed{self.seed}-{digest_json(asked)[:8]}"
+            request["files"] = {file.name: digest_file(file) for file in sorted(self.given.iterdir()) if file.is_file()}
+        return request
 
     @property
     def is_reference(self) -> bool:
@@ -254,38 +259,53 @@ def _truth_file(folder: Path, language: str, objective: Objective) -> Path:
     return folder / "truths" / f"{language}-{objective}.json"
 
 
-def make_cell(suite: Suite, folder: Path, cell: SuiteCell, *, wait: bool = False, device: str | None = None) -> None:
-    """Train and measure a cell, unless that is done; a training that was interrupted goes on.
+@dataclass(frozen=True)
+class SuiteCells(TrainingCells[SuiteCell]):
+    """The cells of a suite in a folder of results; reaches worker processes.
 
-    The truth that it is compared with is kept too, unless it is there.
-
-    One thread computes each cell, so that its numbers are the same on any number of workers.
-
-    Args:
-        suite: that it belongs to.
-        folder: of the results.
-        cell: which.
-        wait: for another process that is at work on it.
-        device: where networks run; None: as the call says.
-
-    Raises:
-        BusyError: another process is at work on it, and ``wait`` is false.
-        InputError: the model cannot be trained or measured.
+    One thread computes each cell, so that its numbers are the same on any number of workers. The truth that a cell is
+    compared with is kept too.
     """
-    with computing(device), exclusive(folder / "models" / cell.id, wait=wait):
-        if read_cell(folder, cell) is not None:
+
+    suite: Suite
+    folder: Path
+    device: str | None = None  #: where networks run; None: as the call says
+    models = "models"
+
+    @override
+    def make(self, cell: SuiteCell, *, wait: bool = False) -> None:
+        with computing(self.device), one_thread():
+            super().make(cell, wait=wait)
+
+    @override
+    def is_finished(self, cell: SuiteCell) -> bool:
+        return read_cell(self.folder, cell) is not None
+
+    @override
+    def results(self, cell: SuiteCell) -> tuple[Path]:
+        return (_cell_file(self.folder, cell),)
+
+    @override
+    def train(self, cell: SuiteCell) -> None:
+        from truesource.lmtrain.training import train
+
+        place = self.place(cell)
+        if cell.shape is None or place.is_dir() or self.results(cell)[0].is_file():  # then only the truth is missing
             return
-        file = _cell_file(folder, cell)
-        for path in (file, folder / "models" / cell.id):
-            remove_leftovers(path)
-        if cell.shape is not None:
-            remove_used_up(folder / "models" / cell.id)
-        with one_thread():
-            truth = _truth(suite.model_dump_json(), cell.language, folder)
-            record = None if file.is_file() else _measured(suite, folder, cell, truth)  # else only the truth has gone
-            _keep_truth(folder, cell, truth)
+        truth = self._truth(cell)
+        monitor = None if cell.training is None else _monitor(self.suite, truth)
+        train(truth.corpus, cell.shape, cell.training, place, seed=cell.seed, monitor=monitor)
+
+    @override
+    def score(self, cell: SuiteCell) -> None:
+        (file,), truth = self.results(cell), self._truth(cell)
+        record = None if file.is_file() else _measured(self.suite, self.place(cell), cell, truth)
+        _keep_truth(self.folder, cell, truth)
         if record is not None:
-            write_json(file, record)  # last: where it is, the rest is
+            write_json(file, record)  # last: if it is there, the rest is
+
+    def _truth(self, cell: SuiteCell) -> LanguageTruth:
+        return _truth(self.suite.model_dump_json(), cell.language, self.folder)
 
 
 @lru_cache(maxsize=1)  # cells come language by language
@@ -293,13 +313,13 @@ def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
     return LanguageTruth(Suite.model_validate_json(suite), language, folder)
 
 
-def _measured(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> FinishedCell:
+def _measured(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -> FinishedCell:
     if cell.given is not None:
         learned, longest = _given(cell.given, cell, truth)
     elif cell.shape is None:
         learned, longest = _reference(cell, truth), None
     else:
-        learned, longest = _learned(suite, folder, cell, truth), cell.shape.longest
+        learned, longest = _learned(suite, place, cell, truth), cell.shape.longest
     found = MeasuredModel(learned.model, truth, longest)
     return {
         "measured": {
@@ -389,24 +409,25 @@ class _OfParts:
         return (self._free if len(sentences[0]) > self._longest else self._given).distributions(sentences)
 
 
-def _learned(suite: Suite, folder: Path, cell: SuiteCell, truth: LanguageTruth) -> Learned:
+def _monitor(suite: Suite, truth: LanguageTruth) -> OracleMonitor:
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+
+    return OracleMonitor.on_corpus(truth.distribution, truth.corpus, sentences=suite.sizes.dev)
+
+
+def _learned(suite: Suite, place: Path, cell: SuiteCell, truth: LanguageTruth) -> Learned:
+    """Load the model that was trained into a folder."""
     from truesource.lmtrain.trained_models import load_folder, load_trained
-    from truesource.lmtrain.training import train
 
     assert cell.shape is not None
-    corpus, target = truth.corpus, folder / "models" / cell.id
-    monitor = OracleMonitor.on_corpus(truth.distribution, corpus, sentences=suite.sizes.dev)
-    seen = corpus.n_tokens("train") + corpus.n_sentences("train")
+    corpus = truth.corpus
     if cell.training is None:
-        model = load_folder(target) if target.is_dir() else train(corpus, cell.shape, None, target, seed=cell.seed)
-        return Learned(model, counted_curve(corpus, cell.shape, cell.seed, monitor, target), 0, seen, None, None)
+        seen = corpus.n_tokens("train") + corpus.n_sentences("train")
+        curve = counted_curve(corpus, cell.shape, cell.seed, _monitor(suite, truth), place)
+        return Learned(load_folder(place), curve, 0, seen, None, None)
     parameters, flops = _size(suite, cell, corpus)
-    if target.is_dir():
-        network = load_trained(target, cell.shape)
-    else:
-        network = train(corpus, cell.shape, cell.training, target, seed=cell.seed, monitor=monitor)
-    curve, steps, tokens = network_curve(target)
+    network = load_trained(place, cell.shape)
+    curve, steps, tokens = network_curve(place)
     return Learned(network, curve, steps, tokens, flops, parameters)
 
 

@@ -6,7 +6,6 @@ import logging
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import holds
 from truesource.lmtrain.own.settings import OwnSettings
-from truesource.run.tasks import Failure, make_tasks, refuse_foreign
-from truesource.studies.benchmark.cells import SuiteCell, make_cell, planned_cells, read_cell, read_truth
+from truesource.run.tasks import Failure, refuse_foreign
+from truesource.studies.benchmark.cells import SuiteCell, SuiteCells, planned_cells, read_cell, read_truth
 from truesource.studies.benchmark.results import (
     FORMAT,
     FORMAT_VERSION,
@@ -102,14 +101,8 @@ def execute(asked: Selection, folder: Path, *, workers: Workers, share: Share) -
     _claim(asked.suite, folder)
     for name in languages:
         make_corpora(asked.suite, name, folder, workers)
-    failures = make_tasks(
-        cells,
-        partial(make_cell, asked.suite, folder, device=current().device),  # which a worker does not know
-        finished=lambda cell: read_cell(folder, cell) is not None,
-        share=share,
-        workers=workers,
-        wait=True,
-    )
+    made = SuiteCells(asked.suite, folder, current().device)  # which a worker does not know
+    failures = made.make_all(cells, share, workers=workers, wait=True)
     missing = [cell for cell in cells if read_cell(folder, cell) is None]
     return Outcome(collected(asked, cells, folder), failures, missing)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json
-from truesource.grammar.support.records import read_record
 from truesource.lmtrain.model_registry import with_code
+from truesource.lmtrain.training_request import TrainingRequest
+from truesource.run.cells import TrainingCell
 from truesource.studies.scaling.config import SweepConfig, require_sentences
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class FirstSentences:
 
 
 @dataclass(frozen=True)
-class PlannedCell:
+class PlannedCell(TrainingCell):
     """One model to train and to evaluate."""
 
     shape: str  #: what its shape is called
@@ -55,21 +54,20 @@ class PlannedCell:
     tokenizer_digest: str
 
     @property
-    def request(self) -> dict[str, Any]:
-        """All that decides its weights, as ``training.json`` has it."""
-        return {
-            "model": self.model.model_dump(mode="json"),
-            "training": self.training.model_dump(mode="json"),
-            "seed": self.seed,
-            "processes": 1,
-            "corpus_digest": self.data_digest,
-            "tokenizer_digest": self.tokenizer_digest,
-        }
+    @override
+    def title(self) -> str:
+        return f"{self.model.label}-n{self.sentences}"
 
     @property
-    def id(self) -> str:
-        """Name of its folder; other settings or data give another."""
-        return f"{self.model.label}-n{self.sentences}-seed{self.seed}-{digest_json(self.request)[:8]}"
+    @override
+    def request(self) -> dict[str, Any]:
+        return TrainingRequest(
+            model=self.model,
+            training=self.training,
+            seed=self.seed,
+            corpus_digest=self.data_digest,
+            tokenizer_digest=self.tokenizer_digest,
+        ).as_record()
 
     def __str__(self) -> str:
         return f"{self.shape}, {self.sentences:,} sentences, seed {self.seed}"
@@ -147,58 +145,3 @@ def _split(corpus: Corpus, name: str) -> CodedSentences:
     if name not in corpus.splits:
         raise InputError(f"the corpus has no split {name!r}; it has {', '.join(corpus.splits)}", corpus.path)
     return corpus.coded(name)
-
-
-def cell_folder(folder: Path, cell_id: str) -> Path:
-    """The model folder of a cell."""
-    return folder / "cells" / cell_id
-
-
-log = logging.getLogger("truesource")
-
-
-def is_trained(folder: Path, cell: PlannedCell) -> bool:
-    """True if the model of a cell stands in its folder.
-
-    Raises:
-        InputError: another model stands there, or what is there is damaged.
-    """
-    target = cell_folder(folder, cell.id)
-    if not target.exists():
-        return False
-    remedy = "delete the cell and it will be trained again"
-    record = read_record(target / "training.json", dict[str, Any], what="the record of the training", remedy=remedy)
-    there = {key: record.get(key) for key in cell.request}
-    wrong = [key for key, value in cell.request.items() if there[key] != value]
-    if wrong:
-        raise InputError(
-            f"this folder has the name of a cell, but its model was trained with another {wrong[0]};"
-            " move it elsewhere and the cell will be trained again",
-            target,
-        )
-    if not (target / "model.safetensors").is_file():
-        raise InputError("the weights of this cell are missing; delete the cell and it will be trained again", target)
-    return True
-
-
-def train_cell(folder: Path, data: Data, cell: PlannedCell) -> None:
-    """Train a cell in its folder, unless its model stands there; a training that was interrupted goes on.
-
-    Raises:
-        InputError: the folder holds something else, or the training refuses or diverges.
-    """
-    from truesource.lmtrain.training import train
-
-    if is_trained(folder, cell):
-        return
-    target = cell_folder(folder, cell.id)
-    goes_on = target.with_name(f"{target.name}.partial").is_dir()
-    log.info("%s%s", cell, " (goes on)" if goes_on else "")
-    train(data.of(cell), cell.model, cell.training, target, seed=cell.seed, tokenizer=data.tokenizer, force=True)
-
-
-def strangers(folder: Path, cells: Sequence[PlannedCell]) -> list[Path]:
-    """Folders of cells, finished or begun, that belong to none of these."""
-    known = {name for cell in cells for name in (cell.id, f"{cell.id}.partial")}
-    there = (folder / "cells").iterdir() if (folder / "cells").is_dir() else ()
-    return sorted(path for path in there if path.is_dir() and path.name not in known and path.name[0] != ".")

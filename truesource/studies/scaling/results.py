@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
@@ -12,36 +11,18 @@ import numpy as np
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.comparison import score_both
-from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.score import Score, ScoreRecord
-from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.core.signature import SignatureKey, digest_sentences, signature
-from truesource.evaluation.core.transformed import require_tokens, require_whole, text_grammar, transform_parts
-from truesource.evaluation.core.windows import window_lines
-from truesource.evaluation.measures.bootstrap import Interval, perplexities
-from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.core.signature import SignatureKey, signature
+from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
-from truesource.generator.abilities import require
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    all_at_once,
-    atomic_path,
-    digest_file,
-    digest_json,
-    remove_leftovers,
-    write_json,
-)
 from truesource.grammar.support.printable import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
-from truesource.studies.scaling.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
-    from truesource.generator.corpus import Corpus
-    from truesource.grammar.truth import Truth
-    from truesource.studies.scaling.config import SweepConfig
+    pass
 
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
@@ -111,120 +92,6 @@ class CellRecord(TypedDict):
     measures: Measures
     parts: dict[SignatureKey, Any]
     curve: list[Point]
-
-
-class Scoring:
-    """Scores cells and their snapshots against one truth, which is computed once."""
-
-    def __init__(self, config: SweepConfig, source: Truth, corpus: Corpus, data: Data) -> None:
-        """Take the evaluation sentences.
-
-        Raises:
-            InputError: the corpus has no such split, or too few sentences in it; or its text is transformed, and the
-                frame leaves out positions.
-        """
-        if config.evaluation.split not in corpus.splits:
-            raise InputError(
-                f"the corpus has no split {config.evaluation.split!r}; it has {', '.join(corpus.splits)}", corpus.path
-            )
-        wanted, sentences = config.evaluation.sentences, corpus.sentences(config.evaluation.split)
-        if wanted is not None and wanted > len(sentences):
-            raise InputError(
-                f"evaluation.sentences asks for {wanted:,} sentences, but the split {config.evaluation.split} has"
-                f" {len(sentences):,}",
-                corpus.path,
-            )
-        self._config, self._data = config, data
-        truth, transform = text_grammar(source, corpus.transform)
-        excluded = Exclusion.of(corpus, config.evaluation.split, truth, corpus.lengths)
-        self._setting = Setting(
-            truth,
-            sentences[:wanted],
-            corpus.lengths,
-            config.evaluation.frame,
-            config.seed,
-            excluded=excluded,
-            transform=transform,
-        )
-        objective = config.base.resolve({})[0].objective
-        require_whole(transform, objective, self._setting.frame_of(objective))
-        if objective == "masked":
-            require(truth, "masked", "a sweep of masked models")
-        if config.evaluation.lines:
-            require(truth, "windows", "evaluation.lines")
-            require_tokens(transform, "causal", "evaluation.lines")
-        #: of all that decides the numbers besides the weights
-        self.digest = digest_json(
-            {
-                "version": version("truesource"),
-                "sentences": digest_sentences(self._setting.sentences),
-                "grammar": source.digest,
-                "lengths": None if corpus.lengths is None else str(corpus.lengths),
-                **disjoint_part(excluded),
-                **transform_parts(truth, transform, objective),
-                "frame": config.evaluation.frame,
-                "seed": config.seed,
-                "tokenizer": data.tokenizer_digest,
-            }
-        )
-
-    def lines(self) -> list[dict[str, Any]]:
-        """Records of the best predictors that see 0, 1, 2, ... words, with their perplexity over that of the truth."""
-        lines, bound = window_lines(self._setting, self._config.evaluation.lines or 0)
-        return [{**line.as_record(), "relative_ppl": line.value / bound} for line in lines]
-
-    def is_kept(self, folder: Path, cell: PlannedCell) -> bool:
-        """True if the scores of the weights of a cell, on these sentences, stand in the folder of the sweep.
-
-        Raises:
-            InputError: they are damaged.
-        """
-        known = read_scores(folder / "scores" / f"{cell.id}.json")
-        if known is None or known["evaluation"] != self.digest:
-            return False
-        return bool(known["weights"] == digest_file(cell_folder(folder, cell.id) / "model.safetensors"))
-
-    def keep(self, folder: Path, cell: PlannedCell) -> None:
-        """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
-        from truesource.lmtrain.flops import training_cost
-        from truesource.lmtrain.snapshots import snapshots
-        from truesource.lmtrain.trained_models import load_trained
-
-        model_folder = cell_folder(folder, cell.id)
-        target = folder / "scores" / f"{cell.id}.json"
-        for file in (target, target.with_suffix(".npz")):
-            remove_leftovers(file)
-        if self.is_kept(folder, cell):
-            return
-        weights = digest_file(model_folder / "model.safetensors")
-        train = self._data.of(cell).train
-        cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
-        steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]
-        found = score_both(load_trained(model_folder, cell.model), self._setting)
-        earlier = [(step, score_both(load_trained(path, cell.model), self._setting)) for step, path in steps]
-        measured = perplexities(found.paired, self._config.seed)
-        record = {
-            "cell": cell.id,
-            "weights": weights,
-            "evaluation": self.digest,
-            "model": cell.shape,
-            "sentences": cell.sentences,
-            "seed": cell.seed,
-            "train_tokens": int(train.lengths.sum()) + len(train),
-            "cost": {**asdict(cost), "flops": cost.flops, "rule": cost.rule},
-            "measures": {name: measured[name]._asdict() for name in MEASURES},
-            "parts": dict(found.parts),
-            "curve": [_point(step, cost.flops_per_step * step, both.paired) for step, both in earlier],
-        }
-        numbers = target.with_suffix(".npz")
-        with all_at_once([numbers, target]):  # older numbers never stand beside a newer record, whatever is killed
-            with atomic_path(numbers) as temporary, temporary.open("wb") as stream:
-                np.savez_compressed(stream, sums=found.paired.table())
-            write_json(target, record)
-
-
-def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:
-    return {"step": step, "flops": flops, "kl": float(np.mean(paired.oracle - paired.model))}
 
 
 def read_scores(target: Path) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,10 @@ from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.lmtrain.model_registry import with_code
 from truesource.run.named_grammar import grammar_at
-from truesource.run.tasks import Failure, make_tasks, refuse_foreign
+from truesource.run.tasks import Failure, refuse_foreign
+from truesource.studies.scaling.cells import SweepCells
 from truesource.studies.scaling.config import EmbeddedGrammar, SweepConfig
-from truesource.studies.scaling.plan import Data, PlannedCell, cell_folder, is_trained, strangers, train_cell
-from truesource.studies.scaling.results import Scoring
+from truesource.studies.scaling.plan import Data, PlannedCell
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
@@ -53,33 +52,23 @@ def execute(
         with_code(shape, base)  # before anything is sampled
     corpus = _corpus(config, base, folder, truth)
     data = Data(config, corpus, base)
-    scoring = Scoring(config, truth, corpus, data)
+    sweep = SweepCells(folder, config, truth, corpus, data)
     cells = data.cells()
     record = {
         "title": config.title or config.name,
         "seed": config.seed,
         "replicates": config.evaluation.replicates,
-        "evaluation": scoring.digest,
+        "evaluation": sweep.digest,
         "cells": {cell.id: cell.shape for cell in cells},
-        **({"lines": scoring.lines()} if config.evaluation.lines else {}),
+        **({"lines": sweep.lines()} if config.evaluation.lines else {}),
     }
     with exclusive(folder, wait=True):  # several jobs write the same
         remove_leftovers_in(folder, deep=False)
         write_json(folder / "config.json", config.model_dump(mode="json"))
         write_json(folder / "sweep.json", record)
 
-    def make(cell: PlannedCell, *, wait: bool) -> None:
-        with exclusive(cell_folder(folder, cell.id), wait=wait):
-            train_cell(folder, data, cell)
-            scoring.keep(folder, cell)
-
-    def is_finished(cell: PlannedCell) -> bool:
-        with suppress(InputError):  # which making it says again
-            return is_trained(folder, cell) and scoring.is_kept(folder, cell)
-        return False
-
-    failures = make_tasks(cells, make, finished=is_finished, share=share)
-    return folder, strangers(folder, cells), failures
+    failures = sweep.make_all(cells, share)
+    return folder, sweep.strangers(cells), failures
 
 
 def truth_of(config: SweepConfig, base: Path) -> Truth:

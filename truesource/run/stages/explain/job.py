@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import override
 
 from truesource.evaluation.core.comparison import score_both
 from truesource.evaluation.core.setting import Setting
@@ -47,8 +48,10 @@ from truesource.lmtrain.speed import seconds_of_step
 from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.trained_models import load_trained
 from truesource.lmtrain.training import train
-from truesource.lmtrain.training_record import FILE, REMEDY, WHAT, remove_used_up, training_seconds
-from truesource.run.tasks import Failure, make_tasks
+from truesource.lmtrain.training_record import FILE, REMEDY, WHAT, training_seconds
+from truesource.lmtrain.training_request import TrainingRequest
+from truesource.run.cells import TrainingCell, TrainingCells
+from truesource.run.tasks import Failure
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -71,24 +74,29 @@ class LeverCost:
 
 
 @dataclass(frozen=True)
-class LeverCell:
+class LeverCell(TrainingCell):
     """One training to make and to score."""
 
     lever: str  #: name of the lever, or `BASE`
     seed: int
-    request: Mapping[str, Any]  #: all that decides its weights
+    settings: Mapping[str, Any]  #: all that decides its weights
 
     @property
-    def id(self) -> str:
-        """Name of its folder and of its scores."""
-        return f"{self.lever}-seed{self.seed}-{digest_json(dict(self.request))[:8]}"
+    @override
+    def title(self) -> str:
+        return self.lever
+
+    @property
+    @override
+    def request(self) -> Mapping[str, Any]:
+        return self.settings
 
     def __str__(self) -> str:
         return f"{self.lever}, seed {self.seed}"
 
 
 @dataclass(frozen=True, eq=False)
-class ExplainJob:
+class ExplainJob(TrainingCells[LeverCell]):
     """One model that is explained: its training, its levers, and the folder where they are pulled."""
 
     folder: Path  #: of the trainings
@@ -156,7 +164,7 @@ class ExplainJob:
         if self.unknown is None:
             return self.shape.tokenizer == "word"
         known = self.model.vocabulary
-        return known is not None and not offers(self.model, "pieces") and set(known) == set(self.train.words)
+        return known is not None and not offers(self.model, "pieces") and set(known) == set(self.train_split.words)
 
     @cached_property
     def shape(self) -> ModelConfig:
@@ -192,7 +200,7 @@ class ExplainJob:
         return load_tokenizer(self.trained_in)
 
     @cached_property
-    def train(self) -> CodedSentences:
+    def train_split(self) -> CodedSentences:
         """The sentences that it was trained on."""
         return self.corpus.coded("train")
 
@@ -204,11 +212,11 @@ class ExplainJob:
             training=self.training,
             steps=int(self.record.get("steps") or 0),
             epochs=float(self.record["final"].get("epoch") or 0.0),
-            sentences=len(self.train),
-            longest=int(self.train.lengths.max()),
+            sentences=len(self.train_split),
+            longest=int(self.train_split.lengths.max()),
             words=len(self.model.vocabulary or ()),
             ordered=self.setting.transform is None,
-            all_known=self.model.vocabulary is None or set(self.train.words) <= set(self.model.vocabulary),
+            all_known=self.model.vocabulary is None or set(self.train_split.words) <= set(self.model.vocabulary),
         )
 
     @cached_property
@@ -232,7 +240,7 @@ class ExplainJob:
         return kept, left_out
 
     def _too_large(self, lever: Lever) -> bool:
-        rows, columns = table_shape(self.train, len(self.tokenizer))
+        rows, columns = table_shape(self.train_split, len(self.tokenizer))
         return lever.expected and 4 * rows * columns > MOST_BYTES
 
     @cached_property
@@ -271,7 +279,7 @@ class ExplainJob:
     def _seconds_of_targets(self) -> float:
         """About how long the exact targets take."""
         known = self._timed("seconds_of_targets")
-        return seconds_needed(self._train_oracle, self.train) if known is None else known
+        return seconds_needed(self._train_oracle, self.train_split) if known is None else known
 
     @cached_property
     def _seconds_of_training(self) -> float:
@@ -298,7 +306,7 @@ class ExplainJob:
     ) -> TrainingCost | None:
         if training is None:
             return None
-        return training_cost(shape, training, self.train, tokenizer, seed=int(self.record["seed"]))
+        return training_cost(shape, training, self.train_split, tokenizer, seed=int(self.record["seed"]))
 
     def _tokenizer_of(self, lever: Lever) -> PreTrainedTokenizerFast:
         if lever.name != "tokenizer":
@@ -306,7 +314,7 @@ class ExplainJob:
         if lever.model not in self._tokenizers:
             from truesource.lmtrain.subwords import make_tokenizer
 
-            self._tokenizers[lever.model] = make_tokenizer(lever.model, self.train, lever.model.objective)
+            self._tokenizers[lever.model] = make_tokenizer(lever.model, self.train_split, lever.model.objective)
         return self._tokenizers[lever.model]
 
     @cached_property
@@ -335,15 +343,18 @@ class ExplainJob:
 
     def _cell(self, name: str, lever: Lever, seed: int) -> LeverCell:
         tokenizer = self._tokenizer_of(lever) if name != BASE else self.tokenizer
-        request = {
-            "model": lever.model.model_dump(mode="json"),
-            "training": None if lever.training is None else lever.training.model_dump(mode="json"),
-            "seed": seed,
-            "corpus_digest": self.corpus.digest,
-            "tokenizer_digest": digest_tokenizer(tokenizer),
-            **({} if lever.sentences is None or name == BASE else {"fresh": lever.sentences}),
-            **({"expected": self.setting.known.digest} if lever.expected else {}),
-        }
+        request = TrainingRequest(
+            model=lever.model,
+            training=lever.training,
+            seed=seed,
+            corpus_digest=self.corpus.digest,
+            tokenizer_digest=digest_tokenizer(tokenizer),
+        ).as_record()
+        del request["processes"]
+        if lever.sentences is not None and name != BASE:
+            request["fresh"] = lever.sentences
+        if lever.expected:
+            request["expected"] = self.setting.known.digest
         return LeverCell(name, seed, request)
 
     def lever_of(self, cell: LeverCell) -> Lever | None:
@@ -400,49 +411,56 @@ class ExplainJob:
                     continue
             yield Rung("ngram", order - 1, table)
 
-    def make_all(self, share: Share) -> list[Failure[LeverCell]]:
-        """Make and score a job's share of the trainings; finished ones are kept, interrupted ones go on.
+    def explain(self, share: Share) -> list[Failure[LeverCell]]:
+        """Make and score a job's share of the trainings; finished ones are kept, stopped ones resume.
 
-        There are none where the training of the model is `unknown`.
+        There are none if the training of the model is `unknown`.
         """
         if self.unknown is not None:
             return []
         with exclusive(self.folder, wait=True):  # several jobs write the same
             remove_leftovers(self.folder / PLAN)
             write_json(self.folder / PLAN, self.plan())
+        return self.make_all(self.cells(), share)
 
-        def make(cell: LeverCell, *, wait: bool) -> None:
-            with exclusive(self.folder / "cells" / cell.id, wait=wait):
-                self._make(cell)
+    @override
+    def is_finished(self, cell: LeverCell) -> bool:
+        return self.table_of(cell) is not None
 
-        return make_tasks(self.cells(), make, finished=lambda cell: self.table_of(cell) is not None, share=share)
+    @override
+    def results(self, cell: LeverCell) -> tuple[Path, Path]:
+        record = self.folder / "scores" / f"{cell.id}.json"
+        return record.with_suffix(".npz"), record
 
-    def _make(self, cell: LeverCell) -> None:
+    @override
+    def train(self, cell: LeverCell) -> None:
+        if (self.place(cell) / FILE).is_file():
+            return
         lever = self.lever_of(cell)
-        shape = self.shape if lever is None else lever.model
-        target = self.folder / "cells" / cell.id
-        path = self.folder / "scores" / f"{cell.id}.npz"
-        written = (path, path.with_suffix(".json"))
-        for each in (target, *written):
-            remove_leftovers(each)
-        remove_used_up(target)
-        if not (target / FILE).is_file():
-            text: Any = self.corpus
-            more: dict[str, Any] = {"tokenizer": self.tokenizer}
-            if lever is not None:
-                more["tokenizer"] = self._tokenizer_of(lever)
-                if lever.sentences is not None:
-                    text = _WithDev(self._fresh(lever.sentences), self.corpus)
-                if lever.expected:
-                    more["expected"] = self._expected()
-            training = base_training(self.trained) if lever is None else lever.training
-            train(text, shape, training, target, seed=cell.seed, force=True, **more)
-        sums = self.scored(load_trained(target, shape))
-        record = {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(target / FILE)}
-        with all_at_once(written):  # older numbers never stand beside a newer record, whatever is killed
-            with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        text: Any = self.corpus
+        more: dict[str, Any] = {"tokenizer": self.tokenizer}
+        if lever is not None:
+            more["tokenizer"] = self._tokenizer_of(lever)
+            if lever.sentences is not None:
+                text = _WithDev(self._fresh(lever.sentences), self.corpus)
+            if lever.expected:
+                more["expected"] = self._expected()
+        training = base_training(self.trained) if lever is None else lever.training
+        train(text, self._shape_of(cell), training, self.place(cell), seed=cell.seed, force=True, **more)
+
+    @override
+    def score(self, cell: LeverCell) -> None:
+        place, (numbers, target) = self.place(cell), self.results(cell)
+        sums = self.scored(load_trained(place, self._shape_of(cell)))
+        record = {"cell": cell.id, "evaluation": self.evaluation, "record": digest_file(place / FILE)}
+        with all_at_once((numbers, target)):  # older numbers are never next to a newer record, whatever is killed
+            with atomic_path(numbers) as temporary, temporary.open("wb") as stream:
                 np.savez_compressed(stream, sums=sums)
-            write_json(path.with_suffix(".json"), record)
+            write_json(target, record)
+
+    def _shape_of(self, cell: LeverCell) -> ModelConfig:
+        lever = self.lever_of(cell)
+        return self.shape if lever is None else lever.model
 
     def table_of(self, cell: LeverCell) -> FloatArray | None:
         """Sums per sentence of a training that is scored, (3, N); None: it is not.
@@ -450,15 +468,15 @@ class ExplainJob:
         Raises:
             InputError: they are damaged.
         """
-        path = self.folder / "scores" / f"{cell.id}.json"
-        if not path.is_file() or not (self.folder / "cells" / cell.id / FILE).is_file():
+        numbers, path = self.results(cell)
+        if not path.is_file() or not (self.place(cell) / FILE).is_file():
             return None
         remedy = "delete it, and it is made again"
         record = read_record(path, dict[str, Any], what=_WHAT, remedy=remedy)
-        trained = digest_file(self.folder / "cells" / cell.id / FILE)
+        trained = digest_file(self.place(cell) / FILE)
         if (record.get("evaluation"), record.get("record")) != (self.evaluation, trained):
             return None
-        arrays = read_arrays(path.with_suffix(".npz"), {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)
+        arrays = read_arrays(numbers, {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)
         return np.asarray(arrays["sums"], dtype=np.float64)
 
     def _fresh(self, sentences: int) -> Corpus:
@@ -482,7 +500,7 @@ class ExplainJob:
         with exclusive(path, wait=True):
             remove_leftovers(path)
             if not path.is_file():
-                write_expected(self._train_oracle, list(self.train), self.tokenizer, path)
+                write_expected(self._train_oracle, list(self.train_split), self.tokenizer, path)
         return read_expected(path, request)
 
 

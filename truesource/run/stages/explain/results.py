@@ -48,7 +48,7 @@ def explained(job: ExplainJob) -> dict[str, Any]:
         **_levers(job, levers, tables, kept),
         "ladder": [_rung(job, rung, kept) for rung in rungs],
         "where": places_of(job.model, job.setting),
-        "memory": memory_of(job.model, job.setting, job.train) if job.text_known else [],
+        "memory": memory_of(job.model, job.setting, job.train_split) if job.text_known else [],
     }
 
 
@@ -81,9 +81,9 @@ def rungs_of(job: ExplainJob, own: FloatArray) -> list[Rung]:
         found += job.ngram_rungs()
     em = None
     if job.settings.starts:
-        em = em_rung(job.model, job.setting, list(job.train), job.settings.starts, job.vocabulary)
+        em = em_rung(job.model, job.setting, list(job.train_split), job.settings.starts, job.vocabulary)
     rows = job.setting.sentences
-    floor = floor_rung(job.setting, len(job.train), sum(len(row) for row in rows) / len(rows) + 1)
+    floor = floor_rung(job.setting, len(job.train_split), sum(len(row) for row in rows) / len(rows) + 1)
     return [*found, *filter(None, (em, floor))]
 
 

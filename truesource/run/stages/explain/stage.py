@@ -44,7 +44,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         settings=settings,
         base=run.base,
     )
-    failures = job.make_all(Share())
+    failures = job.explain(Share())
     if failures:
         raise InputError(f"{failures[0].task} cannot be trained: {failures[0].reason}")
     record = under_name(explained(job), trained.name, model.name)

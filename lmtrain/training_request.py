@@ -1,0 +1,113 @@
+"""The request of a training: all that decides the weights of a model, as ``training.json`` begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from truesource.generator.columns import CodedSentences
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.distributed import world_size
+from truesource.lmtrain.tokenizer import digest_tokenizer
+from truesource.lmtrain.training_record import weights_digest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+
+class SentenceSource(Protocol):
+    """The parts of a corpus that training reads.
+
+    If it also has ``coded(split)``, which gives the same as `CodedSentences`, that is read instead: no Python object a
+    token.
+    """
+
+    def sentences(self, split: str) -> Sequence[Sequence[str]]:
+        """Tokens of the sentences of a split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRequest:
+    """All that decides the weights of a model."""
+
+    model: ModelConfig
+    training: TrainConfig | None  #: None: the model counts
+    seed: int
+    corpus_digest: str  #: of the train and dev sentences
+    processes: int = 1  #: that train together
+    tokenizer_digest: str | None = None  #: of a tokeniser that is given; None: it is made from the train split
+    expected_digest: str | None = None  #: of expected tokens, trained on in place of those that occurred
+    weights_digest: str | None = None  #: of the weights that it starts from; None: random ones
+
+    @classmethod
+    def of(
+        cls,
+        corpus: object,
+        model: ModelConfig,
+        training: TrainConfig | None,
+        *,
+        seed: int,
+        tokenizer: PreTrainedTokenizerFast | None = None,
+        expected_digest: str | None = None,
+        weights: Path | str | None = None,
+        splits: Sequence[CodedSentences] | None = None,
+    ) -> TrainingRequest:
+        """Make the request of a call of `truesource.lmtrain.training.train`.
+
+        Args:
+            corpus: as for `train`, and what follows, too.
+            model: with all its settings.
+            training: duration, optimiser, batches.
+            seed: of weights, batches, masks and dropout.
+            tokenizer: that is given.
+            expected_digest: of expected tokens.
+            weights: folder of a model.
+            splits: train and dev sentences of the corpus; None: read here, if the corpus has no digest.
+
+        Raises:
+            InputError: the corpus has no train split, or there are no weights.
+        """
+        known = getattr(corpus, "digest", None)
+        text = known if isinstance(known, str) else digest_json([list(s) for s in splits or splits_of(corpus)])
+        return cls(
+            model=model,
+            training=training,
+            seed=seed,
+            processes=world_size(),
+            corpus_digest=text,
+            tokenizer_digest=None if tokenizer is None else digest_tokenizer(tokenizer),
+            expected_digest=expected_digest,
+            weights_digest=None if weights is None else weights_digest(Path(weights)),
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the request as ``training.json`` has it, without what is not given."""
+        digests = ("tokenizer_digest", "expected_digest", "weights_digest")
+        return {
+            "model": self.model.model_dump(mode="json"),
+            "training": None if self.training is None else self.training.model_dump(mode="json"),
+            "seed": self.seed,
+            "processes": self.processes,
+            "corpus_digest": self.corpus_digest,
+            **{key: digest for key in digests if (digest := getattr(self, key)) is not None},
+        }
+
+
+def splits_of(corpus: object) -> tuple[CodedSentences, CodedSentences]:
+    """Return the train and dev sentences of a source, or of train sentences themselves; dev may be empty.
+
+    Raises:
+        InputError: the corpus has no train split.
+    """
+    read = getattr(corpus, "coded", None) or getattr(corpus, "sentences", None)
+    if read is None:
+        return CodedSentences.of(corpus), CodedSentences.of([])  # type: ignore[arg-type]
+    available = getattr(corpus, "splits", None)
+    if available is not None and "train" not in available:
+        raise InputError(f"the corpus has no train split; it has {', '.join(available) or 'none'}")
+    dev = read("dev") if available is None or "dev" in available else []
+    return CodedSentences.of(read("train")), CodedSentences.of(dev)

@@ -1,0 +1,138 @@
+"""Cells: trainings of which a study has many, each made, scored and read in files that are named by its id.
+
+The models of a sweep and of a benchmark, the levers of an explanation and the twins of a treebank baseline are cells. A
+stopped training resumes, a finished one is kept, and of several jobs in one folder no two make the same cell.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, remove_leftovers
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import read_record
+from truesource.lmtrain.training_record import FILE, WHAT, place_of, remove_used_up
+from truesource.run.tasks import Failure, make_tasks
+
+log = logging.getLogger("truesource")
+REMEDY = "delete the cell and it will be trained again"
+
+
+class TrainingCell(ABC):
+    """One training of a study."""
+
+    seed: int
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Begins the id."""
+
+    @property
+    @abstractmethod
+    def request(self) -> Mapping[str, Any]:
+        """All that decides its results, for JSON."""
+
+    @property
+    def id(self) -> str:
+        """Name of its files; other settings, data or seeds have another."""
+        return f"{self.title}-seed{self.seed}-{digest_json(dict(self.request))[:8]}"
+
+
+C = TypeVar("C", bound=TrainingCell)
+
+
+class TrainingCells(ABC, Generic[C]):
+    """The cells of a study in a folder; how each is trained and scored."""
+
+    folder: Path
+    models = "cells"  #: folder of the models, in the folder of the study
+
+    @abstractmethod
+    def is_finished(self, cell: C) -> bool:
+        """Return True if the cell needs nothing."""
+
+    @abstractmethod
+    def train(self, cell: C) -> None:
+        """Train the model of a cell into its `place`, unless it is there."""
+
+    @abstractmethod
+    def score(self, cell: C) -> None:
+        """Write the `results` of a cell whose model is there."""
+
+    @abstractmethod
+    def results(self, cell: C) -> Sequence[Path]:
+        """Return the files that `score` writes."""
+
+    def place(self, cell: C) -> Path:
+        """Return the folder of the model of a cell."""
+        return self.folder / self.models / cell.id
+
+    def make(self, cell: C, *, wait: bool = False) -> None:
+        """Train and score a cell, unless that is done.
+
+        Args:
+            cell: which.
+            wait: for another process that is at work on it.
+
+        Raises:
+            BusyError: another process is at work on it, and ``wait`` is false.
+            InputError: it cannot be trained or scored, or other files have its name.
+        """
+        place = self.place(cell)
+        with exclusive(place, wait=wait):
+            if self.is_finished(cell):
+                return
+            for path in (place, *self.results(cell)):
+                remove_leftovers(path)
+            remove_used_up(place)
+            resumes = place_of(place).is_dir()
+            log.info("%s%s", cell, " (resumes)" if resumes else "")
+            self.train(cell)
+            self.score(cell)
+
+    def make_all(
+        self, cells: Sequence[C], share: Share, *, workers: Workers | None = None, wait: bool = False
+    ) -> list[Failure[C]]:
+        """Make a job's share of some cells; arguments and result are those of `make_tasks`."""
+        return make_tasks(cells, self.make, finished=self.is_finished, share=share, workers=workers, wait=wait)
+
+    def strangers(self, cells: Sequence[C]) -> list[Path]:
+        """Return folders of models, finished or begun, that belong to none of these cells."""
+        places = [self.place(cell) for cell in cells]
+        known = {path.name for place in places for path in (place, place_of(place))}
+        folder = self.folder / self.models
+        there = folder.iterdir() if folder.is_dir() else ()
+        return sorted(path for path in there if path.is_dir() and path.name not in known and path.name[0] != ".")
+
+
+def is_trained(place: Path, request: Mapping[str, Any], weights: str = "model.safetensors") -> bool:
+    """Return True if the model of a request is in a folder.
+
+    Args:
+        place: the folder.
+        request: all that decides its weights, as ``training.json`` has it.
+        weights: name of their file.
+
+    Raises:
+        InputError: another model is there, or what is there is damaged.
+    """
+    if not place.exists():
+        return False
+    record = read_record(place / FILE, dict[str, Any], what=WHAT, remedy=REMEDY)
+    wrong = [key for key, value in request.items() if record.get(key) != value]
+    if wrong:
+        raise InputError(
+            f"this folder has the name of a cell, but its model was trained with another {wrong[0]};"
+            " move it elsewhere and the cell will be trained again",
+            place,
+        )
+    if not (place / weights).is_file():
+        raise InputError("the weights of this cell are missing; delete the cell and it will be trained again", place)
+    return True
