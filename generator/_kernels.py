@@ -23,6 +23,8 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 _S17, _S19, _S27, _S30, _S31, _S45 = (np.uint64(s) for s in (17, 19, 27, 30, 31, 45))
 _S11, _S12 = np.uint64(11), np.uint64(12)
 _TOP53, _TOP52 = np.int64((1 << 53) - 1), np.int64((1 << 52) - 1)
+_OPEN, _CLOSE, _BACKSLASH, _X = 40, 41, 92, 120
+_HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
 @kernel
@@ -263,10 +265,6 @@ def draw_conditioned(
         ends[s + 1] = used
         log_prob[s] = total
     return rules[:used], ends, tokens, log_prob, True
-
-
-_OPEN, _CLOSE, _BACKSLASH, _X = 40, 41, 92, 120
-_HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
 @kernel

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]
 OfTruth = Literal["causal", "lengths", "masked", "any-order", "windows", "parses"]
+_RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
+DTYPE: Dtype = "float32"  #: precision of networks, where none is named
+DEVICE = r"^(auto|cpu|mps|cuda(:\d+)?)$"  #: how devices are written
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,6 @@ ABILITIES: dict[str, Ability] = {
     )
 }
 
-
-_RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
 
 #: what the truth of a language may be able to answer besides samples
 TRUTHS: dict[str, Ability] = {
@@ -168,8 +169,6 @@ def _has(model: object, name: str) -> bool:
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
-DTYPE: Dtype = "float32"  #: precision of networks, where none is named
-DEVICE = r"^(auto|cpu|mps|cuda(:\d+)?)$"  #: how devices are written
 
 
 @dataclass(frozen=True)

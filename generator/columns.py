@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 
 #: words, (T,) numbers into them of all tokens of some sentences, (n,) lengths of the sentences
 Part = tuple[Sequence[str], NDArray[np.integer], NDArray[np.integer]]
+COLUMN_LIMIT = 2**31 - 1  #: bytes in one string column of one shard
+#: the columns of corpora and samples
+COLUMNS: dict[str, Kind] = {
+    "text": "text",
+    "split": "text",
+    "n_tokens": "int",
+    "logprob": "float",
+    "string_logprob": "float",
+    "tree": "ints",
+    "ids": "ints",
+    "finished": "bool",
+    "group": "int",
+    "language": "int",
+}
 
 
 class Rows(Sequence[IntArray]):
@@ -164,9 +178,6 @@ def _parts(column: pyarrow.ChunkedArray, spelling: Mapping[str, str]) -> Iterabl
         yield words, coded.indices.to_numpy(), pc.list_value_length(lists).to_numpy()
 
 
-COLUMN_LIMIT = 2**31 - 1  #: bytes in one string column of one shard
-
-
 def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
     """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
     encoded = [name.encode() for name in names]
@@ -193,21 +204,6 @@ def offsets(bounds: IntArray) -> pyarrow.Array:
     if bounds[-1] > COLUMN_LIMIT:
         raise InputError("a shard's sentences take more than 2 GB; use a smaller shard size")
     return pa.array(bounds.astype(np.int32))
-
-
-#: the columns of corpora and samples
-COLUMNS: dict[str, Kind] = {
-    "text": "text",
-    "split": "text",
-    "n_tokens": "int",
-    "logprob": "float",
-    "string_logprob": "float",
-    "tree": "ints",
-    "ids": "ints",
-    "finished": "bool",
-    "group": "int",
-    "language": "int",
-}
 
 
 def read_columns(

@@ -44,6 +44,10 @@ from truesource.grammar.variants import Change, Variant, file_names, measure
 if TYPE_CHECKING:
     import pandas as pd
 
+FILE = "variants.json"  #: in a folder of parallel corpora
+ORIGINAL = "original"  #: the corpus of the grammar itself
+TOLERANCE = 1e-9  #: relative; of probabilities that a reordering leaves as they are
+
 
 @dataclass(frozen=True, repr=False)
 class Corpus:
@@ -376,11 +380,6 @@ class Corpus:
 
 def _listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-FILE = "variants.json"  #: in a folder of parallel corpora
-ORIGINAL = "original"  #: the corpus of the grammar itself
-TOLERANCE = 1e-9  #: relative; of probabilities that a reordering leaves as they are
 
 
 class RetoldSampler(Sampler):

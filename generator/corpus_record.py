@@ -32,6 +32,35 @@ from truesource.grammar.support.records import (
 FORMAT = "truesource corpus"
 FORMAT_VERSION = 4
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
+_ROWS = {
+    "split": "| `split` | string | the name of the split |",
+    "ids trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
+    " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 where a word stands under the node |",
+    "text trees": "| `tree` | string | the derivation as a Penn bracketing with treebank labels; in words and labels,"
+    r" brackets, white space and `\\` before `x` are written as their number, `\\x28` for an opening bracket |",
+    "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
+    " not conditioned on length, nats |",
+    "language": "| `language` | int32 | number, from 0 on, of the language of the document in `languages` of the truth;"
+    " where it may change within a document, that of the last string |",
+    "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
+}
+_BRACKETS = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
+"""
+_SYMBOLS = """trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
+"""
+_DATASETS = """
+from datasets import load_dataset
+dataset = load_dataset("path/to/this/folder")
+"""
+_ALL_SPLITS = """
+from pathlib import Path
+import pandas
+frame = pandas.read_parquet(sorted(Path("path/to/this/folder/data").glob("{split}-*.parquet")))
+"""
+_ONE_SPLIT = """
+import pandas
+frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==", "{split}")])
+"""
 
 
 def _length_range(text: str) -> str:
@@ -254,37 +283,6 @@ def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
     call = {"split": record["call"]["split"], **record["call"]}  # in the order of JSON results
     absent = {"condition": None, "height_cap": None, "overlap_with": None, "symbols_digest": None}
     return {**absent, **record, "call": call, "splits": splits}
-
-
-_ROWS = {
-    "split": "| `split` | string | the name of the split |",
-    "ids trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
-    " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 where a word stands under the node |",
-    "text trees": "| `tree` | string | the derivation as a Penn bracketing with treebank labels; in words and labels,"
-    r" brackets, white space and `\\` before `x` are written as their number, `\\x28` for an opening bracket |",
-    "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
-    " not conditioned on length, nats |",
-    "language": "| `language` | int32 | number, from 0 on, of the language of the document in `languages` of the truth;"
-    " where it may change within a document, that of the last string |",
-    "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
-}
-_BRACKETS = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
-"""
-_SYMBOLS = """trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
-"""
-_DATASETS = """
-from datasets import load_dataset
-dataset = load_dataset("path/to/this/folder")
-"""
-_ALL_SPLITS = """
-from pathlib import Path
-import pandas
-frame = pandas.read_parquet(sorted(Path("path/to/this/folder/data").glob("{split}-*.parquet")))
-"""
-_ONE_SPLIT = """
-import pandas
-frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==", "{split}")])
-"""
 
 
 def corpus_card(name: str, record: dict[str, Any]) -> str:

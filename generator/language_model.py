@@ -19,6 +19,9 @@ from truesource.grammar.support.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+PRESETS = ("default", "paper")
+END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
+
 
 @dataclass(frozen=True, slots=True)
 class ScoringFrame:
@@ -50,10 +53,6 @@ class ScoringFrame:
         if not self.first:
             counted &= position > 0
         return counted
-
-
-PRESETS = ("default", "paper")
-END = "</s>"  #: the end of a sentence, wherever tokens are listed or stored
 
 
 def preset_frame(name: str, objective: Objective) -> ScoringFrame:

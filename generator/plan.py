@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+SHARD_SIZE = 50_000  #: sentences
+LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
+_SENTENCE = 1  #: bytes of a sentence on the disk at least, and
+_DRAWN = 32  #: in memory while its file is drawn
+_FILE = 1000  #: bytes of a file on the disk at least, and in memory
 
 
 class Transform(Settings):
@@ -200,9 +205,6 @@ def shuffled(n: int, seed: int) -> IntArray:
             return result
 
 
-SHARD_SIZE = 50_000  #: sentences
-LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
-
 Overlap = Literal["iid", "disjoint", "unique"]
 #: how derivations are written: as numbers, all of each; as Penn brackets with treebank labels; not at all
 Trees = Literal["ids", "text", "none"]
@@ -309,11 +311,6 @@ class Shard:
     def name(self) -> str:
         """File name, in the pattern that `datasets` knows."""
         return f"{self.split}-{self.number:05d}-of-{self.of:05d}.parquet"
-
-
-_SENTENCE = 1  #: bytes of a sentence on the disk at least, and
-_DRAWN = 32  #: in memory while its file is drawn
-_FILE = 1000  #: bytes of a file on the disk at least, and in memory
 
 
 def require_room(splits: Mapping[str, int], shard_size: int, folder: Path) -> None:

@@ -30,6 +30,12 @@ from truesource.grammar.support.room import require_items
 from truesource.grammar.tree import Tree
 from truesource.grammar.truth import Truth
 
+DRAWN = 32  #: bytes of a sentence while it is drawn, at least
+MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
+SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
+SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, drawing again takes too long
+_TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -126,13 +132,6 @@ class Derivations:
         rules, n_tokens, log_prob = (np.concatenate(column) for column in columns)
         languages = [part.language for part in parts if part.language is not None]
         return cls(rules, ends, n_tokens, log_prob, np.concatenate(languages) if languages else None)
-
-
-DRAWN = 32  #: bytes of a sentence while it is drawn, at least
-MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
-SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
-SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, drawing again takes too long
-_TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
 
 
 class TruthSampler(ABC):

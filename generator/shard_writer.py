@@ -36,6 +36,11 @@ from truesource.grammar.truth import Truth
 if TYPE_CHECKING:
     import pyarrow
 
+POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
+MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones
+AT_ONCE = 2**24  #: draws whose hashes are held at once
+EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -147,9 +152,6 @@ def _brackets(text: pyarrow.Array, nodes: pyarrow.Array, spelling: Spelling) -> 
     names = packed(tuple(map(escaped, reading.names)))
     return read_brackets(pa.table({"text": text, "tree": nodes}), names, reading.dropped)
 
-
-POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
-MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones
 
 Hashes = NDArray[np.uint64]
 
@@ -314,9 +316,6 @@ def _whole(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-AT_ONCE = 2**24  #: draws whose hashes are held at once
-
-
 def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
     """Give each shard its sentences: the first different ones of a stream, in random splits, in the stream's order.
 
@@ -388,8 +387,6 @@ def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> IntAr
 def _hash_block(drawing: Drawing, block: int) -> tuple[int, Hashes]:
     return block, drawing.hashes_of(drawing.pool(block))
 
-
-EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
 
 Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur there for the first time
 

@@ -29,6 +29,52 @@ if TYPE_CHECKING:
 
 
 HEAD = 1000  #: lines that tell what a file is
+_RUNS = re.compile(r"[^\s\u200b\ufeff]+")  #: also apart: zero-width space, byte order mark of a file that was appended
+_FOLD = str.maketrans("\u2018\u2019“”„«»", '`\'"""""')  #: each as one character that the rules know
+_APART = re.compile(r"…|[\u2013—―]+|\u2018{1,2}")  #: tokens wherever they stand, which the rules do not know
+_INVISIBLE = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]")
+_DASHES = frozenset("\u2013—―")
+#: the Penn spelling of a whole token; quotes in ASCII are opening or closing by what stands around them
+PENN_SPELLINGS: Mapping[str, str] = {
+    **{"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"},
+    **{"“": "``", "„": "``", "«": "``", "\u2018\u2018": "``", "”": "''", "»": "''", "\u2019\u2019": "''", "…": "..."},
+}
+BACKSLASHED = ("/", "*")  #: characters with a backslash before them in words of the Penn Treebank
+#: in their order: characters without one of which a rule changes nothing, what it looks for, what it puts there
+_RULES = [
+    (frozenset(triggers), re.compile(pattern), replacement)
+    for triggers, pattern, replacement in (
+        ('"', r'^"', "``"),
+        ('"`', r"``", " `` "),
+        ("\"'", r"([ (\[{<])(?:\"|'{2})", r"\1 `` "),
+        (":,", r"([:,])([^\d])", r" \1 \2"),
+        (":,", r"([:,])$", r" \1 "),
+        (".", r"\.\.\.", " ... "),
+        (";@#$%&", r"[;@#$%&]", r" \g<0> "),
+        (".", r"([^.])(\.)([\])}>\"']*)$", r"\1 \2\3 "),  # the period that ends the sentence
+        ("?!", r"[?!]", r" \g<0> "),
+        ("'", r"([^'])' ", r"\1 ' "),
+        ("[](){}<>", r"[\]\[(){}<>]", r" \g<0> "),
+        ("-", r"--", " -- "),
+        ("", r"^|$", " "),
+        ("'", r"''", " '' "),
+        ('"', r'"', " '' "),
+        ("'", r"([^' ])('[sS]|'[mM]|'[dD]|') ", r"\1 \2 "),
+        ("'", r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
+        (
+            "",
+            r"(?i)\b(can(?=not)|gim(?=me)|lem(?=me)|gon(?=na)|got(?=ta)|wan(?=na\s)|d(?='ye)|more(?='n))"
+            r"(not|me|na|ta|'ye|'n)\b",
+            r" \1 \2 ",
+        ),
+        ("'", r"(?i) ('t)(is|was)\b", r" \1 \2 "),
+    )
+]
+_TWO_WORDS = frozenset(["cannot", "gimme", "lemme", "gonna", "gotta", "wanna"])  #: to the rules, without regard to case
+_KEPT_RUNS = 2**16
+_LONGEST_KEPT = 100  #: characters of a run; longer ones hardly come again
+_LANGUAGE = re.compile(r"[A-Za-z0-9_-]+")
+_PARAGRAPH = 2**20  #: characters of a paragraph after which its first sentences are passed on
 
 
 class TextSplits:
@@ -139,54 +185,6 @@ def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str
         if not line.strip(space):
             raise InputError(f"an empty line; expecting one {what} a line", path, number)
     return lines
-
-
-_RUNS = re.compile(r"[^\s\u200b\ufeff]+")  #: also apart: zero-width space, byte order mark of a file that was appended
-_FOLD = str.maketrans("\u2018\u2019“”„«»", '`\'"""""')  #: each as one character that the rules know
-_APART = re.compile(r"…|[\u2013—―]+|\u2018{1,2}")  #: tokens wherever they stand, which the rules do not know
-_INVISIBLE = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]")
-_DASHES = frozenset("\u2013—―")
-
-#: the Penn spelling of a whole token; quotes in ASCII are opening or closing by what stands around them
-PENN_SPELLINGS: Mapping[str, str] = {
-    **{"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"},
-    **{"“": "``", "„": "``", "«": "``", "\u2018\u2018": "``", "”": "''", "»": "''", "\u2019\u2019": "''", "…": "..."},
-}
-BACKSLASHED = ("/", "*")  #: characters with a backslash before them in words of the Penn Treebank
-
-#: in their order: characters without one of which a rule changes nothing, what it looks for, what it puts there
-_RULES = [
-    (frozenset(triggers), re.compile(pattern), replacement)
-    for triggers, pattern, replacement in (
-        ('"', r'^"', "``"),
-        ('"`', r"``", " `` "),
-        ("\"'", r"([ (\[{<])(?:\"|'{2})", r"\1 `` "),
-        (":,", r"([:,])([^\d])", r" \1 \2"),
-        (":,", r"([:,])$", r" \1 "),
-        (".", r"\.\.\.", " ... "),
-        (";@#$%&", r"[;@#$%&]", r" \g<0> "),
-        (".", r"([^.])(\.)([\])}>\"']*)$", r"\1 \2\3 "),  # the period that ends the sentence
-        ("?!", r"[?!]", r" \g<0> "),
-        ("'", r"([^'])' ", r"\1 ' "),
-        ("[](){}<>", r"[\]\[(){}<>]", r" \g<0> "),
-        ("-", r"--", " -- "),
-        ("", r"^|$", " "),
-        ("'", r"''", " '' "),
-        ('"', r'"', " '' "),
-        ("'", r"([^' ])('[sS]|'[mM]|'[dD]|') ", r"\1 \2 "),
-        ("'", r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
-        (
-            "",
-            r"(?i)\b(can(?=not)|gim(?=me)|lem(?=me)|gon(?=na)|got(?=ta)|wan(?=na\s)|d(?='ye)|more(?='n))"
-            r"(not|me|na|ta|'ye|'n)\b",
-            r" \1 \2 ",
-        ),
-        ("'", r"(?i) ('t)(is|was)\b", r" \1 \2 "),
-    )
-]
-_TWO_WORDS = frozenset(["cannot", "gimme", "lemme", "gonna", "gotta", "wanna"])  #: to the rules, without regard to case
-_KEPT_RUNS = 2**16
-_LONGEST_KEPT = 100  #: characters of a run; longer ones hardly come again
 
 
 def is_blank(text: str) -> bool:
@@ -310,10 +308,6 @@ def _penn_tokens(run: str, first: bool, last: bool) -> list[str]:
             text = pattern.sub(replacement, text)
     tokens = text.split()
     return tokens if last else tokens[:-1]
-
-
-_LANGUAGE = re.compile(r"[A-Za-z0-9_-]+")
-_PARAGRAPH = 2**20  #: characters of a paragraph after which its first sentences are passed on
 
 
 class Splitting(StrEnum):

@@ -13,6 +13,9 @@ from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.text_rules import TextRules, build
 from truesource.grammar.tree import word_label
 
+NUMBERS = ("sg", "pl")
+LARGEST_SEED = 2**32 - 1
+
 
 def grammar_of(rules: Iterable[tuple[str, Sequence[str], float]], *, start: str) -> GrammarRules:
     """The grammar of (parent, children, probability) triples; a child that is no parent is a word.
@@ -44,7 +47,6 @@ def grammar_of(rules: Iterable[tuple[str, Sequence[str], float]], *, start: str)
 
 
 Rule = tuple[str, tuple[str, ...], float]
-NUMBERS = ("sg", "pl")
 
 
 def zipf(size: int, exponent: float) -> list[float]:
@@ -68,9 +70,6 @@ def nouns_and_verbs(nouns: int, verbs: int, exponent: float) -> list[Rule]:
         *words("V-sg", "verb", "s", verb),
         *words("V-pl", "verb", "", verb),
     ]
-
-
-LARGEST_SEED = 2**32 - 1
 
 
 def generator(seed: int, language: int) -> np.random.Generator:

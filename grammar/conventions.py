@@ -24,6 +24,9 @@ _ZERO_PHRASE = r"(?:S|SBAR|SBARQ|SINV|SQ|[A-Z]+P)"  #: labels above which 0 and 
 _ZERO = r"0|\*+|\*+[^*]+\*+(?:-.+)?|\*-\d+"
 _ZERO_SIGN = r"\*(?!T\d+\*)[^*]+\*(?:-.+)?"
 _HELSINKI_NODES = "-NONE-|CODE|ID|META|METADATA"
+SEPARATORS = "-/_|+#"  #: signs after which annotation follows in leaves of known corpora
+SOME = 0.005  #: share of words that begin as second parts, from which words look split
+NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annotated
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,6 @@ CONVENTIONS: Mapping[Name, Convention] = {
     "plain": Convention("trees of a grammar: every node, word and label as it is", nodes=_NEVER),
 }
 PLAIN = CONVENTIONS["plain"]
-SEPARATORS = "-/_|+#"  #: signs after which annotation follows in leaves of known corpora
-SOME = 0.005  #: share of words that begin as second parts, from which words look split
-NEARLY_ALL = 0.9  #: share of leaves with a separator from which they look annotated
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ from truesource.grammar.truth import Truth
 if TYPE_CHECKING:
     import networkx as nx
 
+MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
+
 
 @dataclass(frozen=True)
 class Cycles:
@@ -73,7 +75,6 @@ def _inside(graph: nx.DiGraph[int], found: list[set[int]], state: int) -> list[i
 
 
 ProblemCode = Literal["unquoted", "growing", "leaking", "unproductive", "unreachable"]
-MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ from truesource.grammar.word_numbers import decoded
 if TYPE_CHECKING:
     from truesource.grammar.inference.next_words import NextWords
 
+_WHAT, _REMEDY = "the file of this process", "make it again"
+
 
 class Process(ABC):
     """A language whose next word has a law that follows from the words so far, one step a word.
@@ -382,9 +384,6 @@ def _steps(process: Process, words: IntArray, sizes: IntArray) -> FloatArray:
             state, alive = process.take(state, goes_on), alive[goes_on]
         state = process.read(state, words[alive, j])
     return table
-
-
-_WHAT, _REMEDY = "the file of this process", "make it again"
 
 
 @with_config(STRICT)

@@ -18,6 +18,8 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError
 
+MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
+
 
 class Restricted(NamedTuple):
     """The rest of a grammar, and of the probability of each symbol that is left."""
@@ -93,9 +95,6 @@ def _rest(pcfg: PCFG, kept: list[BoolArray], reached: BoolArray, sums: FloatArra
         start=int(state[pcfg.start]),
         **arrays,
     )
-
-
-MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
 
 
 @dataclass(frozen=True)

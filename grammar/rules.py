@@ -25,6 +25,7 @@ from truesource.grammar.word_numbers import decoded
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
 _SPACE = re.compile(r"[ \t\r\n\f\v]")  #: what separates words in texts; other white space may be part of a word
 ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
+NEAR_ONE = 1e-11  #: a row this near to one is proper; sums of 50,000 doubles are no better
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +347,6 @@ def digest_rules(names: Sequence[object], tables: Iterable[tuple[NDArray[Any], N
 
 log = logging.getLogger("truesource.grammar")
 Tables = list[tuple[Int32Array, FloatArray]]
-NEAR_ONE = 1e-11  #: a row this near to one is proper; sums of 50,000 doubles are no better
 
 
 class Rules:

@@ -22,6 +22,10 @@ EMPTY_NAME = r"\x"  #: how a word without any character is written
 
 _SPECIAL = re.compile(r"[() \t\r\n\f\v]|\\(?=x)")
 _WRITTEN = re.compile(r"\\x([0-9a-f]{2})")
+ROW = 44  #: pixels from a node to its children
+LETTER = 8.2  #: pixels of a letter, about
+GAP = 18  #: pixels between two words
+MANY = 1_000_000  #: objects among which a collection takes a second
 
 
 @lru_cache(maxsize=1 << 16)
@@ -133,11 +137,6 @@ class Tree:
         return self.svg()
 
 
-ROW = 44  #: pixels from a node to its children
-LETTER = 8.2  #: pixels of a letter, about
-GAP = 18  #: pixels between two words
-
-
 @dataclass
 class DrawnNode:
     """A label or a word, with the number of its parent."""
@@ -247,9 +246,6 @@ def map_words(tree: Tree, change: Callable[[str], str]) -> Tree:
         return node if words == node.children else Tree(node.label, words)
 
     return fold(tree, combine)
-
-
-MANY = 1_000_000  #: objects among which a collection takes a second
 
 
 @contextmanager

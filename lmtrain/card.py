@@ -18,6 +18,11 @@ from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
+_ESTIMATES = {
+    "mle": "relative frequencies, nothing smoothed: what never followed a context has probability zero",
+    "kneser_ney": "interpolated modified Kneser-Ney (Chen & Goodman 1999); the discounts are in `config.json`",
+}
+
 
 def versions() -> dict[str, str]:
     """Versions of what took part in a training run."""
@@ -43,12 +48,6 @@ def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationCon
         eos_token_id=vocabulary.eos,
         pad_token_id=vocabulary.pad,
     )
-
-
-_ESTIMATES = {
-    "mle": "relative frequencies, nothing smoothed: what never followed a context has probability zero",
-    "kneser_ney": "interpolated modified Kneser-Ney (Chen & Goodman 1999); the discounts are in `config.json`",
-}
 
 
 def folder_card(record: dict[str, Any], results: Sequence[EvalResult] = ()) -> str:

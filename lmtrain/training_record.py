@@ -33,6 +33,8 @@ _WEIGHTS = ("config.json", "tokenizer.json", "*.safetensors", "*.bin")  #: that 
 #: mean loss in nats whose perplexity is a number
 Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
 Seconds = Annotated[float, Field(ge=0.0)]
+#: keys of ``training.json`` that say how the training went, or what it left, not what was asked for
+OUTCOMES = ("seed", "name", "final", "files", "versions", "steps", "step", "stopped_early")
 
 
 class TrainingRecord(BaseModel):
@@ -236,10 +238,6 @@ def remove_used_up(out: Path) -> None:
         return
     if all(made.get(key) == value for key, value in request.items()):
         discard(partial, out)
-
-
-#: keys of ``training.json`` that say how the training went, or what it left, not what was asked for
-OUTCOMES = ("seed", "name", "final", "files", "versions", "steps", "step", "stopped_early")
 
 
 @dataclass(frozen=True)

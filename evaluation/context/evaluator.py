@@ -7,15 +7,6 @@ from pydantic import Field
 from truesource.evaluation.core.evaluator import Evaluator, Measure
 from truesource.grammar.support.settings import Settings
 
-
-class ContextSettings(Settings):
-    """The words that a model uses, by the best predictors that see 0, 1, 2, ... words; see docs/howto/context.md."""
-
-    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
-    lines: int = Field(5, ge=1, le=21, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
-    placed: bool = Field(False, description="The predictors know the position of the token, too (slower).")
-
-
 MEASURES = (
     Measure("loss", "loss of the model", meaning="mean of -ln Q of the tokens, nats a token"),
     Measure("loss_truth", "loss of the truth", meaning="the smallest possible, nats a token"),
@@ -27,6 +18,15 @@ MEASURES = (
     Measure("words_passed", "line passed", ",", meaning="greatest k whose line the model is below, interval included"),
     Measure("effective_context", "effective context", ".0f", meaning="the k of the nearest predictor, by KL(P_k‖Q)"),
 )
+
+
+class ContextSettings(Settings):
+    """The words that a model uses, by the best predictors that see 0, 1, 2, ... words; see docs/howto/context.md."""
+
+    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
+    lines: int = Field(5, ge=1, le=21, description="Lines of the best predictors that see 0, 1, ..., N - 1 words.")
+    placed: bool = Field(False, description="The predictors know the position of the token, too (slower).")
+
 
 CONTEXT = Evaluator(
     name="context",

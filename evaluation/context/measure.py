@@ -26,6 +26,7 @@ from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, too_few
 
 ALL = "all"  #: what the truth sees, in records
+_NATS: dict[str, object] = {"unit": "nats/token"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -113,9 +114,6 @@ def context_use(model: DistributionModel, setting: Setting, *, words: int = 4, p
         contexts=len(whole.values),
         impossible=whole.excluded,
     )
-
-
-_NATS: dict[str, object] = {"unit": "nats/token"}
 
 
 def _columns(found: Contexts, whole: Contexts, seen: str) -> dict[str, Column]:

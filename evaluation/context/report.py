@@ -30,6 +30,8 @@ from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, score_cell
 from truesource.generator.language_model import DistributionModel
 
+LEAST = 1e-3  #: nats; what is nearer to the truth, or better by chance, is drawn there on a logarithmic axis
+
 
 def measure(model: DistributionModel, setting: Setting, settings: ContextSettings) -> Result:
     """Compare with predictors; see `truesource.evaluation.context.measure.context_use`."""
@@ -174,9 +176,6 @@ def figure(record: Record, salt: str) -> str:
             axes.set_xlabel("words that the predictor sees")
             axes.grid(axis="y")
         return to_svg(drawn, salt, f"{record['model']} beside the best predictors that see k words")
-
-
-LEAST = 1e-3  #: nats; what is nearer to the truth, or better by chance, is drawn there on a logarithmic axis
 
 
 def _drawn(value: Any) -> Any:

@@ -45,6 +45,12 @@ from truesource.grammar.support.records import decode_record
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
+MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
+#: name in records of the scores of each token, by objective, where the number of words is given
+GIVEN_LENGTH: dict[Objective, str] = {"masked": "masked_logprob", "any-order": "any_order_logprob"}
+REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
+LIMIT = 2**30  #: bytes of a file, unpacked
+
 
 class DeviceCharts(PatternCharts, Protocol):
     """Exact scores of a grammar that are computed on a device, see `truesource.lmtrain.accelerated`."""
@@ -54,13 +60,6 @@ class DeviceCharts(PatternCharts, Protocol):
 
     def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Ln P(word | all other words) of each sentence, (n,) nats."""
-
-
-MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
-#: name in records of the scores of each token, by objective, where the number of words is given
-GIVEN_LENGTH: dict[Objective, str] = {"masked": "masked_logprob", "any-order": "any_order_logprob"}
-REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
-LIMIT = 2**30  #: bytes of a file, unpacked
 
 
 def sentence_records(

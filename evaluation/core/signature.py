@@ -177,6 +177,14 @@ KEY_GROUPS: dict[str, dict[str, str]] = {
 }
 KEYS: dict[str, str] = {key: meaning for group in KEY_GROUPS.values() for key, meaning in group.items()}
 _BETWEEN = re.compile(rf"\|(?=(?:{'|'.join(map(re.escape, KEYS))}):)")
+#: units of measures whose signatures otherwise say nats/token
+_UNITS = {
+    **dict.fromkeys(("ppl", "bound", "bound_unconditioned", "ppl_unigram", "pplu", "pplu_bound"), "perplexity"),
+    **dict.fromkeys(("relative_ppl", "ratio", "ratio_to_reference"), "ratio"),
+    "rho": "correlation",
+    **dict.fromkeys(("r2_pearson", "r2_identity", "r2_released"), "share"),
+    **dict.fromkeys(("tokens", "sentences", "excluded", "impossible_model", "impossible_oracle"), "count"),
+}
 
 
 def known_key(key: str) -> str:
@@ -210,16 +218,6 @@ def signature_parts(parts: Mapping[str, object]) -> dict[str, object]:
 def parts_of(text: str) -> dict[str, str]:
     """Keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
     return dict(part.split(":", 1) for part in _BETWEEN.split(text) if ":" in part)
-
-
-#: units of measures whose signatures otherwise say nats/token
-_UNITS = {
-    **dict.fromkeys(("ppl", "bound", "bound_unconditioned", "ppl_unigram", "pplu", "pplu_bound"), "perplexity"),
-    **dict.fromkeys(("relative_ppl", "ratio", "ratio_to_reference"), "ratio"),
-    "rho": "correlation",
-    **dict.fromkeys(("r2_pearson", "r2_identity", "r2_released"), "share"),
-    **dict.fromkeys(("tokens", "sentences", "excluded", "impossible_model", "impossible_oracle"), "count"),
-}
 
 
 def unit_part(measure: str) -> dict[str, object]:

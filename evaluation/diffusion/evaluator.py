@@ -10,6 +10,12 @@ from truesource.evaluation.core.evaluator import Evaluator, Measure
 from truesource.grammar.support.settings import Settings
 
 Steps = Annotated[int, Field(ge=1)]
+MEASURES = (
+    Measure("kl", "KL, one word at a time", meaning="nats a sentence; of diffusion the gap of its ELBO"),
+    Measure("invalid", "impossible sentences", meaning="share of sampled sentences that the grammar cannot make"),
+    Measure("kl_short", "KL of short sentences", meaning="exact likelihood over all orders, nats a sentence"),
+    Measure("elbo_gap_short", "ELBO above it", meaning="what the ELBO adds to the exact KL, nats a sentence"),
+)
 
 
 class DiffusionSettings(Settings):
@@ -29,13 +35,6 @@ class DiffusionSettings(Settings):
         6, ge=0, le=10, description="Most words of a sentence whose likelihood is summed over all orders."
     )
 
-
-MEASURES = (
-    Measure("kl", "KL, one word at a time", meaning="nats a sentence; of diffusion the gap of its ELBO"),
-    Measure("invalid", "impossible sentences", meaning="share of sampled sentences that the grammar cannot make"),
-    Measure("kl_short", "KL of short sentences", meaning="exact likelihood over all orders, nats a sentence"),
-    Measure("elbo_gap_short", "ELBO above it", meaning="what the ELBO adds to the exact KL, nats a sentence"),
-)
 
 DIFFUSION = Evaluator(
     name="diffusion",

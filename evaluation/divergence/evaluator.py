@@ -14,30 +14,6 @@ from truesource.grammar.support.settings import Settings
 if TYPE_CHECKING:
     from truesource.evaluation.core.run_view import RunRequest
 
-
-class DivergenceSettings(Settings):
-    """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
-
-    advanced: ClassVar = frozenset({"top_k", "classes"})
-    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
-    top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
-    by: tuple[By, ...] | None = Field(
-        None,
-        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
-    )
-    classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
-    model_samples: Path | None = Field(
-        None, description="Sentences sampled from the model (folder or text), for KL(Q‖P)."
-    )
-
-
-def check(config: RunRequest) -> None:
-    """Refuse a configuration with samples that cannot be those of each of its models, by a ValueError."""
-    models = [model for model in config.entries if model.of_words]
-    if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
-        raise ValueError("evaluation.divergence.model_samples are of one model, and there are several; leave it out")
-
-
 MEASURES = (
     Measure("kl", "KL(P‖Q)", meaning="mean over contexts of Σ P ln P/Q, nats a token; 0 is perfect"),
     Measure(
@@ -75,6 +51,30 @@ MEASURES = (
         meaning="the same for the model's most probable token",
     ),
 )
+
+
+class DivergenceSettings(Settings):
+    """All next-token probabilities of a model compared with the true ones; see docs/howto/models.md."""
+
+    advanced: ClassVar = frozenset({"top_k", "classes"})
+    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
+    top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
+    by: tuple[By, ...] | None = Field(
+        None,
+        description="Breakdown: position, length, class, frequency, phrase, ambiguity, distance, probability.",
+    )
+    classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
+    model_samples: Path | None = Field(
+        None, description="Sentences sampled from the model (folder or text), for KL(Q‖P)."
+    )
+
+
+def check(config: RunRequest) -> None:
+    """Refuse a configuration with samples that cannot be those of each of its models, by a ValueError."""
+    models = [model for model in config.entries if model.of_words]
+    if config.evaluation.of(DivergenceSettings).model_samples is not None and len(models) > 1:
+        raise ValueError("evaluation.divergence.model_samples are of one model, and there are several; leave it out")
+
 
 DIVERGENCE = Evaluator(
     name="divergence",

@@ -37,6 +37,8 @@ NEAR = 0.05  #: nats; a predictor that sees k words is as good as the truth wher
 DISTANCES = (*map(str, range(WORDS + 1)), f"over {WORDS}")
 
 T = TypeVar("T")
+#: what tables need of the truth that are made only where they are named
+_NEEDS: dict[By, OfTruth] = {"phrase": "parses", "ambiguity": "parses", "distance": "windows"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +47,6 @@ class ContextGroups:
 
     names: tuple[str, ...]  #: (G,)
     group: IntArray  #: (T,) 0 to G-1
-
-
-#: what tables need of the truth that are made only where they are named
-_NEEDS: dict[By, OfTruth] = {"phrase": "parses", "ambiguity": "parses", "distance": "windows"}
 
 
 def require_groups(by: Sequence[By], setting: Setting, model: DistributionModel) -> None:

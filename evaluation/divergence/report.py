@@ -32,6 +32,59 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.records import STRICT, Count
 
+OF_SAMPLES = (
+    Measure("samples_impossible", "impossible sentences", meaning="share of the model's sentences"),
+    Measure("samples_reverse_kl", "KL(Q‖P)", meaning="nats a token; infinite if the model expects the impossible"),
+    Measure(
+        "samples_reverse_kl_paired", "KL(Q‖P), sampled", meaning="estimated from the tokens of the model's sentences"
+    ),
+    Measure(
+        "samples_reverse_kl_of_possible",
+        "KL(Q‖P), possible sentences",
+        meaning="nats a token, without the impossible sentences",
+    ),
+    Measure(
+        "samples_reverse_kl_possible",
+        "KL(Q‖P), possible tokens",
+        meaning="Q restricted, word by word, to what the grammar allows",
+    ),
+    Measure("samples_impossible_mass", "Q of the impossible", meaning="probability, in the model's own contexts"),
+)
+TITLES = {
+    "position": "position",
+    "length": "words in the sentence",
+    "class": "class of the next word",
+    "frequency": "probability of the next word",
+    "phrase": "lowest phrase over the next word",
+    "ambiguity": "ambiguity of the sentence",
+    "distance": "words back that matter",
+    "probability": "true probability in the context",
+}
+#: what the groups, or their tokens where these are not counted, are
+MEANINGS = {
+    "class": "; tokens are those expected under the truth",
+    "frequency": "; tokens are those expected under the truth",
+    "phrase": "; tokens are those expected under the truth, given the sentences",
+    "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
+    "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
+    "probability": "; tokens are those expected under the truth, parts of KL and masses are those of a mean context",
+}
+OF_GROUPS = {
+    "kl": "KL(P‖Q)",
+    "kl_part": "part of KL(P‖Q)",
+    "true_mass": "mass of P",
+    "model_mass": "mass of Q",
+    "js": "JS",
+    "tv": "TV",
+    "agreement": "same first",
+}
+OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: shown of several models, if it is not KL
+MASSES = ("true_mass", "model_mass")  #: those of rare words are small
+LEAST_TOKENS = 0.5  #: expected tokens of a group; tables would print fewer as 0
+_IN_FILES = ("position", "length", "frequency")  #: tables that the report leaves to the files; two have figures
+LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
+LEAST = 1e-8  #: lower end of the axes of the reliability diagram
+
 
 def measure(model: DistributionModel, setting: Setting, settings: DivergenceSettings) -> Result:
     """Compare distributions, and those in the contexts of the model's own sentences where these are given.
@@ -98,57 +151,6 @@ def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
     if not sentences:
         raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
     return sentences, notes
-
-
-OF_SAMPLES = (
-    Measure("samples_impossible", "impossible sentences", meaning="share of the model's sentences"),
-    Measure("samples_reverse_kl", "KL(Q‖P)", meaning="nats a token; infinite if the model expects the impossible"),
-    Measure(
-        "samples_reverse_kl_paired", "KL(Q‖P), sampled", meaning="estimated from the tokens of the model's sentences"
-    ),
-    Measure(
-        "samples_reverse_kl_of_possible",
-        "KL(Q‖P), possible sentences",
-        meaning="nats a token, without the impossible sentences",
-    ),
-    Measure(
-        "samples_reverse_kl_possible",
-        "KL(Q‖P), possible tokens",
-        meaning="Q restricted, word by word, to what the grammar allows",
-    ),
-    Measure("samples_impossible_mass", "Q of the impossible", meaning="probability, in the model's own contexts"),
-)
-TITLES = {
-    "position": "position",
-    "length": "words in the sentence",
-    "class": "class of the next word",
-    "frequency": "probability of the next word",
-    "phrase": "lowest phrase over the next word",
-    "ambiguity": "ambiguity of the sentence",
-    "distance": "words back that matter",
-    "probability": "true probability in the context",
-}
-#: what the groups, or their tokens where these are not counted, are
-MEANINGS = {
-    "class": "; tokens are those expected under the truth",
-    "frequency": "; tokens are those expected under the truth",
-    "phrase": "; tokens are those expected under the truth, given the sentences",
-    "ambiguity": "; ambiguity is the entropy of the trees of a sentence, nats",
-    "distance": "; words back are the fewest from which the next word can be predicted nearly as well as from all",
-    "probability": "; tokens are those expected under the truth, parts of KL and masses are those of a mean context",
-}
-OF_GROUPS = {
-    "kl": "KL(P‖Q)",
-    "kl_part": "part of KL(P‖Q)",
-    "true_mass": "mass of P",
-    "model_mass": "mass of Q",
-    "js": "JS",
-    "tv": "TV",
-    "agreement": "same first",
-}
-OF_SEVERAL = {"probability": ("kl_part", "true_mass", "model_mass")}  #: shown of several models, if it is not KL
-MASSES = ("true_mass", "model_mass")  #: those of rare words are small
-LEAST_TOKENS = 0.5  #: expected tokens of a group; tables would print fewer as 0
 
 
 def measures_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
@@ -228,9 +230,6 @@ def tables(record: Record, title: str) -> list[ReportTable]:
     return made
 
 
-_IN_FILES = ("position", "length", "frequency")  #: tables that the report leaves to the files; two have figures
-
-
 @with_config(STRICT)
 class DivergenceRecord(TypedDict):
     """``divergence/<model>.json``."""
@@ -293,10 +292,6 @@ def constructions(record: Record) -> str:
         ends = "" if most.get("low") is None else f" [{most['low']:.3f}, {most['high']:.3f}]"
         parts.append(f"{what.format(most['group'])} ({share:.0%} of it, {most['value']:.3f}{ends} nats a token)")
     return f"The largest parts of the divergence of {record['model']} are {listed(parts)}." if parts else ""
-
-
-LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
-LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
 def figure(record: Record, salt: str) -> str:

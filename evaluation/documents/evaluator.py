@@ -12,6 +12,17 @@ from truesource.grammar.support.settings import Settings
 if TYPE_CHECKING:
     from truesource.evaluation.core.run_view import RunRequest
 
+MEASURES = (
+    Measure("kl", "KL", meaning="KL(truth‖model), nats a token"),
+    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions where it is finite"),
+    Measure("kl_infinite", "KL infinite", meaning="share of positions"),
+    Measure("kl_paired", "KL, paired", meaning="the same, of the tokens that stand there alone"),
+    Measure("weight_truth", "weight of the truth", ".3f", meaning="in the mixture of all that is nearest to the model"),
+    Measure("rest", "KL to that mixture", meaning="KL(model‖mixture), nats a token"),
+    Measure("entropy", "entropy of the language", meaning="that a perfect reader is left with, mean over tokens, nats"),
+    Measure("regret", "regret of a perfect reader", meaning="for not being told the language, nats a token"),
+)
+
 
 class DocumentsSettings(Settings):
     """A model and perfect readers, by string and position in the document; see docs/howto/documents.md."""
@@ -62,17 +73,6 @@ def check_families(settings: DocumentsSettings) -> None:
         for reference in settings.family.values():
             family_of(reference)
 
-
-MEASURES = (
-    Measure("kl", "KL", meaning="KL(truth‖model), nats a token"),
-    Measure("kl_where_finite", "KL, where finite", meaning="the same, of the positions where it is finite"),
-    Measure("kl_infinite", "KL infinite", meaning="share of positions"),
-    Measure("kl_paired", "KL, paired", meaning="the same, of the tokens that stand there alone"),
-    Measure("weight_truth", "weight of the truth", ".3f", meaning="in the mixture of all that is nearest to the model"),
-    Measure("rest", "KL to that mixture", meaning="KL(model‖mixture), nats a token"),
-    Measure("entropy", "entropy of the language", meaning="that a perfect reader is left with, mean over tokens, nats"),
-    Measure("regret", "regret of a perfect reader", meaning="for not being told the language, nats a token"),
-)
 
 DOCUMENTS = Evaluator(
     name="documents",

@@ -32,6 +32,7 @@ from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 
 TRUTH, FAMILY = "truth", "family"  #: the predictors, in names of measures
+_NATS: dict[str, object] = {"unit": "nats/token", "contexts-of": "truth", "may": "infinite"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,9 +386,6 @@ def _check(model: DistributionModel, setting: Setting, truth: Truth, families: M
             "only a causal model learns from the words before alone; give a causal one", "masked"
         )
     require_tokens(setting.transform, "causal", "the reading of documents")
-
-
-_NATS: dict[str, object] = {"unit": "nats/token", "contexts-of": "truth", "may": "infinite"}
 
 
 def _columns_of_truth(

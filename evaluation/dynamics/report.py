@@ -49,6 +49,14 @@ PLACES = {
 }
 IN_TREES = ("class", "depth")  #: groups that the rules of a grammar tell
 SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
+HEADS = {
+    "class": "class",
+    "length": "words in sentence",
+    "position": "position",
+    "frequency": "frequency",
+    "depth": "constituents above",
+    "all": "",
+}
 
 
 def measure(reference: ModelReference, setting: Setting, settings: DynamicsSettings) -> Result:
@@ -366,16 +374,6 @@ def _step_name(record: Record, c: int) -> str:
 def _short(name: str) -> str:
     """``1/1,000 to 1/100`` on two lines."""
     return name.replace(" to ", "\nto ").replace("below ", "below\n")
-
-
-HEADS = {
-    "class": "class",
-    "length": "words in sentence",
-    "position": "position",
-    "frequency": "frequency",
-    "depth": "constituents above",
-    "all": "",
-}
 
 
 def tables(record: Record, title: str) -> list[ReportTable]:

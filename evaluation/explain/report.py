@@ -57,6 +57,9 @@ REASONS = {
     "other-text": "the model was trained on another text",
     "other-weights": "the model started from the weights of another, which levers do not",
 }
+BODY = Path(__file__).with_name("section.html.j2")
+NO_TRAINING = ("not-trained-here", "other-text", "other-weights")  #: codes of errors that leave a model without levers
+BASE = "model"  #: the training of the model itself, with another seed
 
 
 def sentence(record: Record) -> str:
@@ -231,9 +234,6 @@ def lever_figure(record: Record, salt: str) -> str | None:
         return to_svg(drawn, salt, f"What each lever changes for {record['model']}")
 
 
-BODY = Path(__file__).with_name("section.html.j2")
-
-
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """What the template shows; None where nothing was explained."""
     records = run.of_models("explain", dict[str, Any])
@@ -261,9 +261,3 @@ def content(records: dict[str, Record]) -> dict[str, Any]:
             for name, record in records.items()
         ]
     }
-
-
-NO_TRAINING = ("not-trained-here", "other-text", "other-weights")  #: codes of errors that leave a model without levers
-
-
-BASE = "model"  #: the training of the model itself, with another seed

@@ -12,6 +12,16 @@ from truesource.grammar.support.settings import Settings
 if TYPE_CHECKING:
     from truesource.evaluation.core.run_view import RunRequest
 
+MEASURES = (
+    Measure("auroc", "membership, AUROC", ".3f", "how well the ratio tells training from fresh sentences; .5: not"),
+    Measure("memorised", "memorised", ".3f", "bits a training sentence above the mean of fresh ones, 0 if below"),
+    Measure("memorised_fresh", "the same of fresh ones", ".3f", "what scatter alone makes of it"),
+    Measure("memorised_total", "memorised in all", ".1f", "bits, of all training sentences that were scored"),
+    Measure("gap", "gap", ".3f", "mean ratio of training sentences less that of fresh ones, bits a sentence"),
+    Measure("ratio_members", "ratio, training", ".3f", "mean of log2 Q - log2 P of training sentences, bits"),
+    Measure("ratio_fresh", "ratio, fresh", ".3f", "the same of fresh ones"),
+)
+
 
 class MemorySettings(Settings):
     """What a model has memorised of its training sentences, compared with fresh ones; see docs/howto/memory.md."""
@@ -30,16 +40,6 @@ def check(config: RunRequest) -> None:
     if settings.members == split:
         raise ValueError(f"evaluation.memory.members: {split} is what models are measured on; name another split")
 
-
-MEASURES = (
-    Measure("auroc", "membership, AUROC", ".3f", "how well the ratio tells training from fresh sentences; .5: not"),
-    Measure("memorised", "memorised", ".3f", "bits a training sentence above the mean of fresh ones, 0 if below"),
-    Measure("memorised_fresh", "the same of fresh ones", ".3f", "what scatter alone makes of it"),
-    Measure("memorised_total", "memorised in all", ".1f", "bits, of all training sentences that were scored"),
-    Measure("gap", "gap", ".3f", "mean ratio of training sentences less that of fresh ones, bits a sentence"),
-    Measure("ratio_members", "ratio, training", ".3f", "mean of log2 Q - log2 P of training sentences, bits"),
-    Measure("ratio_fresh", "ratio, fresh", ".3f", "the same of fresh ones"),
-)
 
 MEMORY = Evaluator(
     name="memory",

@@ -41,6 +41,19 @@ MEASURES = (
         for n in range(1, 5)
     ),
 )
+HEADLINE = "ngram_shared_tokens_2"  #: the measure that the head of the report shows
+COLOURS = (
+    SAMPLE,
+    MODEL,
+    SECOND,
+    "#A36AA5",
+    "#B8860B",
+    "#8C510A",
+    "#3E9A8F",
+)  #: of the sources but the reference, in turn
+REFERENCE = "#8B94A3"  #: bars of the reference
+ACROSS = 4  #: panels of frequencies in a row
+BELOW = 3  #: panels of lengths in a row
 
 
 def measures_table(records: Sequence[Mapping[str, Any]], sentences: Mapping[str, int]) -> ReportTable:
@@ -100,9 +113,6 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
     }
 
 
-HEADLINE = "ngram_shared_tokens_2"  #: the measure that the head of the report shows
-
-
 def headline(found: Mapping[str, Any]) -> list[str]:
     """A sentence on how natural the corpus is, next to what a perfect source would reach; none if it is not known."""
     shares = {r["source"]: r for r in found["records"] if r["name"] == HEADLINE}
@@ -120,20 +130,6 @@ def _range(record: Mapping[str, Any]) -> str:
     """Write a share with its range over random halves."""
     low, high = record.get("low"), record.get("high")
     return f"{record['value']:.1%}" + ("" if low is None or high is None else f" ({low:.1%} to {high:.1%} by halves)")
-
-
-COLOURS = (
-    SAMPLE,
-    MODEL,
-    SECOND,
-    "#A36AA5",
-    "#B8860B",
-    "#8C510A",
-    "#3E9A8F",
-)  #: of the sources but the reference, in turn
-REFERENCE = "#8B94A3"  #: bars of the reference
-ACROSS = 4  #: panels of frequencies in a row
-BELOW = 3  #: panels of lengths in a row
 
 
 def drawn_of(found: Naturalness) -> dict[str, Any]:

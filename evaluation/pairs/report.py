@@ -22,6 +22,43 @@ from truesource.grammar.support.records import STRICT
 COLOURS = ("#0066A6", "#E69F00", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#5B3F8C", "#B03A2E")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 FEWEST_DRAWN = 5  #: pairs of a bin that is drawn
+DIFFERENCES = {
+    "subject-verb": "agreement of subject and verb: the other number of the verb",
+    "determiner-noun": "agreement of determiner and noun: the other number of one (after a, an: the noun)",
+    "subcategorisation": "another verb, as frequent and with the same tag, that does not fit the context",
+    "attachment": "one word of a prepositional phrase, which changes whether it belongs to the verb or the noun",
+    "word-order": "two adjacent words swapped; word frequencies are the same",
+}
+#: measure, its name, format, what it means
+MEASURES = (
+    ("pairs", "pairs", ",", "number of pairs that are compared"),
+    ("impossible", "pairs with an impossible sentence", ",", "the grammar can generate only one of the two sentences"),
+    (
+        "impossible_for_model",
+        "pairs impossible for the model",
+        ",",
+        "the model can generate neither sentence: no preference",
+    ),
+    (
+        "accuracy",
+        "accuracy",
+        ".3f",
+        "share in which model and truth prefer the same; no preference counts half",
+    ),
+    ("unigram_accuracy", "accuracy of frequencies", ".3f", "the same, if only word frequencies decided"),
+    ("slope", "slope", ".3f", "of the model's log odds on the true ones; below 1, the model's odds are too even"),
+    ("correlation", "correlation", ".3f", "of the model's log odds and the true ones"),
+    ("choice", "choice", ".3f", "mean probability of what the truth prefers, if one of the two is chosen"),
+    ("choice_truth", "choice of the truth", ".3f", "the same for the probabilities of the truth"),
+    (
+        "context",
+        "context",
+        ".2f",
+        "mean log odds of what the truth prefers, less its log odds by frequencies, nats",
+    ),
+    ("context_truth", "context of the truth", ".2f", "the same for the probabilities of the truth"),
+)
+FEWEST = 10  #: pairs of a group that is shown
 
 
 def pairs_figure(objective: str, models: Mapping[str, Sequence[Record]]) -> str:
@@ -167,45 +204,6 @@ def _named(records: Sequence[Record], name: str) -> dict[str, Record]:
 def _groups(records: Sequence[Record], by: str, name: str) -> dict[str, Record]:
     """One measure of all phenomena together, by group."""
     return {r["group"]: r for r in records if r["name"] == name and r.get("by") == by and r["phenomenon"] == ALL}
-
-
-DIFFERENCES = {
-    "subject-verb": "agreement of subject and verb: the other number of the verb",
-    "determiner-noun": "agreement of determiner and noun: the other number of one (after a, an: the noun)",
-    "subcategorisation": "another verb, as frequent and with the same tag, that does not fit the context",
-    "attachment": "one word of a prepositional phrase, which changes whether it belongs to the verb or the noun",
-    "word-order": "two adjacent words swapped; word frequencies are the same",
-}
-#: measure, its name, format, what it means
-MEASURES = (
-    ("pairs", "pairs", ",", "number of pairs that are compared"),
-    ("impossible", "pairs with an impossible sentence", ",", "the grammar can generate only one of the two sentences"),
-    (
-        "impossible_for_model",
-        "pairs impossible for the model",
-        ",",
-        "the model can generate neither sentence: no preference",
-    ),
-    (
-        "accuracy",
-        "accuracy",
-        ".3f",
-        "share in which model and truth prefer the same; no preference counts half",
-    ),
-    ("unigram_accuracy", "accuracy of frequencies", ".3f", "the same, if only word frequencies decided"),
-    ("slope", "slope", ".3f", "of the model's log odds on the true ones; below 1, the model's odds are too even"),
-    ("correlation", "correlation", ".3f", "of the model's log odds and the true ones"),
-    ("choice", "choice", ".3f", "mean probability of what the truth prefers, if one of the two is chosen"),
-    ("choice_truth", "choice of the truth", ".3f", "the same for the probabilities of the truth"),
-    (
-        "context",
-        "context",
-        ".2f",
-        "mean log odds of what the truth prefers, less its log odds by frequencies, nats",
-    ),
-    ("context_truth", "context of the truth", ".2f", "the same for the probabilities of the truth"),
-)
-FEWEST = 10  #: pairs of a group that is shown
 
 
 def examples_table(examples: Sequence[Record]) -> ReportTable:

@@ -52,6 +52,24 @@ Curves = dict[str, list[ReducedVocabulary]]
 TRUTH_NAME = "the truth"  #: named next to the model
 #: what the model and the word frequencies know of a random split
 KNOWLEDGE: tuple[tuple[Knowledge, Knowledge], ...] = (("true", "true"), ("true", "counts"), ("counts", "counts"))
+SOURCES = {
+    "oracle": "exact, of the language",
+    "train": "counts of training text",
+    "test": "counts of the scored text, so PPLu is the largest possible, its interval of texts of this size",
+    "model": "counts of the model's samples",
+}
+RANKINGS = {
+    "ppl": "by PPL of the model",
+    "pplu": "by PPLu of the model",
+    "truth_ppl": "by PPL of the truth",
+    "truth_pplu": "by PPLu of the truth",
+}
+LONGEST = 90  #: characters of a sentence that are shown
+WHAT = {
+    "skip": "skip: other words left out",
+    "merge": "merge: other words are <unk>",
+    "renormalise": "renormalise: left out, the rest in proportion",
+}
 
 
 def has_words(model: LanguageModel) -> bool:
@@ -190,21 +208,6 @@ def _records(
         {**head, "name": name, "value": value, "low": None, "high": None, "signature": own}
         for name, value in values.items()
     ]
-
-
-SOURCES = {
-    "oracle": "exact, of the language",
-    "train": "counts of training text",
-    "test": "counts of the scored text, so PPLu is the largest possible, its interval of texts of this size",
-    "model": "counts of the model's samples",
-}
-RANKINGS = {
-    "ppl": "by PPL of the model",
-    "pplu": "by PPLu of the model",
-    "truth_ppl": "by PPL of the truth",
-    "truth_pplu": "by PPLu of the truth",
-}
-LONGEST = 90  #: characters of a sentence that are shown
 
 
 def scores_table(models: Mapping[str, Record], title: str = "") -> ReportTable:
@@ -388,13 +391,6 @@ def section(run: MeasuredRun) -> dict[str, Any] | None:
         "further": {name: made for name, r in models.items() if (made := further_tables(r["records"]))},
         "figures": {name: svg for name, svg in figures.items() if svg is not None},
     }
-
-
-WHAT = {
-    "skip": "skip: other words left out",
-    "merge": "merge: other words are <unk>",
-    "renormalise": "renormalise: left out, the rest in proportion",
-}
 
 
 def figure(record: Record, salt: str) -> str | None:

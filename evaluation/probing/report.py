@@ -29,6 +29,53 @@ if TYPE_CHECKING:
     from truesource.lmtrain.references import ModelReference
 
 SHOWN = 18  #: labels of the confusion at most, the most frequent ones
+TARGETS = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
+COLUMNS = {
+    "accuracy": "accuracy",
+    "mcc": "Matthews\ncorrelation",
+    "selectivity": "selectivity",
+    "kl": "KL to\nposterior",
+    "mdl": "description,\nbits a label",
+}
+#: measure, its name, what it means
+MEASURES = (
+    ("accuracy", "accuracy", "share of test items whose most probable label is right"),
+    ("group_accuracy", "accuracy, mean over words", "each word type (of spans: pair of end words) counts the same"),
+    ("expected_accuracy", "expected accuracy", "for a label sampled from the posterior"),
+    (
+        "expected_accuracy_limit",
+        "limit of expected accuracy",
+        "expected accuracy of the most probable label",
+    ),
+    ("cross_entropy", "cross-entropy", "nats, to the posterior"),
+    ("entropy", "minimum of cross-entropy", "nats, entropy of the posterior"),
+    ("majority_accuracy", "most frequent label", "accuracy of always guessing it"),
+    (
+        "identity_accuracy",
+        "label of the word",
+        "accuracy of its most frequent label in training (of spans: of both end words)",
+    ),
+    ("position_identity_accuracy", "  split by position", "where most words occur in training"),
+    ("unseen_labels", "labels not in training", "share of test items"),
+    ("task_accuracy", "accuracy for selectivity", "on the split of the control task"),
+    (
+        "control_accuracy",
+        "  control task",
+        "one random label for each word type (of spans: first word)",
+    ),
+    ("random_accuracy", "random labels", "accuracy on random labels of items, which cannot be learned"),
+    ("random_chance", "  chance", "what the same guesses must expect"),
+    ("compression", "compression", "uniform code length divided by online code length, on the split by position"),
+    ("rho_truth", "correlation with ln P(word)", "Spearman, of the log probability of the right label"),
+    ("rho_model", "  with ln Q(word)", "of the model"),
+    ("rho_difference", "  with |ln P \N{MINUS SIGN} ln Q|", "of the difference"),
+)
+RESAMPLED = {
+    "type": "word types",
+    "end-type": "word types that are new at one end",
+    "sentence": "sentences",
+    "pair": "pairs of end words",
+}
 
 
 def measure(reference: ModelReference, setting: Setting, settings: ProbingSettings) -> Result:
@@ -233,55 +280,6 @@ def _confusion(axes: Any, records: Sequence[Record]) -> None:
     axes.set_title(f"layer {cells[0][3]}, % of each row{more}", fontsize=9, color=QUIET)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-
-
-TARGETS = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
-COLUMNS = {
-    "accuracy": "accuracy",
-    "mcc": "Matthews\ncorrelation",
-    "selectivity": "selectivity",
-    "kl": "KL to\nposterior",
-    "mdl": "description,\nbits a label",
-}
-#: measure, its name, what it means
-MEASURES = (
-    ("accuracy", "accuracy", "share of test items whose most probable label is right"),
-    ("group_accuracy", "accuracy, mean over words", "each word type (of spans: pair of end words) counts the same"),
-    ("expected_accuracy", "expected accuracy", "for a label sampled from the posterior"),
-    (
-        "expected_accuracy_limit",
-        "limit of expected accuracy",
-        "expected accuracy of the most probable label",
-    ),
-    ("cross_entropy", "cross-entropy", "nats, to the posterior"),
-    ("entropy", "minimum of cross-entropy", "nats, entropy of the posterior"),
-    ("majority_accuracy", "most frequent label", "accuracy of always guessing it"),
-    (
-        "identity_accuracy",
-        "label of the word",
-        "accuracy of its most frequent label in training (of spans: of both end words)",
-    ),
-    ("position_identity_accuracy", "  split by position", "where most words occur in training"),
-    ("unseen_labels", "labels not in training", "share of test items"),
-    ("task_accuracy", "accuracy for selectivity", "on the split of the control task"),
-    (
-        "control_accuracy",
-        "  control task",
-        "one random label for each word type (of spans: first word)",
-    ),
-    ("random_accuracy", "random labels", "accuracy on random labels of items, which cannot be learned"),
-    ("random_chance", "  chance", "what the same guesses must expect"),
-    ("compression", "compression", "uniform code length divided by online code length, on the split by position"),
-    ("rho_truth", "correlation with ln P(word)", "Spearman, of the log probability of the right label"),
-    ("rho_model", "  with ln Q(word)", "of the model"),
-    ("rho_difference", "  with |ln P \N{MINUS SIGN} ln Q|", "of the difference"),
-)
-RESAMPLED = {
-    "type": "word types",
-    "end-type": "word types that are new at one end",
-    "sentence": "sentences",
-    "pair": "pairs of end words",
-}
 
 
 def layers_table(records: Sequence[Record]) -> ReportTable:

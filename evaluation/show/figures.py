@@ -30,6 +30,47 @@ if TYPE_CHECKING:
 DIGITS = 6  #: of numbers; the files of a run have all
 LONGEST = 60  #: characters of a label
 Rows = list[list[Any]]
+# Okabe & Ito (2008); one meaning each, throughout the report.
+TRUTH = "#C04A00"  #: what the grammar says exactly
+MODEL = "#0066A6"  #: what a model says
+SAMPLE = "#5B99C4"  #: what was sampled
+SECOND = "#00805F"  #: a second curve of the same kind
+QUIET = "#6B7280"  #: for comparison only
+BARS = "#8B94A3"  #: bars of what others are compared with
+SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#3E9A8F", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
+PHASES = {"split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
+RESOLUTION = 300  #: dots an inch of PNG files
+BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
+LONGEST_LABEL = 40  #: characters of a word in a figure
+_BEYOND = 0.02  #: inches that text may leave a figure: they are seen by nobody
+FAR_APART = 2.5  #: ratio of ratios from which on their axis is logarithmic
+_SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
+_STYLE = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # fonts that every publisher takes
+    "text.parse_math": False,  # a dollar sign in a name is one
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.titleweight": "normal",
+    "axes.labelcolor": "#1f2937",
+    "axes.edgecolor": "#9CA3AF",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#E5E7EB",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#4B5563",
+    "ytick.color": "#4B5563",
+    "text.color": "#1f2937",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.8,
+    "path.simplify": True,
+}
+_FILE: ContextVar[FigureFile | None] = ContextVar("figure_file", default=None)
 
 
 def marks_of(drawn: Figure) -> str:
@@ -171,50 +212,6 @@ def _cells(image: Any) -> Rows:
     return [cell for cell in found if cell[4] is not None]
 
 
-# Okabe & Ito (2008); one meaning each, throughout the report.
-TRUTH = "#C04A00"  #: what the grammar says exactly
-MODEL = "#0066A6"  #: what a model says
-SAMPLE = "#5B99C4"  #: what was sampled
-SECOND = "#00805F"  #: a second curve of the same kind
-QUIET = "#6B7280"  #: for comparison only
-BARS = "#8B94A3"  #: bars of what others are compared with
-SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#3E9A8F", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
-PHASES = {"split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
-
-RESOLUTION = 300  #: dots an inch of PNG files
-BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
-LONGEST_LABEL = 40  #: characters of a word in a figure
-_BEYOND = 0.02  #: inches that text may leave a figure: they are seen by nobody
-FAR_APART = 2.5  #: ratio of ratios from which on their axis is logarithmic
-_SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
-
-_STYLE = {
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,  # fonts that every publisher takes
-    "text.parse_math": False,  # a dollar sign in a name is one
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
-    "axes.titlesize": 10,
-    "axes.titleweight": "normal",
-    "axes.labelcolor": "#1f2937",
-    "axes.edgecolor": "#9CA3AF",
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": "#E5E7EB",
-    "grid.linewidth": 0.7,
-    "xtick.color": "#4B5563",
-    "ytick.color": "#4B5563",
-    "text.color": "#1f2937",
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "lines.linewidth": 1.8,
-    "path.simplify": True,
-}
-
-
 @dataclass
 class FigureFile:
     """The wishes of `write_figure` for the figure that is being drawn."""
@@ -225,9 +222,6 @@ class FigureFile:
     font_size: float | None = None  #: points; None: as the figure has it
     only: str | None = None  #: the figure of this name; the others are not drawn. None: any
     svg: str = ""  #: of the figure of this name
-
-
-_FILE: ContextVar[FigureFile | None] = ContextVar("figure_file", default=None)
 
 
 def write_figure(path: Path, draw: Callable[[], str], size: tuple[float, float] | None = None) -> None:

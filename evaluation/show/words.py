@@ -19,6 +19,18 @@ from truesource.grammar.support.printable import too_few as too_few_units
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
 PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart
 PERFECT = 1e-9  #: how far a relative perplexity may lie from 1 and still be called equal
+#: in which vocabulary models are compared, by the first part of ``compared`` in signatures
+_VOCABULARIES = {
+    "common": "The {objective} models are compared in the {size} words that all of them know; all others are one word,"
+    " <unk>.",
+    "full": "The {objective} models are compared in all {size} words of the truth; what a model gives to <unk> is"
+    " shared out among the words it stands for.",
+}
+CONTEXTS = {
+    "causal": "its left context",
+    "masked": "all other words of the sentence",
+    "any-order": "the words known so far, in a random order,",
+}
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -278,15 +290,6 @@ def answer(models: Sequence[Record], tested: Callable[[Record, Record], PairTest
     return sentences
 
 
-#: in which vocabulary models are compared, by the first part of ``compared`` in signatures
-_VOCABULARIES = {
-    "common": "The {objective} models are compared in the {size} words that all of them know; all others are one word,"
-    " <unk>.",
-    "full": "The {objective} models are compared in all {size} words of the truth; what a model gives to <unk> is"
-    " shared out among the words it stands for.",
-}
-
-
 def _compared(row: Record) -> str:
     """Kind of the vocabulary that a row is compared in; empty for its own."""
     return parts_of(row.get("signature") or "").get("compared", "").partition("/")[0]
@@ -328,13 +331,6 @@ def verdict(models: Sequence[Record]) -> str:
         "No model is significantly below its bound, as expected: nothing predicts better than the truth on average. "
         f"A value clearly below 1 would indicate a mistake.{noise}"
     )
-
-
-CONTEXTS = {
-    "causal": "its left context",
-    "masked": "all other words of the sentence",
-    "any-order": "the words known so far, in a random order,",
-}
 
 
 def _price(relative: float, objective: str) -> str:

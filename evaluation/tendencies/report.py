@@ -45,6 +45,8 @@ MEASURES = (
     ("types", "different words", "in equally many tokens of each sample"),
     ("bigram_types", "different pairs of words", "in equally many pairs of each sample"),
 )
+KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS where it is not named
+SAMPLED = {"samples": "samples of the truth", "permutations": "permutations"}  #: how chance is; others: draws
 
 
 def measures_table(samples: Mapping[str, Findings], title: str = "", sentences: Mapping[str, int] = {}) -> ReportTable:
@@ -105,10 +107,6 @@ class TendenciesRecord(TypedDict):
     notes: list[str]
     figures: dict[str, Any]  #: by scheme, what is drawn
     records: list[ScoreRecord]
-
-
-KIND = {"unigram_tv": "TV", "types": "number"}  #: of a measure; KS where it is not named
-SAMPLED = {"samples": "samples of the truth", "permutations": "permutations"}  #: how chance is; others: draws
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:

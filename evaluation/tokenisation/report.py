@@ -42,6 +42,25 @@ MEASURES = (
     ("canonical_mass", "canonical mass", "P(canonical tokenisation) / P(text), mean of documents"),
     ("canonical_mass_per_word", "  of a word", "the same for a word, pooled"),
 )
+OF_TEXTS = {"gap_per_piece": "marginal gap\nof a piece", "entropy_per_piece": "entropy\nof a piece"}
+LOCAL = {
+    "locally_canonical": "the most probable is canonical",
+    "local_canonical_mass": "probability of the canonical one",
+}
+CASES = {"first": "first time", "same": "again, same segmentation", "other": "again, another one"}
+SURPRISALS = {
+    "surprisal": "canonical tokenisation",
+    "surprisal_marginal": "marginal",
+    "surprisal_difference": "  difference",
+    "surprisal_truth": "truth",
+    "surprisal_excess": "  marginal less truth",
+}
+LANGUAGES = {
+    "tokenisation_gap_per_word": "tokenisation gap",
+    "model_gap_per_word": "model gap",
+    "domain_shift_per_word": "own grammar\nbetter by",
+    "training_impossible": "new to the\nfirst grammar",
+}
 
 
 def measures_table(models: Mapping[str, Found]) -> ReportTable:
@@ -138,27 +157,6 @@ def score_of(record: Record | None) -> Cell | None:
 def value_of(record: Record | None, spec: str) -> Cell | None:
     """A value without its interval."""
     return None if record is None else number_cell(record["value"], spec)
-
-
-OF_TEXTS = {"gap_per_piece": "marginal gap\nof a piece", "entropy_per_piece": "entropy\nof a piece"}
-LOCAL = {
-    "locally_canonical": "the most probable is canonical",
-    "local_canonical_mass": "probability of the canonical one",
-}
-CASES = {"first": "first time", "same": "again, same segmentation", "other": "again, another one"}
-SURPRISALS = {
-    "surprisal": "canonical tokenisation",
-    "surprisal_marginal": "marginal",
-    "surprisal_difference": "  difference",
-    "surprisal_truth": "truth",
-    "surprisal_excess": "  marginal less truth",
-}
-LANGUAGES = {
-    "tokenisation_gap_per_word": "tokenisation gap",
-    "model_gap_per_word": "model gap",
-    "domain_shift_per_word": "own grammar\nbetter by",
-    "training_impossible": "new to the\nfirst grammar",
-}
 
 
 def further_tables(found: Found) -> list[ReportTable]:

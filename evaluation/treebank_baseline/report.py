@@ -15,6 +15,19 @@ from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath, Positive
 
 REAL, EQUAL, SAMPLED = "treebank", "sampled-equal", "sampled"  #: names of models, by what they were trained on
+GRAMMAR = "grammar"
+#: text, sentences, measures (of a model, of the grammar), heading
+COLUMNS: tuple[Column, ...] = (
+    ("real", "common", ("ppl", "reference_ppl"), "real text\nPPL"),
+    ("real", "common", ("ratio",), "real text\nPPL over {first}"),
+    ("real", "common", ("ratio_to_reference",), "real text\nPPL over grammar"),
+    ("real", "all", ("ppl", "reference_ppl"), "real text, all sentences\nPPL"),
+    ("sampled", "common", ("ppl", "bound"), "sampled text\nPPL"),
+    ("sampled", "common", ("relative_ppl",), "sampled text\nPPL over bound"),
+)
+REMARKS = {"reference_ppl": "no bound", "bound": "bound"}
+#: what a row says that a model was trained on
+NAMES = {REAL: "the treebank", EQUAL: "as much sampled text", SAMPLED: "the corpus"}
 
 
 @with_config(STRICT)
@@ -62,18 +75,7 @@ class BaselineRecord(TypedDict):
 
 
 Records = Sequence[Mapping[str, Any]]
-GRAMMAR = "grammar"
 Column = tuple[str, str, tuple[str, ...], str]
-#: text, sentences, measures (of a model, of the grammar), heading
-COLUMNS: tuple[Column, ...] = (
-    ("real", "common", ("ppl", "reference_ppl"), "real text\nPPL"),
-    ("real", "common", ("ratio",), "real text\nPPL over {first}"),
-    ("real", "common", ("ratio_to_reference",), "real text\nPPL over grammar"),
-    ("real", "all", ("ppl", "reference_ppl"), "real text, all sentences\nPPL"),
-    ("sampled", "common", ("ppl", "bound"), "sampled text\nPPL"),
-    ("sampled", "common", ("relative_ppl",), "sampled text\nPPL over bound"),
-)
-REMARKS = {"reference_ppl": "no bound", "bound": "bound"}
 
 
 def baseline_table(
@@ -165,10 +167,6 @@ def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names:
             rows.append(TableRow((group if number == 0 else "", names.get(name, name), *size, steps, passes, scored)))
     columns = ("model", "trained on", "sentences", "words", "steps", "passes", "scored\nat step")
     return ReportTable(columns=columns, rows=rows, text=(0, 1))
-
-
-#: what a row says that a model was trained on
-NAMES = {REAL: "the treebank", EQUAL: "as much sampled text", SAMPLED: "the corpus"}
 
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from numba.core.cgutils import pointer_add
 from numba.extending import intrinsic
 
 log = logging.getLogger("truesource.grammar")
+WIDTH = 8  #: numbers side by side: one or two registers of the processor
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -114,9 +115,6 @@ def room(array: Array, needed: int) -> Array:
     larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
     copy(larger, 0, array, 0, len(array))
     return larger
-
-
-WIDTH = 8  #: numbers side by side: one or two registers of the processor
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> tuple[Any, int]:

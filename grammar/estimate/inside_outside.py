@@ -31,6 +31,12 @@ Sentences = Sequence[Sequence[str]]
 Brackets = Sequence[Sequence[Span]]
 LOST = 1e-9  #: share of a sentence's probability that charts may lose
 WIDTH = 32  #: most sentences in a batch: wider ones compute more zeros, narrower ones read the rules more often
+CHECKPOINT = "inside-outside.npz"
+_TABLES = tuple(f"arr_{i}" for i in range(6))  # in the checkpoint: rules and log probabilities of each kind
+_WHAT, _REMEDY = "the checkpoint", "delete it to start again"
+#: entries of ``meta`` that hold for the re-estimated grammar, too
+KEPT = ("binarisation", "license", "split_trees", "substates")
+SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole text keeps the rules it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +201,6 @@ def _checked(brackets: Sequence[Span], n: int, at: int) -> tuple[Span, ...]:
             raise InputError(f"brackets {around[-1]} and ({i}, {j}) of sentence {at + 1} cross; remove one of them")
         around.append((i, j))
     return tuple(spans)
-
-
-CHECKPOINT = "inside-outside.npz"
-_TABLES = tuple(f"arr_{i}" for i in range(6))  # in the checkpoint: rules and log probabilities of each kind
-_WHAT, _REMEDY = "the checkpoint", "delete it to start again"
-#: entries of ``meta`` that hold for the re-estimated grammar, too
-KEPT = ("binarisation", "license", "split_trees", "substates")
-SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole text keeps the rules it has
 
 
 @with_config(STRICT)

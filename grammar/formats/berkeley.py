@@ -27,6 +27,11 @@ from truesource.grammar.support.files import atomic_path, opened_to_write, read_
 
 EXACT = 1e-9  #: relative difference between a rule and the chain that made it
 PROPER = 1e-6  #: how far from one a row may sum and count as right
+START = "ROOT_0"
+_SUFFIX = re.compile(r"(?P<stem>.*?)(?:\.(?P<part>grammar|lexicon|splits))?(?P<packed>\.gz)?", re.DOTALL)
+_STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
+_GRAMMAR_LINE = re.compile(r"\S+_\d+ -> \S+_\d+(?: \S+_\d+)? [0-9][0-9.eE+-]*")
+_LEXICON_LINE = re.compile(r"\S+[ \t]\S+[ \t]\[[0-9][^\]]*\]")
 
 
 def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
@@ -93,10 +98,6 @@ def _chains(unary: Int32Array, prob: FloatArray, n: int, group: Sequence[int]) -
     for at in touched:
         summed[at] = np.maximum(summed[at], through[at])
     return product, summed
-
-
-START = "ROOT_0"
-_SUFFIX = re.compile(r"(?P<stem>.*?)(?:\.(?P<part>grammar|lexicon|splits))?(?P<packed>\.gz)?", re.DOTALL)
 
 
 def split_name(path: Path) -> tuple[str, str, str]:
@@ -206,11 +207,6 @@ def _lexicon_lines(pcfg: GrammarRules, pairs: list[tuple[str, int]]) -> Iterator
         for i in range(low, high):
             vector[pairs[state[i]][1]] = prob[i]
         yield f"{label} {pcfg.terminals[int(group[1, low])]} {vector!r}\n"
-
-
-_STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
-_GRAMMAR_LINE = re.compile(r"\S+_\d+ -> \S+_\d+(?: \S+_\d+)? [0-9][0-9.eE+-]*")
-_LEXICON_LINE = re.compile(r"\S+[ \t]\S+[ \t]\[[0-9][^\]]*\]")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -40,6 +40,7 @@ LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can
 OWED_BLOCK = 3  #: counts of tokens owed that are worked on together, so that what is added to stays in the cache
 CAPS = {np.dtype(np.float64): CAP, np.dtype(np.float32): 1e18}  #: most a chart entry holds: its square is finite
 SMALLEST_MASS = {np.dtype(np.float64): 1e-290, np.dtype(np.float32): 1e-12}  #: of a length range, so that 1 / Z is
+ENDLESS = 2**62  #: tokens, more than any sentence has
 
 
 class CausalCharts(NamedTuple):
@@ -320,9 +321,6 @@ def _put(found: CausalCharts, columns: IntArray, again: CausalCharts) -> None:
     """Replace ``columns`` by what was computed again."""
     for array, values in zip(found, again, strict=True):
         array[..., columns] = values
-
-
-ENDLESS = 2**62  #: tokens, more than any sentence has
 
 
 class LinearCharts:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 
 LOST = 1e-10  #: share of a sentence's probability that charts may lose
+_TABLES: WeakKeyDictionary[Exact, PosteriorTables] = WeakKeyDictionary()
+SMALLEST_SPAN = 1e-6  #: spans less probable than this are left out at first, and taken in where they could matter
+_COARSE: WeakKeyDictionary[Exact, CoarseRules] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,6 @@ class PosteriorTables:
     states: tuple[IntArray, ...]  #: states of each label
     #: of each label, the inverse of the block of the unary closure; None where it is the identity
     once: tuple[FloatArray | None, ...]
-
-
-_TABLES: WeakKeyDictionary[Exact, PosteriorTables] = WeakKeyDictionary()
 
 
 def tables(exact: Exact) -> PosteriorTables:
@@ -235,12 +235,6 @@ def tree_of(names: Sequence[str], arity: Sequence[int], words: Sequence[str]) ->
             word -= 1
             done.append(Tree(name, (words[word],)))
     return done.pop()
-
-
-SMALLEST_SPAN = 1e-6  #: spans less probable than this are left out at first, and taken in where they could matter
-
-
-_COARSE: WeakKeyDictionary[Exact, CoarseRules] = WeakKeyDictionary()
 
 
 def coarse_rules(exact: Exact) -> CoarseRules:

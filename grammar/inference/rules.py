@@ -20,6 +20,10 @@ from truesource.grammar.support.room import require_memory
 
 MOST_STEPS = 2 * 10**10  #: sums of a table of lengths
 _SHORTER = "ask for a range of shorter lengths"
+CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves total masses and expected counts with half their digits
+LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
+ORDERED = 10_000  #: rows from which on it first looks for an order of elimination
+POWERS = 5000  #: how many of them it adds before it gives up
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:
@@ -115,12 +119,6 @@ def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
     weight = np.concatenate([np.exp(pcfg.unary_logp), p, p])
     at = np.concatenate([above, a, a]), np.concatenate([below, b, c])
     return sparse.csr_matrix((weight, at), shape=(size, size))
-
-
-CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves total masses and expected counts with half their digits
-LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
-ORDERED = 10_000  #: rows from which on it first looks for an order of elimination
-POWERS = 5000  #: how many of them it adds before it gives up
 
 
 def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:

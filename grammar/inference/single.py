@@ -45,6 +45,11 @@ SHARE = 300  #: of the operations of a chart without zeros, a sentence may need 
 MANY = 2000  #: operations a word, with which no sentence is worth a try
 DRAWN, DRAWN_WORDS = 16, 40  #: texts by which a grammar is judged, and the most words of each
 CAP = 1e140  #: most a chart entry holds: its square is finite
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5}  #: share of a probability that may be lost
+LOWEST_LOG = -690.0  #: of a product that has all its digits in float64
+CHUNK = 4096  #: words a block
+LOG_UNIT = 960.0 * math.log(2.0)
+BYTES = 16  #: of one weight
 
 
 class CellCharts:
@@ -170,11 +175,6 @@ class CellCharts:
         order = np.array([symbol for block in blocks for symbol in block], dtype=np.int32)
         loop = np.array([len(block) > 1 or graph.has_edge(block[0], block[0]) for block in blocks], dtype=np.bool_)
         return order, np.cumsum([0, *map(len, blocks)]).astype(np.int32), loop
-
-
-TOLERANCE = {"float64": 1e-12, "float32": 1e-5}  #: share of a probability that may be lost
-LOWEST_LOG = -690.0  #: of a product that has all its digits in float64
-CHUNK = 4096  #: words a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,10 +334,6 @@ def _lowest(values: FloatArray) -> float:
     """Logarithm of the smallest positive entry; 0 where there is none."""
     positive = values[values > 0.0]
     return float(np.log(positive.min())) if positive.size else 0.0
-
-
-LOG_UNIT = 960.0 * math.log(2.0)
-BYTES = 16  #: of one weight
 
 
 class Weights(NamedTuple):

@@ -31,6 +31,12 @@ from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 
 Kind = Literal["first", "last", "any"]
+WIDTH = 32  #: words a batch where lengths are told apart
+POOL = 128  #: words a batch where they are not
+ROUNDS = 500  #: most Newton steps; ten or so is usual
+SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
+LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
+CHUNK = 4096  #: pairs looked up at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +169,6 @@ def emission_of(pcfg: PCFG, tags: IntArray) -> csr_matrix[np.float64]:
     if not len(tags):
         raise InputError("this grammar has no words; give it lexical rules")
     return pcfg.exact.emission[tags]
-
-
-WIDTH = 32  #: words a batch where lengths are told apart
-POOL = 128  #: words a batch where they are not
-ROUNDS = 500  #: most Newton steps; ten or so is usual
 
 
 def masses_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> FloatArray:
@@ -362,11 +363,6 @@ def types_per_length(pcfg: PCFG, high: int) -> FloatArray:
 
 def _ids(pcfg: PCFG, words: Sequence[str] | None) -> IntArray:
     return np.arange(len(pcfg.terminals)) if words is None else pcfg.encode(words).astype(np.int64)
-
-
-SMALLEST = 1e-300  #: expected numbers below this may have lost digits in float64
-LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
-CHUNK = 4096  #: pairs looked up at a time
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,14 @@ LICENCE = "apache-2.0"  #: of all these grammars, as the hub writes it; corpora 
 
 
 LARGEST = 2_000_000  #: rules of a language; one of so many takes up to 3 GiB while it is built
+_WRITTEN: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer"},
+        {"type": "string", "pattern": r"^\d+(\+\d+)*$"},
+        {"type": "array", "items": {"type": "integer"}},
+    ]
+}
+_AUTHORS = re.compile(r"(?P<authors>[^()]+) \((?P<year>\d{4})\)")
 
 
 def _split(value: Any) -> Any:
@@ -45,14 +53,6 @@ def _split(value: Any) -> Any:
 def _joined(value: tuple[Any, ...]) -> str:
     return "+".join(map(str, value))
 
-
-_WRITTEN: dict[str, Any] = {
-    "anyOf": [
-        {"type": "integer"},
-        {"type": "string", "pattern": r"^\d+(\+\d+)*$"},
-        {"type": "array", "items": {"type": "integer"}},
-    ]
-}
 
 #: whole numbers, in text joined by ``+``, such as ``2+3``; a number alone is one of them
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_split), PlainSerializer(_joined), WithJsonSchema(_WRITTEN)]
@@ -209,9 +209,6 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
 def reference(name: str, settings: LanguageSettings) -> str:
     """The language and all its settings, in a form that `parse` reads."""
     return join_reference(name, settings.model_dump())
-
-
-_AUTHORS = re.compile(r"(?P<authors>[^()]+) \((?P<year>\d{4})\)")
 
 
 @dataclass(frozen=True)

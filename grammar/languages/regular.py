@@ -13,6 +13,8 @@ from truesource.grammar.building import Automaton
 from truesource.grammar.languages import Language, LanguageSettings
 from truesource.grammar.rules import GrammarRules
 
+BITS = ("0", "1")
+
 
 @dataclass(frozen=True)
 class Acceptor:
@@ -23,7 +25,6 @@ class Acceptor:
     accepting: frozenset[int]
 
 
-BITS = ("0", "1")
 ACCEPTORS = {
     "ab-star": Acceptor(("a", "b"), [(1, None), (None, 0)], frozenset({0})),
     "tomita1": Acceptor(BITS, [(None, 0)], frozenset({0})),

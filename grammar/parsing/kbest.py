@@ -44,6 +44,8 @@ SLACK = 1e-9  #: nats by which scores of one tree may differ through rounding
 ROUNDING = 1e-12  #: nats by which the same sum may differ when it is added up in another order
 
 Place = tuple[int, int, int]  #: first token, token after the last, symbol
+_LABELS_BELOW: WeakKeyDictionary[Exact, list[frozenset[int]]] = WeakKeyDictionary()
+_DERIVATION_TABLES: WeakKeyDictionary[Exact, tuple[ChildRules, ChildRules, list[frozenset[int]]]] = WeakKeyDictionary()
 
 
 class EdgeList(NamedTuple):
@@ -342,10 +344,6 @@ def _sorted(split: Int32Array, left: Int32Array, right: Int32Array, weight: Floa
 def _reached(links: FloatArray) -> list[frozenset[int]]:
     """Numbers that follow from each along positive entries, itself included."""
     return [frozenset(np.flatnonzero(row).tolist()) for row in reachable(links)]
-
-
-_LABELS_BELOW: WeakKeyDictionary[Exact, list[frozenset[int]]] = WeakKeyDictionary()
-_DERIVATION_TABLES: WeakKeyDictionary[Exact, tuple[ChildRules, ChildRules, list[frozenset[int]]]] = WeakKeyDictionary()
 
 
 class _CoarseRewrites:

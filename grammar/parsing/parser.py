@@ -33,6 +33,10 @@ from truesource.grammar.treebank.binarise import splice, surface
 from truesource.grammar.unknown import put_words, read_words
 
 log = logging.getLogger("truesource.grammar")
+#: Expected number of nodes below which a symbol is left out, by pass from the coarsest; the last holds for all further
+#: ones. Chosen on development data (docs/howto/parsing.md).
+THRESHOLDS = (3e-4, 1e-3, 1e-3)
+LOOSER = 1e-3  #: what thresholds are multiplied by where nothing is left of a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +74,6 @@ def parsing_levels(pcfg: PCFG) -> tuple[Level, ...]:
             parent_of[symbols[k][used]] = symbols[k - 1][used]
         levels.append(Level(grammar, parent_of))
     return tuple(levels)
-
-
-#: Expected number of nodes below which a symbol is left out, by pass from the coarsest; the last holds for all further
-#: ones. Chosen on development data (docs/howto/parsing.md).
-THRESHOLDS = (3e-4, 1e-3, 1e-3)
 
 
 class CoarseToFine:
@@ -183,7 +182,6 @@ def _single(pcfg: PCFG) -> tuple[SparseRows, SpanPairs, LexicalRules]:
 
 
 Found = TypeVar("Found")
-LOOSER = 1e-3  #: what thresholds are multiplied by where nothing is left of a sentence
 
 
 @dataclass(frozen=True)

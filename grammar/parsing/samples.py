@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 Weights = dict[str, FloatArray]  #: of the symbols of some labels
+_TABLES: WeakKeyDictionary[Exact, ScoreTables] = WeakKeyDictionary()
 
 
 class LabelRules(NamedTuple):
@@ -57,9 +58,6 @@ class ScoreTables:
     inner: dict[str, frozenset[str]]  #: the ``@`` labels that may stand between a node of this label and its children
     hidden: IntArray  #: symbols with ``@`` labels
     chains: FloatArray | None  #: their unary closure; None where no unary rule is between two of them
-
-
-_TABLES: WeakKeyDictionary[Exact, ScoreTables] = WeakKeyDictionary()
 
 
 def score_tables(exact: Exact) -> ScoreTables:

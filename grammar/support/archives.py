@@ -33,6 +33,9 @@ _UNREADABLE = (
 )
 _HEADER_LIMIT = 10_000  #: bytes of a header of an array
 _CHUNK = 2**18
+_DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}  # bytes
+_BATCH = 1024  #: rows
 
 
 @dataclass(frozen=True)
@@ -144,9 +147,6 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 T = TypeVar("T")
 Kind = Literal["text", "int", "float", "bool", "ints"]  #: of a column; ``ints``: lists of whole numbers
-_DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}  # bytes
-_BATCH = 1024  #: rows
 
 
 def read_table(

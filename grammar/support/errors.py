@@ -14,6 +14,16 @@ from typing import Any, ClassVar
 from truesource.grammar.support.printable import listed
 from truesource.grammar.support.printable import message as shown
 
+#: by extra, the modules that it brings and that truesource imports; tests compare this with ``pyproject.toml``
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "lm": ("torch", "transformers", "tokenizers", "accelerate", "safetensors"),
+    "report": ("matplotlib",),
+    "datasets": ("datasets",),
+    "dask": ("dask", "distributed"),
+    "sentencepiece": ("sentencepiece",),
+}
+NAMED = 2  #: libraries that a message names; the extra brings all
+
 
 class InputError(ValueError):
     """Something that was given (a file, a setting, a grammar) cannot be used.
@@ -81,17 +91,6 @@ class NothingToMeasureError(InputError):
 
     def __init__(self, message: str, code: str, path: str | Path | None = None) -> None:
         super().__init__(message, path, code=code)
-
-
-#: by extra, the modules that it brings and that truesource imports; tests compare this with ``pyproject.toml``
-EXTRAS: dict[str, tuple[str, ...]] = {
-    "lm": ("torch", "transformers", "tokenizers", "accelerate", "safetensors"),
-    "report": ("matplotlib",),
-    "datasets": ("datasets",),
-    "dask": ("dask", "distributed"),
-    "sentencepiece": ("sentencepiece",),
-}
-NAMED = 2  #: libraries that a message names; the extra brings all
 
 
 class MissingExtraError(InputError):

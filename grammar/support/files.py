@@ -25,6 +25,13 @@ from truesource.grammar.support.errors import InputError
 
 #: targets whose new content waits beside them until all of a set is there, and where each waits
 _waiting: ContextVar[dict[Path, Path | None] | None] = ContextVar("waiting", default=None)
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  #: of Linux
+_LEFTOVER = re.compile(r"\.(?P<target>.+)\.\d+-[0-9a-f]{8}\.(?P<kind>partial|retired)")
+LINE_LIMIT = 64 * 2**20  #: bytes of a line of text
+ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any packed file may unpack to
+LARGEST_RATIO = 100  #: above `ALWAYS_ALLOWED`, unpacked bytes for each byte on the disk
+_CHUNK = 2**20
+_GZIP = b"\x1f\x8b"
 
 
 @contextmanager
@@ -141,9 +148,6 @@ def replace_path(new: Path, target: Path) -> None:
     _remove(old)
 
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  #: of Linux
-
-
 def _exchanged(one: Path, other: Path) -> bool:
     """Say whether two names now stand for each other's folder; False where the system could not do it."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
@@ -155,9 +159,6 @@ def _exchanged(one: Path, other: Path) -> bool:
 def _leftover_of(target: Path, kind: str = "partial") -> Path:
     """A name beside ``target`` for what `remove_leftovers` may clear up."""
     return target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.{kind}")
-
-
-_LEFTOVER = re.compile(r"\.(?P<target>.+)\.\d+-[0-9a-f]{8}\.(?P<kind>partial|retired)")
 
 
 def remove_leftovers(target: str | Path) -> None:
@@ -285,13 +286,6 @@ def round_floats(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: round_floats(inner) for key, inner in value.items()}
     return [round_floats(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-LINE_LIMIT = 64 * 2**20  #: bytes of a line of text
-ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any packed file may unpack to
-LARGEST_RATIO = 100  #: above `ALWAYS_ALLOWED`, unpacked bytes for each byte on the disk
-_CHUNK = 2**20
-_GZIP = b"\x1f\x8b"
 
 
 def check_unpacked_size(unpacked: int, path: str | Path) -> None:

@@ -33,6 +33,13 @@ from truesource.grammar.support.records import STRICT, read_record
 if TYPE_CHECKING:
     from distributed import Client
 
+PARENT_EVERY = 0.5  #: seconds between looks of a worker at the process that started it
+ALIGNMENT = 64  #: bytes; where arrays begin in the file that worker processes map
+FIRST_WORKER = 60.0  #: seconds until a worker must be there
+HALF_WRITTEN = 20  #: times that a damaged scheduler file is read again, 50 ms apart: Dask does not write it in one step
+IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
+ATTEMPTS = 3  #: times in a row that all workers may vanish without a result, or Dask's own thread may not begin
+
 
 @contextmanager
 def quiet_end(results: Generator[Result]) -> Iterator[Iterator[Result]]:
@@ -47,8 +54,6 @@ def quiet_end(results: Generator[Result]) -> Iterator[Iterator[Result]]:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-PARENT_EVERY = 0.5  #: seconds between looks of a worker at the process that started it
-ALIGNMENT = 64  #: bytes; where arrays begin in the file that worker processes map
 
 
 @dataclass(frozen=True)
@@ -228,12 +233,6 @@ def _stored(function: Callable[[Any], Any], threads: int) -> Iterator[_Stored]:
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-FIRST_WORKER = 60.0  #: seconds until a worker must be there
-HALF_WRITTEN = 20  #: times that a damaged scheduler file is read again, 50 ms apart: Dask does not write it in one step
-IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
-ATTEMPTS = 3  #: times in a row that all workers may vanish without a result, or Dask's own thread may not begin
 
 
 class _DaskError(Exception):

@@ -36,6 +36,25 @@ _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 _MARKDOWN = re.compile(r"[\\`*\[\]<>&|$~]|(?<!\w)_|_(?!\w)|^(?=[#+-])")
+FEWEST = 10  #: independent units, such as sentences, that an interval needs; fewer say little of others
+_FEW = f"fewer-than-{FEWEST}-"
+_REASONS = {
+    "no-power-law": "frequencies fall faster than a power law",
+    "beta-at-bound": "beta is at its bound",
+    "not-identified": "the sample does not determine the law",
+    "one-seed": "this is a single seed of several",
+    "last-step-only": "only the last step has one",
+    "of-two-samples": "it is the difference of two estimates",
+}
+SHOWN = 3  #: numbers in the one line
+ROWS = 20  #: of the table in a notebook
+_LONGEST = 40  #: characters of a name in the one line
+_NAMED = ("model", "source", "sample", "objective")  #: what says whose the numbers are
+LONG = 0.5  #: seconds; shorter work is not worth a line
+EVERY = 60.0  #: seconds between lines where no milestone comes
+APART = 1.0  #: minimum number of seconds between lines of milestones
+FEWEST_STEPS, FEWEST_SECONDS = 5, 5.0  #: that say how long the others will take: the first are slow, or are a fluke
+_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether something is shown already
 
 
 def terminal(text: str) -> str:
@@ -97,18 +116,6 @@ def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> 
     return f"{what}{'s' if len(numbers) > 1 else ''} {first}"
 
 
-FEWEST = 10  #: independent units, such as sentences, that an interval needs; fewer say little of others
-_FEW = f"fewer-than-{FEWEST}-"
-_REASONS = {
-    "no-power-law": "frequencies fall faster than a power law",
-    "beta-at-bound": "beta is at its bound",
-    "not-identified": "the sample does not determine the law",
-    "one-seed": "this is a single seed of several",
-    "last-step-only": "only the last step has one",
-    "of-two-samples": "it is the difference of two estimates",
-}
-
-
 def too_few(units: int) -> bool:
     """Say whether so many independent units have no interval."""
     return units < FEWEST
@@ -129,12 +136,6 @@ def reason_text(code: str) -> str:
 def no_interval_text(codes: list[str]) -> str:
     """A sentence on values without an interval; empty for no codes."""
     return f"Without interval: {'; '.join(map(reason_text, dict.fromkeys(codes)))}." if codes else ""
-
-
-SHOWN = 3  #: numbers in the one line
-ROWS = 20  #: of the table in a notebook
-_LONGEST = 40  #: characters of a name in the one line
-_NAMED = ("model", "source", "sample", "objective")  #: what says whose the numbers are
 
 
 class ResultRecords:
@@ -184,13 +185,8 @@ def _short(text: str) -> str:
 
 T = TypeVar("T")
 
-LONG = 0.5  #: seconds; shorter work is not worth a line
-EVERY = 60.0  #: seconds between lines where no milestone comes
-APART = 1.0  #: minimum number of seconds between lines of milestones
-FEWEST_STEPS, FEWEST_SECONDS = 5, 5.0  #: that say how long the others will take: the first are slow, or are a fluke
 
 log = logging.getLogger("truesource.progress")
-_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether something is shown already
 
 
 def _bar(*, shown: bool) -> Progress:

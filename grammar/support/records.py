@@ -48,6 +48,10 @@ _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _RANGES = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 
 T = TypeVar("T")
+MOST_VALUES = 1_000_000  #: in a document, where each alias counts for all that it repeats
+DEEPEST = 100  #: levels
+#: what `yaml` raises on values that contradict their tag, such as ``!!timestamp x``
+_UNCONVERTIBLE = (ValueError, OverflowError, AttributeError, LookupError, TypeError)
 
 
 def _plain_name(name: str) -> str:
@@ -305,12 +309,6 @@ def check_fields(settings: Any, what: str) -> None:
 def _adapters(kind: Any) -> dict[str, TypeAdapter[Any]]:
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: TypeAdapter(hints[field.name]) for field in fields(kind)}
-
-
-MOST_VALUES = 1_000_000  #: in a document, where each alias counts for all that it repeats
-DEEPEST = 100  #: levels
-#: what `yaml` raises on values that contradict their tag, such as ``!!timestamp x``
-_UNCONVERTIBLE = (ValueError, OverflowError, AttributeError, LookupError, TypeError)
 
 
 class _Loader(yaml.SafeLoader):

@@ -21,6 +21,48 @@ from truesource.grammar.support.room import LARGEST_NUMBER, approximate
 #: default of every seed: of corpora, models, samples, permutations and intervals, so that one number has one interval
 DEFAULT_SEED = 1
 NONE = "none"  #: null, as configurations and options may write it
+#: names of settings in other libraries, with ours
+_ELSEWHERE = {
+    "lr": "learning_rate",
+    "n_layer": "layers",
+    "num_layers": "layers",
+    "num_hidden_layers": "layers",
+    "n_head": "heads",
+    "num_heads": "heads",
+    "num_attention_heads": "heads",
+    "n_embd": "dim",
+    "d_model": "dim",
+    "hidden_size": "dim",
+    "intermediate_size": "ffn_dim",
+    "n_positions": "max_positions",
+    "max_position_embeddings": "max_positions",
+    "num_train_epochs": "epochs",
+    "batch_size": "batch_sentences",
+    "per_device_train_batch_size": "batch_sentences",
+    "gradient_accumulation_steps": "accumulation",
+    "max_grad_norm": "clip",
+    "minimal_pairs": "pairs",
+}
+#: files that each kind of folder has, one of the alternatives; the first kind that fits is that of a folder
+_KINDS = {
+    "run": (("stages.json",), ("results.json",)),
+    "model": (("training.json",), ("config.json", "tokenizer.json")),
+    "corpus": (("record.json", "grammar.npz"),),
+    "variants": (("variants.json",),),
+    "trees": (("record.json", "data/trees-*"),),
+}
+_PLURALS = {"corpus": "corpora"}
+_CALLED = {"variants": "folder of parallel corpora", "trees": "folder of trees that truesource parse made"}
+_SHOWN = 5  #: models that a message lists
+#: where a run and a corpus have what else may have been meant
+_PARTS = {
+    ("run", "model"): "models/*",
+    ("run", "corpus"): "corpus",
+    ("run", "grammar"): "grammar/grammar.npz",
+    ("corpus", "grammar"): "grammar.npz",
+    ("variants", "corpus"): "*",
+    ("variants", "grammar"): "*/grammar.npz",
+}
 
 
 class Settings(BaseModel):
@@ -187,57 +229,11 @@ def _annotated(kind: type) -> dict[str, FieldInfo]:
     return {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field.default) for field in fields(kind)}
 
 
-#: names of settings in other libraries, with ours
-_ELSEWHERE = {
-    "lr": "learning_rate",
-    "n_layer": "layers",
-    "num_layers": "layers",
-    "num_hidden_layers": "layers",
-    "n_head": "heads",
-    "num_heads": "heads",
-    "num_attention_heads": "heads",
-    "n_embd": "dim",
-    "d_model": "dim",
-    "hidden_size": "dim",
-    "intermediate_size": "ffn_dim",
-    "n_positions": "max_positions",
-    "max_position_embeddings": "max_positions",
-    "num_train_epochs": "epochs",
-    "batch_size": "batch_sentences",
-    "per_device_train_batch_size": "batch_sentences",
-    "gradient_accumulation_steps": "accumulation",
-    "max_grad_norm": "clip",
-    "minimal_pairs": "pairs",
-}
-
-
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean lengths?``, or nothing if no known name is similar or its name in other libraries."""
     names = list(known)
     near = [own] if (own := _ELSEWHERE.get(name.lower())) in names else get_close_matches(name.lower(), names, 1)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-#: files that each kind of folder has, one of the alternatives; the first kind that fits is that of a folder
-_KINDS = {
-    "run": (("stages.json",), ("results.json",)),
-    "model": (("training.json",), ("config.json", "tokenizer.json")),
-    "corpus": (("record.json", "grammar.npz"),),
-    "variants": (("variants.json",),),
-    "trees": (("record.json", "data/trees-*"),),
-}
-_PLURALS = {"corpus": "corpora"}
-_CALLED = {"variants": "folder of parallel corpora", "trees": "folder of trees that truesource parse made"}
-_SHOWN = 5  #: models that a message lists
-#: where a run and a corpus have what else may have been meant
-_PARTS = {
-    ("run", "model"): "models/*",
-    ("run", "corpus"): "corpus",
-    ("run", "grammar"): "grammar/grammar.npz",
-    ("corpus", "grammar"): "grammar.npz",
-    ("variants", "corpus"): "*",
-    ("variants", "grammar"): "*/grammar.npz",
-}
 
 
 def kind_of(folder: Path) -> str | None:

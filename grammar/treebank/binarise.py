@@ -76,6 +76,10 @@ _OTHERS = "TOP S1 X UCP META CC EX FW JJR LS PDT PRP$ RBS RP SYM UH WDT WP WP$ W
 _NAMED = frozenset(name for label, steps in _RULES.items() for _, names in steps for name in (label, *names.split()))
 _PENN = (_NAMED | _PUNCTUATION | frozenset(_OTHERS.split())) - _BY_HAND
 _BARE = re.compile(r"(.[^-=|]*)", re.DOTALL)
+INTERMEDIATE = "@"  #: first character of every label that binarisation makes
+_SPECIAL = re.compile(r"[\\^\[\]]")
+_BASE = re.compile(r"(?:\\.|[^\\^\[])*", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def known_head(label: str, children: Sequence[str]) -> int | None:
@@ -126,13 +130,6 @@ def _is_punctuation(name: str) -> bool:
 def _bare(label: str) -> str:
     match = None if label.startswith("-") or is_word_label(label) else _BARE.match(label)
     return label if match is None else match[0]
-
-
-INTERMEDIATE = "@"  #: first character of every label that binarisation makes
-
-_SPECIAL = re.compile(r"[\\^\[\]]")
-_BASE = re.compile(r"(?:\\.|[^\\^\[])*", re.DOTALL)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

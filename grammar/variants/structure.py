@@ -27,6 +27,11 @@ from truesource.grammar.treebank.binarise import INTERMEDIATE, Binarisation, cat
 from truesource.grammar.treebank.head_rules import HeadRules, written_label
 from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending, rule_name
 
+EXAMPLES = 12  #: nodes named in a description, those of the most probable rules
+REFUSED = 6  #: nodes without a known head that a refusal names
+ANY = "*"  #: stands for any symbol in a pattern
+_COARSE = Binarisation(horizontal=1).coarse
+
 
 def categories(pcfg: PCFG) -> tuple[str, ...]:
     """Category of every symbol, (S,), from ``PCFG.labels``; substates and intermediate nodes share one."""
@@ -168,8 +173,6 @@ def _steps(pcfg: PCFG, inner: BoolArray) -> Sequence[tuple[int, int, int, int, f
 
 
 Order = Literal["mirror", "head-initial", "head-final"]
-EXAMPLES = 12  #: nodes named in a description, those of the most probable rules
-REFUSED = 6  #: nodes without a known head that a refusal names
 
 
 @dataclass(frozen=True)
@@ -286,11 +289,6 @@ def _named(order: Order, rules: NodeRules, heads: Sequence[int | None], chosen: 
         "swapped": list(moved)[:EXAMPLES],
         "kept": list(kept)[:EXAMPLES],
     }
-
-
-ANY = "*"  #: stands for any symbol in a pattern
-
-_COARSE = Binarisation(horizontal=1).coarse
 
 
 @dataclass(frozen=True)

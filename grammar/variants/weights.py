@@ -14,6 +14,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants.change import Change, Changed, RuleMap, locate, require_ending
 
 SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64
+UNKNOWN = "<unk>"  #: how collapsed words read
 
 
 def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArray:
@@ -168,9 +169,6 @@ def _reweighted(pcfg: PCFG, weight: FloatArray, spec: str) -> Changed:
     logp = weight + (total[parents] - log_sums(parents, weight, n)[parents])
     require_representable(logp, spec)
     return Changed(replace(pcfg, lexical_logp=np.minimum(logp, 0.0)), RuleMap.identity(pcfg), {})
-
-
-UNKNOWN = "<unk>"  #: how collapsed words read
 
 
 @dataclass(frozen=True)

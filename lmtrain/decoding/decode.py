@@ -25,6 +25,13 @@ from truesource.lmtrain.tokenizer import WordVocabulary
 
 LOGITS = 2**25  #: maximum number of float64 log probabilities of one step in memory (256 MiB)
 MOST_ROWS = 2048
+_SCHEMES: dict[str, _Run] = {
+    **dict.fromkeys(SAMPLING, sample_each),
+    "beam_sampling": beam_sampling,
+    "beam_sampling_fairseq": sample_in_groups,
+    "beam_sampling_hf": beam_search,
+    "beam": beam_search,
+}
 
 
 @dataclass(frozen=True)
@@ -155,10 +162,3 @@ def _batch_seed(seed: int, *stream: int) -> int:
 
 
 _Run = Callable[[Walk, int, Decoding], list[list[Hypothesis]]]
-_SCHEMES: dict[str, _Run] = {
-    **dict.fromkeys(SAMPLING, sample_each),
-    "beam_sampling": beam_sampling,
-    "beam_sampling_fairseq": sample_in_groups,
-    "beam_sampling_hf": beam_search,
-    "beam": beam_search,
-}

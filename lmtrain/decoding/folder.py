@@ -26,6 +26,22 @@ FORMAT = "truesource samples"
 FORMAT_VERSION = 1
 SPLIT = "samples"  #: the one split of such a folder
 _WHAT, _REMEDY = "the record of these samples", "generate the samples again"
+_LOADING = """
+`record.json` holds the whole call and the digest of every file.
+
+## Loading
+```python
+from truesource.lmtrain.decoding.folder import SampleFolder
+samples = SampleFolder.load("path/to/this/folder").sentences()
+
+from datasets import load_dataset
+dataset = load_dataset("path/to/this/folder")
+
+import pandas
+frame = pandas.read_parquet("path/to/this/folder/data")
+```
+"""
+_GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
 
 
 def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str, Any]:
@@ -191,24 +207,6 @@ class SampleFolder:
     def _tables(self, *columns: str) -> Iterator[Any]:
         for shard in self.record["shards"]:
             yield read_columns(self.path / "data" / shard["file"], list(columns), rows=shard["sentences"])
-
-
-_LOADING = """
-`record.json` holds the whole call and the digest of every file.
-
-## Loading
-```python
-from truesource.lmtrain.decoding.folder import SampleFolder
-samples = SampleFolder.load("path/to/this/folder").sentences()
-
-from datasets import load_dataset
-dataset = load_dataset("path/to/this/folder")
-
-import pandas
-frame = pandas.read_parquet("path/to/this/folder/data")
-```
-"""
-_GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
 
 
 def samples_card(name: str, record: dict[str, Any], split: str) -> str:

@@ -17,6 +17,8 @@ from torch import Tensor
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.settings import Decoding
 
+PART = 512  #: of a large vocabulary, so many tokens are sorted first; more only in rows that need it
+
 
 class Stepper(Protocol):
     """Next-token log probabilities of rows of text, all of one length, that are extended token by token."""
@@ -105,9 +107,6 @@ class Walk:
         """Independent standard Gumbel numbers of the shape of ``like``."""
         uniform = torch.rand(like.shape, generator=self.generator, device=like.device, dtype=like.dtype)
         return uniform.log_().neg_().log_().neg_()
-
-
-PART = 512  #: of a large vocabulary, so many tokens are sorted first; more only in rows that need it
 
 
 def next_law(log_p: Tensor, decoding: Decoding) -> Tensor:

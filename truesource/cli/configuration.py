@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CONFIG = "experiment.yaml"
 SCHEMA = "experiment.schema.json"  #: beside it, so that editors complete keys and check values
 EXAMPLE_TREES = 1000  #: of the embedded grammar, in ``trees/example.mrg``
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Kind(StrEnum):
@@ -96,9 +97,6 @@ def _first_step(kind: Kind, folder: Path) -> str:
         Kind.TREEBANK: f"put Penn bracketings into {folder / 'trees'} in place of example.mrg",
         Kind.LANGUAGES: f"choose a language (truesource language lists them) and name it in {config}",
     }[kind]
-
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Of(StrEnum):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 
 MOST = 10  #: unknown words listed
+MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed
+LONGEST_STRING = 60  #: words of a sample that are shown
+_STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same seed
 
 
 def command(
@@ -203,11 +206,6 @@ def _show_halves(pcfg: PCFG, sentences: Sequence[Sequence[str]]) -> dict[str, fl
     within = "" if low is None else f" [{low:.4f}, {high:.4f}]"
     echo(f"mutual information of the halves of a sentence, given its length, nats: {value:.4f}{within}")
     return {"value": value, "low": low, "high": high}
-
-
-MOST_WORDS = 60  #: a grammar of more words is no grammar to read; its words are not listed
-LONGEST_STRING = 60  #: words of a sample that are shown
-_STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same seed
 
 
 def draw(pcfg: PCFG, number: int, seed: int) -> tuple[Sampler, Derivations]:

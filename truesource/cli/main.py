@@ -55,6 +55,8 @@ _TEXTS = {
     "cannot enable executable": _MEMORY,
     "error return without exception set": _MEMORY,  # of Python 3.11, where it has none for a call
 }
+FAILED = 2  #: exit code
+BUG = 1  #: exit code
 
 
 def explain(error: BaseException) -> str | None:
@@ -95,8 +97,6 @@ def _place(error: OSError) -> str:
     return f" ({' -> '.join(names)})" if names else ""
 
 
-FAILED = 2  #: exit code
-BUG = 1  #: exit code
 ExitCode = str | int | None  #: as `sys.exit` takes it
 
 

@@ -39,6 +39,25 @@ if TYPE_CHECKING:
     from truesource.studies.parsing.source import ParserInput, RawSource
     from truesource.terminal.output import OutputFiles
 
+MOST = 10  #: labels, tags and confusions that are shown unless all are asked for
+#: measure, its heading, and whether it is a share, which is shown in per cent
+LABELLED = (
+    ("labelled_f1", "labelled F1", True),
+    ("labelled_precision", "precision", True),
+    ("labelled_recall", "recall", True),
+    ("exact_match", "exact\nmatch", True),
+    ("tagging_accuracy", "tags", True),
+    ("crossing_brackets", "crossing\nbrackets", False),
+    ("no_crossing", "no\ncrossing", True),
+)
+UNLABELLED = (
+    ("unlabelled_f1", "unlabelled F1", True),
+    ("unlabelled_precision", "precision", True),
+    ("unlabelled_recall", "recall", True),
+    ("at_most_two_crossing", "two or fewer\ncrossing", True),
+)
+GROUPS = {"label": "Most frequent labels", "tag": "Most frequent tags"}
+
 
 @with_options(ParseSettings)
 def command(
@@ -207,26 +226,6 @@ def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -
             gold,
         )
     return list(bank.trees)
-
-
-MOST = 10  #: labels, tags and confusions that are shown unless all are asked for
-#: measure, its heading, and whether it is a share, which is shown in per cent
-LABELLED = (
-    ("labelled_f1", "labelled F1", True),
-    ("labelled_precision", "precision", True),
-    ("labelled_recall", "recall", True),
-    ("exact_match", "exact\nmatch", True),
-    ("tagging_accuracy", "tags", True),
-    ("crossing_brackets", "crossing\nbrackets", False),
-    ("no_crossing", "no\ncrossing", True),
-)
-UNLABELLED = (
-    ("unlabelled_f1", "unlabelled F1", True),
-    ("unlabelled_precision", "precision", True),
-    ("unlabelled_recall", "recall", True),
-    ("at_most_two_crossing", "two or fewer\ncrossing", True),
-)
-GROUPS = {"label": "Most frequent labels", "tag": "Most frequent tags"}
 
 
 def parse_tables(records: Sequence[Record], *, full: bool = False) -> list[ReportTable]:

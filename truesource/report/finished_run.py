@@ -42,6 +42,31 @@ OVER_SEEDS = ("ppl", "bound", "relative_ppl")  #: measures with an interval over
 AGREEMENT = ("rho", "r2_pearson", "r2_identity")  #: measures whose mean has none
 SPREAD = ("ppl", "relative_ppl", *AGREEMENT)  #: measures whose spread over seeds is shown
 SAME = ("parameters", "tokenizer", "loaded", "excluded", "sentences", "tokens", "impossible_model", "impossible_oracle")
+PROVENANCE = (
+    "truesource",
+    "commit",
+    "python",
+    "platform",
+    "cores",
+    "seed",
+    "seeds",
+    "command",
+    "started",
+    "finished",
+    "packages",
+)
+STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
+MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
+ENDS = tuple(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high"))
+OPTIONAL = (
+    *ENDS,
+    *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
+    *("parameters", "tokenizer", "replicate_of", "seed", "loaded"),
+)
+COMPARISON = "comparison.json"  #: in a run folder, where models have several seeds
+COMPARED = "comparison/{}.parquet"  #: scores of a model in the vocabulary of the comparison, if that is not its own
+VOCABULARY = "comparison/vocabulary.json"  #: the vocabulary that models of each objective are compared in
+SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
 def summarised(rows: Sequence[Record], comparison: Sequence[Record]) -> list[Record]:
@@ -104,31 +129,6 @@ def differences(comparison: Sequence[Record], objective: str) -> list[Record]:
 
 
 T = TypeVar("T")
-PROVENANCE = (
-    "truesource",
-    "commit",
-    "python",
-    "platform",
-    "cores",
-    "seed",
-    "seeds",
-    "command",
-    "started",
-    "finished",
-    "packages",
-)
-STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
-MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
-ENDS = tuple(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high"))
-OPTIONAL = (
-    *ENDS,
-    *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
-    *("parameters", "tokenizer", "replicate_of", "seed", "loaded"),
-)
-COMPARISON = "comparison.json"  #: in a run folder, where models have several seeds
-COMPARED = "comparison/{}.parquet"  #: scores of a model in the vocabulary of the comparison, if that is not its own
-VOCABULARY = "comparison/vocabulary.json"  #: the vocabulary that models of each objective are compared in
-SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
 @with_config(STRICT)

@@ -39,6 +39,9 @@ FILES = (
     ("next_words/*.parquet", "the most likely words of truth and model in the first sentences"),
     ("models/*", "the trained model"),
 )
+SCRIPTS = ("explore.js", "tokens.js")
+STYLE = FOLDER / "explore.css"  #: of what the scripts make
+FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 
 def files_and_works(run: FinishedRun) -> dict[str, Any]:
@@ -59,11 +62,6 @@ def _bibtex(run: FinishedRun) -> str:
     name = run.truth.identity.removeprefix("changed ").partition(":")[0]
     sources = {} if language is None else {name: str(language["citation"])}
     return bibtex(topics_of(Path(run.path), run.truth.meta), sources, version("truesource"))
-
-
-SCRIPTS = ("explore.js", "tokens.js")
-STYLE = FOLDER / "explore.css"  #: of what the scripts make
-FRAME = FOLDER / "frame.html.j2"  #: of pages with these scripts
 
 
 def render_explorable(

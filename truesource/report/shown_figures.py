@@ -11,6 +11,14 @@ from markupsafe import Markup
 DARK_PAPER = "#14181f"  #: as in style.css
 INK = 1.5  #: contrast on white from which a colour is one of marks or text, and not of the ground
 LEAST = 4.6  #: contrast of marks and text on dark paper
+LEGIBLE = 9.0  #: pixels of the smallest text; a narrower page scrolls the figure
+SMALLEST = 8.0  #: points of the smallest text where a figure does not say it
+_STYLE = re.compile(r' style="[^"]*"')
+_COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
+_FONT = re.compile(r"font(?:-size)?: (?:[a-z0-9]+ )*([\d.]+)px")
+_WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
+_NAME = re.compile(r'data-name="([^"]*)"')
+_ON_PAGE = re.compile(r'data-figure="([^"]*)"><div[^>]*>(<svg[^>]*>)')
 
 
 def contrast(first: str, second: str) -> float:
@@ -44,16 +52,6 @@ def _channels(colour: str) -> tuple[float, float, float]:
 def _luminance(colour: str) -> float:
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in _channels(colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-LEGIBLE = 9.0  #: pixels of the smallest text; a narrower page scrolls the figure
-SMALLEST = 8.0  #: points of the smallest text where a figure does not say it
-_STYLE = re.compile(r' style="[^"]*"')
-_COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
-_FONT = re.compile(r"font(?:-size)?: (?:[a-z0-9]+ )*([\d.]+)px")
-_WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
-_NAME = re.compile(r'data-name="([^"]*)"')
-_ON_PAGE = re.compile(r'data-figure="([^"]*)"><div[^>]*>(<svg[^>]*>)')
 
 
 def figures_on_page(page: str) -> dict[str, str]:

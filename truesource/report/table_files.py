@@ -16,6 +16,25 @@ from truesource.grammar.support.printable import markdown, terminal
 if TYPE_CHECKING:
     import pandas as pd
 
+#: characters that LaTeX obeys, or has not in every encoding, as it writes them
+_IN_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    '"': "''",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{DOUBLE VERTICAL LINE}": r"$\Vert$",
+    "\N{GREEK CAPITAL LETTER SIGMA}": r"$\Sigma$",
+    ABSENT: "--",
+}
+_TABLE, _SIGNATURE = "table", "signature"
+
 
 def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
     """Write columns of one length as CSV or Parquet, as the ending of the file says; numbers have all their digits.
@@ -48,26 +67,6 @@ def _nullable(kind: Any) -> Any:
     import pyarrow as pa
 
     return pd.Int64Dtype() if pa.types.is_integer(kind) else None
-
-
-#: characters that LaTeX obeys, or has not in every encoding, as it writes them
-_IN_LATEX = {
-    "\\": r"\textbackslash{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
-    '"': "''",
-    "\N{MINUS SIGN}": "$-$",
-    "\N{PLUS-MINUS SIGN}": r"$\pm$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "\N{DOUBLE VERTICAL LINE}": r"$\Vert$",
-    "\N{GREEK CAPITAL LETTER SIGMA}": r"$\Sigma$",
-    ABSENT: "--",
-}
-_TABLE, _SIGNATURE = "table", "signature"
 
 
 def write_tables(path: Path, tables: Sequence[ReportTable]) -> None:

@@ -20,6 +20,7 @@ from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.references import ARCHITECTURES
 
 LANGUAGE = "language"  #: key that names a language
+TRAINING = KeysOf(TrainConfig)
 
 
 def reference_of(values: Mapping[Any, Any]) -> str:
@@ -92,7 +93,6 @@ class OfArchitecture:
         }
 
 
-TRAINING = KeysOf(TrainConfig)
 ARCHITECTURE = OfArchitecture()
 
 

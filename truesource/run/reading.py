@@ -12,6 +12,9 @@ from truesource.grammar.support.files import data_folder
 from truesource.grammar.support.records import parse_yaml, read_yaml
 from truesource.grammar.support.settings import did_you_mean
 
+SWEEPS = frozenset({"scaling"})  #: names of configurations of `truesource evaluate scaling`
+_TITLE = re.compile(r'^title: "?(?:truesource(?: demo)?: )?(?P<title>[^"\n]+)"?$', re.MULTILINE)
+
 
 def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, Any]:
     """The keys and values of a YAML file, some of them overridden; nothing of them is checked.
@@ -72,11 +75,6 @@ def _index(place: Any, part: str, parents: list[str], key: str) -> str | int:
         there = f"its entries are {name}.0 to {name}.{len(place) - 1}" if place else "it is empty"
         raise InputError(f"{key} cannot be set, because {name} has no entry {part}; {there}")
     return int(part)
-
-
-SWEEPS = frozenset({"scaling"})  #: names of configurations of `truesource evaluate scaling`
-
-_TITLE = re.compile(r'^title: "?(?:truesource(?: demo)?: )?(?P<title>[^"\n]+)"?$', re.MULTILINE)
 
 
 @cache

@@ -59,6 +59,13 @@ CHAIN: tuple[Callable[[RunConfig], list[Stage]], ...] = (
 
 DISTRIBUTION = "truesource"
 SOURCE = Path(__file__).resolve().parents[2]  #: of a checkout: where ``.git`` is
+STATE = "stages.json"  #: in the run folder
+#: kinds of stages that measure no network, so that its precision changes nothing
+WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "parsing", "corpus", "train", "report"})
+MISSING = "missing-ability"  #: code of errors of `generator.abilities`
+MOST = 3  #: changes of a stage that are named
+_PENDING = "made again: "  #: begins the digest of what an earlier stage has yet to make
+_DIGEST = re.compile(r"[0-9a-f]{12,}(\+[0-9a-f]{12,})?")
 
 
 def now() -> str:
@@ -118,10 +125,6 @@ def _version(name: str) -> str:
 
 
 log = logging.getLogger("truesource")
-STATE = "stages.json"  #: in the run folder
-#: kinds of stages that measure no network, so that its precision changes nothing
-WITHOUT_DTYPE = frozenset({"load", "treebank", "grammar", "parsing", "corpus", "train", "report"})
-MISSING = "missing-ability"  #: code of errors of `generator.abilities`
 
 
 def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
@@ -306,11 +309,6 @@ def _read_state(path: Path) -> dict[str, Any]:
 
     remedy = "use --force to make every stage again"
     return dict(read_record(path, StagesRecord, what="the state of the run", remedy=remedy)["stages"])
-
-
-MOST = 3  #: changes of a stage that are named
-_PENDING = "made again: "  #: begins the digest of what an earlier stage has yet to make
-_DIGEST = re.compile(r"[0-9a-f]{12,}(\+[0-9a-f]{12,})?")
 
 
 class Fate(StrEnum):

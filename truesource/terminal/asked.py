@@ -22,6 +22,7 @@ STANDARD_OUTPUT = Path("-")  #: as the name of a file
 TABLES = (".csv", ".parquet", ".tex", ".md")
 FIGURES = (".svg", ".pdf", ".png")
 LEAST, MOST = 1.0, 100.0  #: inches of a side of a figure
+_ASKED: ContextVar[AskedOutputs] = ContextVar("asked")
 
 
 @dataclass
@@ -53,9 +54,6 @@ class AskedOutputs:
     def missing(self) -> list[Path]:
         """Files that were asked for and not written."""
         return [file for file in (*self.tables, self.json) if file is not None and file not in self.written]
-
-
-_ASKED: ContextVar[AskedOutputs] = ContextVar("asked")
 
 
 def asked() -> AskedOutputs:

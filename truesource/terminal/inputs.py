@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from truesource.grammar.treebank import Normalisation, Treebank
     from truesource.grammar.truth import Truth
 
+PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
+PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
+
 
 def is_treebank(source: Path) -> bool:
     """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
@@ -216,9 +219,6 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
     return sizes
 
 
-PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
-
-
 def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
     from truesource.evaluation.core.oracle import LONG, long_sentences
@@ -226,9 +226,6 @@ def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64
     cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:
         echo(f"{cost}; --longest {LONG} leaves them out", err=True)
-
-
-PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
 
 
 def grammar_inside(folder: Path) -> Path | None:

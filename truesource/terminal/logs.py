@@ -23,6 +23,8 @@ from truesource.terminal.signal_watch import SignalWatch
 INTERRUPTED = 130  #: exit code after Ctrl-C, and of `typer` after any `KeyboardInterrupt`
 STOPPED = "truesource: stopped; what was finished is kept, run the same command again to go on"
 _BEFORE: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}  #: of signals
+PRINTED = "truesource.printed"  #: logger of what the call prints itself, for the log file alone
+_TIMES = "%Y-%m-%d %H:%M:%S"
 
 
 def say(sentence: str) -> None:
@@ -105,10 +107,6 @@ class Interrupts:
         if not self._ended:
             say(STOPPED)
         os._exit(INTERRUPTED if self._code is None else self._code)  # the next call clears up, as after a kill
-
-
-PRINTED = "truesource.printed"  #: logger of what the call prints itself, for the log file alone
-_TIMES = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
     from truesource.evaluation.show.table import Cell, ReportTable
 
+_SCOPE: ContextVar[_Scope] = ContextVar("scope")
+UNBOUNDED = 100_000  #: characters; no table is as wide
+BORDERS = 3  #: characters beside each column
+LEAST = 12  #: characters of a column whose lines may be broken
+ENDINGS = {"figure": FIGURES, "table": (".csv", ".parquet")}  #: of files, by the last word of their option
+
 
 @dataclass(frozen=True)
 class _Scope:
     call: str
     stack: ExitStack
-
-
-_SCOPE: ContextVar[_Scope] = ContextVar("scope")
 
 
 @contextmanager
@@ -92,12 +95,6 @@ def hold(folder: Path) -> None:
         InputError: another process is writing it.
     """
     _SCOPE.get().stack.enter_context(exclusive(folder))
-
-
-UNBOUNDED = 100_000  #: characters; no table is as wide
-BORDERS = 3  #: characters beside each column
-LEAST = 12  #: characters of a column whose lines may be broken
-ENDINGS = {"figure": FIGURES, "table": (".csv", ".parquet")}  #: of files, by the last word of their option
 
 
 class OutputFiles:

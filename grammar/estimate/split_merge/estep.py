@@ -24,6 +24,10 @@ from truesource.grammar.estimate.split_merge.parameters import SparseRules
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.tree import Tree, no_garbage_collection
 
+CHUNK_TOKENS = 100_000  #: tokens of the first forests; what one thread takes at a time
+LARGEST = 3  #: times as many that a forest has at most, which bounds the memory of the E-step
+MOST_APART = 2_000_000  #: entries of the vectors of occurrences that are held at a time, about
+
 
 def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) -> tuple[IntArray, IntArray]:
     """Put the nodes of a graph in an order in which children come first.
@@ -74,10 +78,6 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
         done += len(batch)
         order[fresh:done] = batch[np.lexsort((second, first))]
         begin[best] = end[best]
-
-
-CHUNK_TOKENS = 100_000  #: tokens of the first forests; what one thread takes at a time
-LARGEST = 3  #: times as many that a forest has at most, which bounds the memory of the E-step
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,9 +317,6 @@ def _layout(rule: Int32Array, rules: SparseRules) -> tuple[IntArray, IntArray]:
     lengths = rules.sizes[rule, 0]
     lengths[0] = 1
     return lengths, np.cumsum(lengths) - lengths
-
-
-MOST_APART = 2_000_000  #: entries of the vectors of occurrences that are held at a time, about
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,12 @@ from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 #: Substates of a label: its number for a leaf, a pair for a split that was kept.
 SplitTree = int | list["SplitTree"]
+#: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
+#: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
+#: they are asked for their derivatives now and then, so that they can grow again.
+DORMANT = 1e-15
+TINY = 1e-40  #: smaller probabilities are taken as zero
+LEAP = 10.0  #: largest change of a probability by one EM step that over-relaxation takes for what goes on
 
 
 @dataclass(frozen=True)
@@ -107,12 +113,6 @@ def substates(tree: SplitTree) -> list[int]:
     return [leaf for branch in tree for leaf in substates(branch)]
 
 
-#: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
-#: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
-#: they are asked for their derivatives now and then, so that they can grow again.
-DORMANT = 1e-15
-TINY = 1e-40  #: smaller probabilities are taken as zero
-LEAP = 10.0  #: largest change of a probability by one EM step that over-relaxation takes for what goes on
 Weight = float | FloatArray
 
 

@@ -41,6 +41,8 @@ from truesource.grammar.tree import Tree
 from truesource.grammar.unknown import ANY, RareWordClasses, word_class
 
 NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that no rare word has
+NAME = "split-merge.npz"
+_WHAT, _REMEDY = "the checkpoint", "delete it to start again"
 
 
 def with_words(
@@ -187,10 +189,6 @@ def _leaning(own: FloatArray, source: IntArray, unseen: BoolArray, n_sources: in
     result = np.ones_like(own)
     result[words] = np.divide(smoothed, share, out=np.ones_like(smoothed), where=share > 0.0)
     return result
-
-
-NAME = "split-merge.npz"
-_WHAT, _REMEDY = "the checkpoint", "delete it to start again"
 
 
 @with_config(STRICT)

@@ -25,6 +25,10 @@ from truesource.grammar.estimate.split_merge.parameters import Layout, SparseRul
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.printable import Meter
 
+PHASES = ("split", "merge", "smooth")
+SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow
+WAKE = 8  #: dormant probabilities (see `sparse.DORMANT`) take part in every so many iterations
+
 
 def pair_shares(rules: SparseRules, counts: FloatArray) -> FloatArray:
     """Weight of each substate in the mixture with its sibling, (rows,): its share of their expected count.
@@ -166,11 +170,6 @@ def _split_tree(tree: SplitTree) -> SplitTree:
     if isinstance(tree, int):
         return [2 * tree, 2 * tree + 1]
     return [_split_tree(branch) for branch in tree]
-
-
-PHASES = ("split", "merge", "smooth")
-SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow
-WAKE = 8  #: dormant probabilities (see `sparse.DORMANT`) take part in every so many iterations
 
 
 class Validation:

@@ -13,6 +13,8 @@ import numpy as np
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar._kernels.rules import LengthTable, LexicalRules, PairRules, SparseRows
 
+NEAR_ONE = 1.0 - 1e-14  #: a return weight above this leaves no digit of its distance from 1
+
 
 @kernel
 def rule_counts(table: LengthTable, start, seed, pairs: PairRules, closure):
@@ -216,9 +218,6 @@ def length_masses(high, leaf, pairs: PairRules, closure):
                         bare[parent[r]] += prob[r] * total
         out[m] = np.dot(closure, bare)
     return out
-
-
-NEAR_ONE = 1.0 - 1e-14  #: a return weight above this leaves no digit of its distance from 1
 
 
 @kernel(fastmath={"contract"})

@@ -16,6 +16,10 @@ from truesource.grammar.truth import word_counts
 from truesource.report.finished_run import FinishedRun, Part, shown_split, some_sentences
 
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
+SAMPLES = 8  #: sentences shown
+LONGEST = 120  #: tokens; lengths beyond are left out of the figures
+ALARM = 0.001  #: p-value of the test of lengths below which a reader is asked to look into it
+FEWEST_WORDS = 10  #: different words from which frequency against rank is drawn
 
 
 def length_figure(shares: FloatArray, exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
@@ -105,12 +109,6 @@ def zipf_figure(counts: IntArray, exact: FloatArray | None) -> str:
 def _spread(n: int) -> IntArray:
     """Ranks 1 to n, thinned evenly on a logarithmic axis."""
     return np.unique(np.round(np.geomspace(1, n, min(n, POINTS))).astype(np.int64))
-
-
-SAMPLES = 8  #: sentences shown
-LONGEST = 120  #: tokens; lengths beyond are left out of the figures
-ALARM = 0.001  #: p-value of the test of lengths below which a reader is asked to look into it
-FEWEST_WORDS = 10  #: different words from which frequency against rank is drawn
 
 
 def section(run: FinishedRun) -> Part:

@@ -32,6 +32,30 @@ KINDS = (
     ("unary", "one child", TRUTH, "--"),
     ("lexical", "a word", SECOND, "-."),
 )
+_BAR_NAMES = {
+    "phrase": "labels of phrases",
+    "word": "labels of words",
+    "intermediate": "intermediate nodes (@)",
+}
+LEVEL = 44.0  #: points between levels
+GAP = 16.0  #: points between neighbouring words
+CHARACTER = 7.6  #: points a character of a word takes, generously
+LABEL = 8.2  #: the same for a label
+#: of words, of labels above one word, of other labels
+FONTS: dict[str, dict[str, Any]] = {
+    "word": {"fontsize": 14, "fontstyle": "italic"},
+    "tag": {"fontsize": 12.5, "color": MODEL},
+    "label": {"fontsize": 13, "fontweight": "bold"},
+}
+TITLES_OF_KINDS = {"binary": "two children", "unary": "one child", "lexical": "a word"}
+PARSING = (
+    ("labelled_f1", "labelled F1"),
+    ("labelled_precision", "precision"),
+    ("labelled_recall", "recall"),
+    ("exact_match", "exact match"),
+    ("tagging_accuracy", "tags"),
+)  #: measures of parsers, and their headings
+COUNTED = (("sentences", "number of trees"), ("unparsed", "without a parse"))
 
 
 def possible_held_out(trace: Sequence[Record], trees: int | None) -> list[int] | None:
@@ -143,13 +167,6 @@ def substates_figure(pcfg: PCFG) -> str | None:
         return to_svg(drawn, "substates", "Number of states of each label")
 
 
-_BAR_NAMES = {
-    "phrase": "labels of phrases",
-    "word": "labels of words",
-    "intermediate": "intermediate nodes (@)",
-}
-
-
 def spectrum_figure(pcfg: PCFG) -> str:
     """How many rules of each kind have a probability of each power of ten."""
     found = [(name, getattr(pcfg, f"{kind}_logp") / np.log(10.0), colour, line) for kind, name, colour, line in KINDS]
@@ -170,18 +187,6 @@ def spectrum_figure(pcfg: PCFG) -> str:
         axes.grid()
         drawn.legend(loc="outside upper right", ncols=3)
         return to_svg(drawn, "spectrum", "Number of rules by probability")
-
-
-LEVEL = 44.0  #: points between levels
-GAP = 16.0  #: points between neighbouring words
-CHARACTER = 7.6  #: points a character of a word takes, generously
-LABEL = 8.2  #: the same for a label
-#: of words, of labels above one word, of other labels
-FONTS: dict[str, dict[str, Any]] = {
-    "word": {"fontsize": 14, "fontstyle": "italic"},
-    "tag": {"fontsize": 12.5, "color": MODEL},
-    "label": {"fontsize": 13, "fontweight": "bold"},
-}
 
 
 def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int = 300) -> Tree | None:
@@ -346,9 +351,6 @@ def frequent_rules(pcfg: PCFG, kind: str, most: int = 15) -> list[FrequentRule]:
     return found
 
 
-TITLES_OF_KINDS = {"binary": "two children", "unary": "one child", "lexical": "a word"}
-
-
 def section(run: FinishedRun) -> Part:
     """Sizes, rules, training and a tree; of a process what is known of it."""
     if isinstance(run.truth, Process):
@@ -388,16 +390,6 @@ def section(run: FinishedRun) -> Part:
         "tree": None if tree is None else draw_tree(tree),
     }
     return Part("grammar", "The grammar", Path(__file__).with_name("section.html.j2"), content)
-
-
-PARSING = (
-    ("labelled_f1", "labelled F1"),
-    ("labelled_precision", "precision"),
-    ("labelled_recall", "recall"),
-    ("exact_match", "exact match"),
-    ("tagging_accuracy", "tags"),
-)  #: measures of parsers, and their headings
-COUNTED = (("sentences", "number of trees"), ("unparsed", "without a parse"))
 
 
 def parsing_table(records: Sequence[Record]) -> ReportTable:

@@ -23,6 +23,8 @@ from truesource.run.reading import parse_value
 if TYPE_CHECKING:
     from truesource.generator.objectives import Objective
 
+WEIGHTS = "Model folder whose weights training starts from; words that it lacks start anew."
+
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
     return None if shape.objective != "causal" else f"{shape.architecture} masks no words"
@@ -39,9 +41,6 @@ _IDLE = (
     ("snapshot_every", _unless_snapshots("linear")),
     ("snapshots_per_doubling", _unless_snapshots("log")),
 )
-
-
-WEIGHTS = "Model folder whose weights training starts from; words that it lacks start anew."
 
 
 class ModelEntry(Settings):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 TOKENS = 1200  #: at most so many together, but for the first sentence
+MADE = "scores/{}.parquet"
 
 
 def write_likely_words(run: RunFolder, model: LanguageModel, name: str) -> None:
@@ -63,9 +64,6 @@ def _first(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
 
 
 log = logging.getLogger("truesource")
-
-
-MADE = "scores/{}.parquet"
 
 
 def stages(config: RunConfig) -> list[Stage]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
+REFERENCE = "held-out trees"
+_STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
+
 
 def measure(
     sources: Mapping[str, Sequence[Sequence[str]]],
@@ -50,10 +53,6 @@ def measure(
         seed=seed,
         documents=None if documents is None else documents[: settings.sentences],
     )
-
-
-REFERENCE = "held-out trees"
-_STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
 
 
 def stages(config: RunConfig) -> list[Stage]:

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from truesource.run.folder import RunFolder
     from truesource.run.models import ModelEntry
 
+TEXT = ("treebank_baseline/text/*.txt", "treebank_baseline/text/text.json")
+MODELS = tuple(
+    f"treebank_baseline/models/{{}}/{pattern}"
+    for pattern in ("trained.json", "*/*.json", "*/metrics.jsonl", "**/model.safetensors", "*/*.npz")
+)
+REMEDY = "run the experiment again"
+
 
 @dataclass(frozen=True)
 class TextToMeasure:
@@ -77,13 +84,6 @@ def measure(
 def records_of(found: Mapping[Kind, TextScores]) -> list[dict[str, Any]]:
     """The records of all texts."""
     return [record for scores in found.values() for record in scores.records]
-
-
-TEXT = ("treebank_baseline/text/*.txt", "treebank_baseline/text/text.json")
-MODELS = tuple(
-    f"treebank_baseline/models/{{}}/{pattern}"
-    for pattern in ("trained.json", "*/*.json", "*/metrics.jsonl", "**/model.safetensors", "*/*.npz")
-)
 
 
 def stages(config: RunConfig) -> list[Stage]:
@@ -226,9 +226,6 @@ def budget(
     )
     kept = {"snapshots": "linear", "snapshot_every": training.eval_every} if snapshots else {"snapshots": "none"}
     return TrainConfig(**{**training.model_dump(), **duration, **kept})
-
-
-REMEDY = "run the experiment again"
 
 
 @dataclass(frozen=True)

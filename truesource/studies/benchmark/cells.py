@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 HALVINGS = 8  #: of the train split, for models that count
+_REMEDY = "delete it and it will be made again"
 
 
 def network_curve(folder: Path) -> tuple[list[tuple[int, float]], int, int]:
@@ -125,9 +126,6 @@ class MeasuredModel:
             )
         wrong = found.column("impossible_mass") + found.column("special_mass")
         return {"kl": kl, "wrong": min(1.0, float(wrong[kept].mean()))}
-
-
-_REMEDY = "delete it and it will be made again"
 
 
 @with_config(STRICT)

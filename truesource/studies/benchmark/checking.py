@@ -28,6 +28,7 @@ from truesource.studies.benchmark.suite import FOLDER, TRAINED, Candidate, Suite
 
 EXACT = 1e-9  #: relative difference of the sums that counts as none
 SPREADS = 4.0  #: standard deviations over seeds that a cell of another machine may differ by
+TOLERANCE = 1e-6  #: relative, of what two files say about the truth
 
 
 @dataclass(frozen=True)
@@ -165,9 +166,6 @@ def _chosen(results: BenchmarkResults, which: str | None) -> tuple[BenchmarkMode
             code="no-cell",
         )
     return cells[which]
-
-
-TOLERANCE = 1e-6  #: relative, of what two files say about the truth
 
 
 def baselines_file(suite: Suite) -> Path:

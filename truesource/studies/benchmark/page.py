@@ -52,6 +52,36 @@ PANELS = 4  #: of learning curves in a row
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
 FREQUENCIES: dict[str, Any] = {"linestyle": (0, (6, 4)), "linewidth": 1.0}  #: the line of the word frequencies
 PLACES = 3  #: of shares, which are coloured as they are written
+SECTIONS = {
+    "standings": "Standings",
+    "matrix": "Models and languages",
+    "curves": "Learning curves",
+    "languages": "Languages",
+    "models": "Models",
+    "reading": "How to read",
+    "submitting": "How to submit",
+}
+TERMS = {
+    "share learned": "One less the KL of the model over the KL of the word frequencies, in the same contexts; no unit."
+    " 1 is the truth, 0 is word frequencies, and below 0 is worse than them.",
+    "longer strings": "The share at positions beyond the longest string of training, where the truth is known too; no"
+    " unit.",
+    "KL": "Exact Kullback-Leibler divergence from the truth to the model, mean over contexts; bits a token in tables,"
+    " nats a token in learning curves. 0 is the truth.",
+    "relative PPL": "Perplexity of the model over that of the truth, in expectation: exp of the KL in nats; no unit."
+    " 1 is the truth.",
+    "wrong mass": "Probability that the model gives to what cannot follow, mean over contexts; 0 to 1. 0 is the truth.",
+    "calibration error": "Mean distance between a probability of the model and how often such events occur; 0 to 1."
+    " 0 is perfect.",
+    "tokens to 0.1 nats": "Training tokens until the KL on the split dev is first at most 0.1 nats a token; the same"
+    " for 0.01. Geometric mean over seeds; more than N: not every seed got there within N tokens.",
+    "seeds": "Trained models that a number is the mean of. Brackets and small numbers are 95% intervals over other test"
+    " strings and other seeds.",
+    "rank": "By the headline, among models measured on all languages. Models whose intervals overlap may differ by"
+    " chance.",
+}
+FOLDER = Path(__file__).parent
+PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least and at most
 
 
 def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, own: Sequence[str] = ()) -> str | None:
@@ -258,36 +288,6 @@ def _line_legend(drawn: Any, models: Sequence[Standing], standings: Standings, l
         text.set_text(name)
 
 
-SECTIONS = {
-    "standings": "Standings",
-    "matrix": "Models and languages",
-    "curves": "Learning curves",
-    "languages": "Languages",
-    "models": "Models",
-    "reading": "How to read",
-    "submitting": "How to submit",
-}
-TERMS = {
-    "share learned": "One less the KL of the model over the KL of the word frequencies, in the same contexts; no unit."
-    " 1 is the truth, 0 is word frequencies, and below 0 is worse than them.",
-    "longer strings": "The share at positions beyond the longest string of training, where the truth is known too; no"
-    " unit.",
-    "KL": "Exact Kullback-Leibler divergence from the truth to the model, mean over contexts; bits a token in tables,"
-    " nats a token in learning curves. 0 is the truth.",
-    "relative PPL": "Perplexity of the model over that of the truth, in expectation: exp of the KL in nats; no unit."
-    " 1 is the truth.",
-    "wrong mass": "Probability that the model gives to what cannot follow, mean over contexts; 0 to 1. 0 is the truth.",
-    "calibration error": "Mean distance between a probability of the model and how often such events occur; 0 to 1."
-    " 0 is perfect.",
-    "tokens to 0.1 nats": "Training tokens until the KL on the split dev is first at most 0.1 nats a token; the same"
-    " for 0.01. Geometric mean over seeds; more than N: not every seed got there within N tokens.",
-    "seeds": "Trained models that a number is the mean of. Brackets and small numbers are 95% intervals over other test"
-    " strings and other seeds.",
-    "rank": "By the headline, among models measured on all languages. Models whose intervals overlap may differ by"
-    " chance.",
-}
-
-
 def answer(results: BenchmarkResults, found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
     """The best model of each objective, and the reader's own, a sentence each."""
     sentences = []
@@ -340,10 +340,6 @@ def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequen
             f"words that cannot stand there ({objective})": f"{test['impossible']:.1%}",
         }
     return found
-
-
-FOLDER = Path(__file__).parent
-PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least and at most
 
 
 def write_page(

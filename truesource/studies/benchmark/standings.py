@@ -35,6 +35,7 @@ from truesource.studies.benchmark.results import (
 from truesource.studies.compare.tables import p_cell
 
 THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
+SPEC = ".3f"  #: of shares, relative perplexities and bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,9 +429,6 @@ def _of_language(each: LanguageStanding) -> dict[str, Any]:
 def contrast_record(found: Contrast | None) -> dict[str, float | None]:
     """``value``, ``low``, ``high`` and ``p`` of a mean or difference; nothing where it was not measured."""
     return {} if found is None else {"value": found.value, "low": found.low, "high": found.high, "p": found.p}
-
-
-SPEC = ".3f"  #: of shares, relative perplexities and bits
 
 
 def is_reference(row: Standing) -> bool:

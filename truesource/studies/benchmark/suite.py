@@ -24,6 +24,17 @@ from truesource.studies.benchmark.results import REFERENCES, WINDOWS
 
 FOLDER = "benchmark"  #: of the suites, in the data that come with truesource
 DIGITS = 12  #: of the digest of a suite
+ALL = "all"  #: stands for every baseline of a suite
+TRAINED = "trained elsewhere"  #: in place of an architecture, of models that the benchmark does not train
+CHECKPOINT_EVERY = 100  #: steps
+#: settings that are the same for all models of a suite
+FIXED = {
+    "model": ("name", "tokenizer", "vocab_size", "min_count", "max_positions"),
+    "training": (
+        *("epochs", "max_steps", "max_seconds", "batch_tokens", "batch_sentences", "accumulation"),
+        *("eval_every", "eval_sentences", "checkpoint_every", "snapshots", "snapshot_every", "snapshots_per_doubling"),
+    ),
+}
 
 
 class SuiteLanguage(Settings):
@@ -155,19 +166,6 @@ def load_suite(name: str) -> Suite:
         return Suite(**values)
     except ValidationError as error:
         raise InputError(explain(error, model=Suite), path) from error
-
-
-ALL = "all"  #: stands for every baseline of a suite
-TRAINED = "trained elsewhere"  #: in place of an architecture, of models that the benchmark does not train
-CHECKPOINT_EVERY = 100  #: steps
-#: settings that are the same for all models of a suite
-FIXED = {
-    "model": ("name", "tokenizer", "vocab_size", "min_count", "max_positions"),
-    "training": (
-        *("epochs", "max_steps", "max_seconds", "batch_tokens", "batch_sentences", "accumulation"),
-        *("eval_every", "eval_sentences", "checkpoint_every", "snapshots", "snapshot_every", "snapshots_per_doubling"),
-    ),
-}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from truesource.studies.benchmark.results import TruthContexts, TruthRecord
 from truesource.studies.benchmark.suite import Suite, SuiteLanguage
 
 LONGER_SEED = 1  #: added to the seed of a suite for strings longer than those of training
+KEPT = 512 * 2**20  #: bytes of probabilities that are kept for one vocabulary; more are computed for each model
 
 
 def truth_of(language: SuiteLanguage) -> Truth:
@@ -127,7 +128,6 @@ def known_words(corpus: Corpus, min_count: int) -> dict[str, int]:
 
 
 Part = Literal["test", "longer"]
-KEPT = 512 * 2**20  #: bytes of probabilities that are kept for one vocabulary; more are computed for each model
 
 
 class LanguageTruth:

@@ -13,16 +13,14 @@ from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.training_record import Training, are_replicates, model_name, training_of
 
 _NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: how a name ends before the rest of a number
+ORACLE = "oracle"  #: name of the truth in tables
+_NAMED = re.compile(r"([A-Za-z0-9][\w.+-]*)=(.+)", re.DOTALL)
 
 
 def common_name(names: list[str]) -> str:
     """``gpt2`` of ``gpt2-seed1`` and ``gpt2-seed2``: what all names begin with; the first where that is nothing."""
     same = (letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
     return _NUMBERED.sub("", "".join(same)) or names[0]
-
-
-ORACLE = "oracle"  #: name of the truth in tables
-_NAMED = re.compile(r"([A-Za-z0-9][\w.+-]*)=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)

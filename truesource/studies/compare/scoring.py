@@ -33,6 +33,14 @@ from truesource.studies.compare.named import NamedModel, NamedReference
 
 MOST_BYTES = 2**30  #: of the weights of models that are kept in memory between the two uses of a comparison
 log = logging.getLogger("truesource")
+#: why models are set apart, by the first part of their signatures that differs
+REASONS = {
+    "data": "sentences",
+    "grammar": "grammars",
+    "given": "length conditions",
+    "vocab": "vocabularies",
+    **dict.fromkeys(("eos", "first", "unk"), "scoring frames"),
+}
 
 
 def score_seed(
@@ -211,16 +219,6 @@ class _Loaded:
                 score_seed(each, setting, seed.text, training_seed=trained, exact=exact, also=also, vocabulary=words)
             )
         return ModelScores(name=model.name, seeds=seeds)
-
-
-#: why models are set apart, by the first part of their signatures that differs
-REASONS = {
-    "data": "sentences",
-    "grammar": "grammars",
-    "given": "length conditions",
-    "vocab": "vocabularies",
-    **dict.fromkeys(("eos", "first", "unk"), "scoring frames"),
-}
 
 
 def comparisons(

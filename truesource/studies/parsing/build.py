@@ -63,6 +63,8 @@ bank = Treebank.read("path/to/this/folder")
 _RAW = """| `line` | int64 | line of the raw text on which the sentence starts, from 1 on |
 | `starts`, `ends` | lists of int64 | where each word starts and ends in the raw text, in characters |
 """
+WHAT = "folder of trees"
+FILE_SHARD = 100  #: sentences that are kept at a time while one file is made
 
 
 def trees_card(name: str, record: dict[str, Any]) -> str:
@@ -114,10 +116,6 @@ truesource: trees of a parser, not of annotators.
         tasks=["token-classification"],
         tags=["treebank"],
     )
-
-
-WHAT = "folder of trees"
-FILE_SHARD = 100  #: sentences that are kept at a time while one file is made
 
 
 @dataclass

@@ -23,6 +23,7 @@ from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 FORMAT = "truesource trees"
 FORMAT_VERSION = 1
 _WHAT, _REMEDY = "the record of these trees", "parse the sentences again"
+_ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
 
 
 def _counts_of(kinds: type[StrEnum]) -> AfterValidator:
@@ -144,9 +145,6 @@ def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
         "outcomes": {str(kind): sum(shard["outcomes"][kind] for shard in shards) for kind in ParseOutcome},
         "searches": {str(kind): sum(shard["searches"][kind] for shard in shards) for kind in Search},
     }
-
-
-_ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
 
 
 class SentenceOutcome(NamedTuple):

@@ -28,6 +28,9 @@ from truesource.studies.parsing.record import TreeShardEntry, files_of
 from truesource.studies.parsing.settings import ParseOutcome, ParseSettings
 from truesource.studies.parsing.source import ForwardReader, ParserInput, SourceSentence
 
+NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
+_THREAD = threading.local()
+
 
 def several(settings: ParseSettings) -> Literal["best", "samples"] | None:
     """Which trees are asked for besides the best one."""
@@ -49,9 +52,6 @@ def several_trees(parser: Parser, settings: ParseSettings, number: int, words: S
     if settings.samples is not None:
         return parser.samples(words, settings.samples, np.random.default_rng([settings.seed, number]))
     return [] if settings.best is None else parser.best(words, settings.best)
-
-
-NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,6 @@ class _Engine:
     of: ShardParser
     parser: Parser
     reader: ForwardReader
-
-
-_THREAD = threading.local()
 
 
 def _engine_of(shards: ShardParser) -> _Engine:

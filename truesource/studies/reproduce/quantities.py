@@ -24,6 +24,7 @@ RECORD = "the data of one run"
 PAIRS = "pairs of values"
 _SAME = 1e-9  #: numbers this near to each other, relative to 1 and their size, are the same
 _ENTIRE = frozenset({"name", "value", "low", "high", "signature", "sd", "no_interval"})  #: no part of what it is of
+MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
@@ -396,9 +397,6 @@ def range_of(claim: Claim) -> tuple[float, float]:
         low, high = claim.between.low, claim.between.high
         return -math.inf if low is None else low, math.inf if high is None else high
     return (-math.inf, 0.0) if claim.negative is not None else (0.0, math.inf)
-
-
-MOST_SEEDS = 1000
 
 
 def seeds_to_decide(claim: Claim, by_seed: Sequence[float]) -> int | None:

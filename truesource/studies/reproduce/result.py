@@ -18,6 +18,8 @@ from truesource.studies.reproduce.quantities import QuantityValue, Tested, Verdi
 from truesource.studies.reproduce.rows import Paper, Row, needs_of
 
 PACKAGES = ("numpy", "scipy", "torch", "transformers")  #: whose versions are kept
+SPEC = ".4g"
+EXACT = "no interval"  #: said of numbers that are compared as they are
 
 
 class NumberResult(BaseModel):
@@ -142,10 +144,6 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-SPEC = ".4g"
-EXACT = "no interval"  #: said of numbers that are compared as they are
 
 
 def list_table(papers: Mapping[str, Paper], results: Mapping[str, RowResult]) -> ReportTable:

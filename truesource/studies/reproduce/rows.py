@@ -29,6 +29,9 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Match = str | bool | int | float | list[str] | None  #: what a field of a record must be
 NAME = r"^[a-z0-9][a-z0-9-]*$"
 LAST = "last"  #: as the value of a field: its largest, among the records that match in all else
+REMEDY = "correct it"
+RUN_FOLDER = "RUN"  #: in a command, the folder of the run; all other variables are those of the environment
+_VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 
 
 class Rank(Settings):
@@ -293,11 +296,6 @@ class Paper(Settings):
                     raise ValueError(f"two rows have the {key} {value!r}")
                 seen.add(value)
         return rows
-
-
-REMEDY = "correct it"
-RUN_FOLDER = "RUN"  #: in a command, the folder of the run; all other variables are those of the environment
-_VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 
 
 def reproductions_folder() -> Path:

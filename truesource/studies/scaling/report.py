@@ -34,6 +34,22 @@ from truesource.studies.scaling.results import Sweep
 
 PANELS: tuple[Axis, ...] = ("sentences", "parameters", "flops")
 DOT = 5.0
+COLUMNS = (
+    "model",
+    "sentences",
+    "seed",
+    "epochs",
+    "PPL",
+    "bound",
+    "relative PPL",
+    "KL, nats",
+    "parameters",
+    "without emb.",
+    "tokens seen",
+    "FLOPs",
+    "/ 6ND",
+)
+BENT = 0.01  #: p-value of lack of fit below which points are on no power law
 
 
 def relative_figure(sweep: Sweep) -> str:
@@ -187,23 +203,6 @@ def _log(scale: Any, limits: Any, axis: Any, values: Sequence[float], short: boo
         axis.set_major_formatter(FixedFormatter([brief(tick) if tick >= 1000 else f"{tick:g}" for tick in ticks]))
 
 
-COLUMNS = (
-    "model",
-    "sentences",
-    "seed",
-    "epochs",
-    "PPL",
-    "bound",
-    "relative PPL",
-    "KL, nats",
-    "parameters",
-    "without emb.",
-    "tokens seen",
-    "FLOPs",
-    "/ 6ND",
-)
-
-
 def cells_table(sweep: Sweep) -> ReportTable:
     """A row for each cell."""
     return ReportTable(
@@ -311,9 +310,6 @@ def interval(value: Interval, spec: str = ".3f") -> Cell:
     if value.low is None or value.high is None:
         return Cell(f"{value.value:{spec}}", score=score, no_interval=few_code())
     return Cell(f"{value.value:{spec}}", (f"{value.low:{spec}}", f"{value.high:{spec}}"), score=score)
-
-
-BENT = 0.01  #: p-value of lack of fit below which points are on no power law
 
 
 def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:

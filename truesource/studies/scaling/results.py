@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 _WHAT = "the file of the scores of this cell"
+LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
+#: numbers of a cell without interval
+COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
 
 
 @with_config(STRICT)
@@ -136,11 +139,6 @@ class PlanRecord(TypedDict):
     evaluation: str
     cells: dict[FileName, str]
     lines: NotRequired[list[LineRecord]]
-
-
-LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
-#: numbers of a cell without interval
-COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
 
 
 @dataclass(frozen=True)
