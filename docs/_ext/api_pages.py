@@ -63,7 +63,7 @@ INNER = {
     ),
     "Look into a network": (
         "grammar.inference.beliefs.Beliefs",
-        "evaluation.beliefs.readable",
+        "evaluation.beliefs.measure.readable",
         "lmtrain.probing.hidden_states",
         "lmtrain.patching.patched_log_probs",
         "lmtrain.patching.untrained",
@@ -74,7 +74,7 @@ INNER = {
         "grammar.truth.process",
         "grammar.process.Process",
         "grammar.inference.any_order.AnyOrder",
-        "accelerated.Accelerated",
+        "lmtrain.accelerated.Accelerated",
         "grammar.tilting.rewards.Count",
         "grammar.tilting.rewards.Pattern",
         "grammar.tilting.rewards.Words",
@@ -83,15 +83,18 @@ INNER = {
         "grammar.tilting.tilt.tilt",
     ),
     "Measure more, or write a measure of your own": (
-        "evaluation.explain.changes",
-        "evaluation.explain.first_of",
-        "evaluation.in_context.strategy",
-        "evaluation.in_context.what_is_known",
-        "evaluation.memory.memory",
-        "evaluation.memory.repeated",
+        "evaluation.explain.measure.changes",
+        "evaluation.explain.measure.first_of",
+        "evaluation.documents.measure.strategy",
+        "evaluation.documents.measure.what_is_known",
+        "evaluation.memory.measure.memory",
+        "evaluation.memory.measure.repeated",
         "evaluation.dynamics.compare.learning_dynamics",
         "evaluation.dynamics.table.findings",
         "evaluation.dynamics.CurveSettings",
+        "evaluation.core.evaluator.Evaluator",
+        "evaluation.core.evaluator.Measure",
+        "evaluation.core.evaluator.Result",
         "evaluation.core.setting.Setting",
         "evaluation.core.windows.BestWithin",
         "evaluation.core.transformed.text_grammar",
@@ -108,7 +111,7 @@ PACKAGES = {
     "evaluation": "The exact oracle, and every measure that compares a model with it",
 }
 #: inner modules that guides import from and that are in none of these packages
-OTHERS = ("truesource.studies.parsing.record", "truesource.lmtrain.accelerated")
+OTHERS = ("truesource.studies.parsing.record",)
 KINDS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MEMBERS = "   :members:\n   :inherited-members: BaseModel, ValueError, object, tuple\n"
 HEAD = """\

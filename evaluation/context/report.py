@@ -14,7 +14,7 @@ from truesource.evaluation.core.evaluator import Measure, Result
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.show.declared import grouped, measure_cell, measures_table, plain, section_of
+from truesource.evaluation.show.declared import grouped, measure_cell, measures_table, plain, section_of_measures
 from truesource.evaluation.show.figures import (
     MODEL,
     QUIET,
@@ -103,7 +103,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where nothing was measured."""
-    made = section_of(CONTEXT, run)
+    made = section_of_measures(CONTEXT, run)
     if made is None:
         return None
     records = run.of_models("context", dict[str, Any])

@@ -13,7 +13,7 @@ from truesource.evaluation.control.measure import control
 from truesource.evaluation.core.evaluator import Result
 from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
-from truesource.evaluation.show.declared import section_of
+from truesource.evaluation.show.declared import section_of_measures
 from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, TRUTH, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record, nested
@@ -138,7 +138,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where nothing was measured."""
-    made = section_of(CONTROL, run)
+    made = section_of_measures(CONTROL, run)
     if made is None:
         return None
     return {

@@ -10,7 +10,7 @@ from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.diffusion.evaluator import DIFFUSION, DiffusionSettings
 from truesource.evaluation.diffusion.measure import filling, left_to_right
-from truesource.evaluation.show.declared import measures_table, section_of
+from truesource.evaluation.show.declared import measures_table, section_of_measures
 from truesource.evaluation.show.figures import QUIET, SERIES, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record
@@ -90,7 +90,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where nothing was measured."""
-    made = section_of(DIFFUSION, run)
+    made = section_of_measures(DIFFUSION, run)
     if made is None:
         return None
     records = run.of_models("diffusion", dict[str, Any])

@@ -14,7 +14,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.documents.evaluator import DOCUMENTS, DocumentsSettings
 from truesource.evaluation.documents.measure import TRUTH as OF_TRUTH
 from truesource.evaluation.documents.measure import DocumentReading, documents_read
-from truesource.evaluation.show.declared import grouped, measures_table, plain, section_of
+from truesource.evaluation.show.declared import grouped, measures_table, plain, section_of_measures
 from truesource.evaluation.show.figures import QUIET, SECOND, SERIES, TRUTH, step_axis, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record, nested
@@ -165,7 +165,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where nothing was measured."""
-    made = section_of(DOCUMENTS, run)
+    made = section_of_measures(DOCUMENTS, run)
     if made is None:
         return None
     records = run.of_models("documents", dict[str, Any])

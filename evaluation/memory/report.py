@@ -10,7 +10,7 @@ from truesource.evaluation.core.run_view import MeasuredRun
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.memory.evaluator import MEMORY, MemorySettings
 from truesource.evaluation.memory.measure import Memorised, memory
-from truesource.evaluation.show.declared import grouped, measures_table, section_of
+from truesource.evaluation.show.declared import grouped, measures_table, section_of_measures
 from truesource.evaluation.show.figures import MODEL, QUIET, SECOND, to_svg
 from truesource.evaluation.show.figures import figure as new_figure
 from truesource.evaluation.show.records import Record
@@ -101,7 +101,7 @@ def tables(record: Record, title: str) -> list[ReportTable]:
 
 def section(run: MeasuredRun) -> dict[str, Any] | None:
     """Tables and figures for the template; None where nothing was measured."""
-    made = section_of(MEMORY, run)
+    made = section_of_measures(MEMORY, run)
     if made is None:
         return None
     records = run.of_models("memory", dict[str, Any])

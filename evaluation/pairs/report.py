@@ -58,7 +58,7 @@ MEASURES = (
     ),
     ("context_truth", "context of the truth", ".2f", "the same for the probabilities of the truth"),
 )
-FEWEST = 10  #: pairs of a group that is shown
+FEWEST_SHOWN = 10  #: pairs of a group that is shown
 
 
 def pairs_figure(objective: str, models: Mapping[str, Sequence[Record]]) -> str:
@@ -277,7 +277,7 @@ def parts_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
         groups = [r for r in records if "by" in r and (r["by"] != "log_odds" or r["phenomenon"] == ALL)]
         counts = {_group(r): r["value"] for r in groups if r["name"] == "pairs"}
         for record in groups:
-            if record["name"] == "accuracy" and counts[_group(record)] >= FEWEST:
+            if record["name"] == "accuracy" and counts[_group(record)] >= FEWEST_SHOWN:
                 small = f"{counts[_group(record)]:,} pairs"
                 found.setdefault(_group(record), {})[model] = score_cell(record, ".3f", small=small)
     return ReportTable(
@@ -288,8 +288,8 @@ def parts_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
             TableRow((phenomenon, f"{'|log odds|' if by == 'log_odds' else by}: {group}", *map(cells.get, models)))
             for (phenomenon, by, group), cells in found.items()
         ],
-        note=f"|log odds| of the truth in nats; other properties from the most probable tree; groups of {FEWEST} pairs"
-        " or more",
+        note="|log odds| of the truth in nats; other properties from the most probable tree; groups of"
+        f" {FEWEST_SHOWN} pairs or more",
     )
 
 

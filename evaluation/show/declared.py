@@ -79,8 +79,11 @@ def measure_cell(measure: Measure, record: Record) -> Cell | None:
 def section_of(evaluator: Evaluator, run: MeasuredRun) -> Any:
     """Content of the template of an evaluator; None or empty if nothing was measured."""
     own = evaluator.function("section")
-    if own is not None:
-        return own(run)
+    return section_of_measures(evaluator, run) if own is None else own(run)
+
+
+def section_of_measures(evaluator: Evaluator, run: MeasuredRun) -> dict[str, Any] | None:
+    """Content of the template of measures: their table and the figures; None if nothing was measured."""
     records = run.of_models(evaluator.name, dict[str, Any])
     if not records:
         return None

@@ -199,10 +199,10 @@ def test_a_great_concentration_is_the_uniform_strategy() -> None:
 
 
 def test_entropy_and_regret_by_string_and_position_are_those_of_what_is_known(setting: Setting) -> None:
-    found, folder = read(setting, FAMILY, None), setting.source
-    assert folder is not None and isinstance(setting.language, DocumentProcess)
+    found, text = read(setting, FAMILY, None), setting.text
+    assert text is not None and text.corpus is not None and isinstance(setting.language, DocumentProcess)
     assert [*found.scores] == [TRUTH] and "weight_truth" not in found.scores[TRUTH]
-    known = what_is_known(setting.language, setting.sentences, Corpus.load(folder[0]).languages("eval"))
+    known = what_is_known(setting.language, setting.sentences, text.corpus.languages("eval"))
     for name, values in (("entropy", known.entropy), ("regret", known.regret)):
         score = found.scores[TRUTH][name]
         assert score.value == pytest.approx(values.mean(), abs=1e-12)
@@ -238,7 +238,7 @@ def test_what_is_not_known_is_left_out(setting: Setting) -> None:
     loose = Setting(setting.language, setting.sentences)  # nobody says which language
     found = read(loose, FAMILY, None)
     assert "entropy" in found.scores[TRUTH] and "regret" not in found.scores[TRUTH] and not found.told
-    of_family = read(Setting(load_truth(FAMILY), setting.sentences, source=setting.source), FAMILY, None)
+    of_family = read(Setting(load_truth(FAMILY), setting.sentences, text=setting.text), FAMILY, None)
     own = of_family.scores[TRUTH]
     assert not {"entropy", "regret"} & own.keys() and own["kl"].value < 1e-10
 

@@ -15,6 +15,7 @@ from tiny_run import prepare, run
 
 from truesource.evaluation.dynamics.evaluator import DYNAMICS
 from truesource.evaluation.dynamics.report import curves_figure, figure, places_figure
+from truesource.evaluation.show.declared import section_of, template_of
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder, write_json
@@ -339,9 +340,9 @@ def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
         run = read_run(finished / "runs" / "toy")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(FinishedRun, "of_models", lambda *given: {"m": {**record, **changes}})
-            content = DYNAMICS.section(run)
+            content = section_of(DYNAMICS, run)
         assert [row.cells[2].ends for row in content[0]["table"].rows].count(None) == 1
-        return " ".join(render(DYNAMICS.template, finished, section=content).split())
+        return " ".join(render(template_of(DYNAMICS), finished, section=content).split())
 
     own = page()
     assert "minus the divergence" in own

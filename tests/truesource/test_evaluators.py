@@ -14,16 +14,18 @@ from command_line import Command
 from tiny_run import BANK, prepare, run
 
 import truesource.evaluation.evaluators
+from truesource.cli.evaluate import verb_of
 from truesource.evaluation.core.evaluator import Evaluator
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.evaluator import DIVERGENCE
 from truesource.evaluation.evaluators import EVALUATORS
-from truesource.evaluation.show.declared import measured
+from truesource.evaluation.show.declared import measured, template_of
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import Settings
 from truesource.run.experiment import build_report, execute, load_config, plan
+from truesource.run.stages import STAGES
 
 #: all that a new evaluator takes: one file of eleven lines, and its name in `truesource.evaluation.evaluators`
 ELEVEN = """
@@ -112,10 +114,11 @@ def test_a_model_that_lacks_an_ability_is_refused_wherever_it_is_measured() -> N
 
 @pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda each: each.name)
 def test_an_evaluator_has_what_its_kind_needs(evaluator: Evaluator) -> None:
-    assert callable(evaluator.command)
-    assert evaluator.package or (callable(evaluator.function("measure")) and evaluator.help)
-    assert evaluator.draws == (evaluator.function("figure") is not None)
-    assert evaluator.template.is_file()
+    assert callable(verb_of(evaluator))
+    assert evaluator.declared == (evaluator.function("measure") is not None and bool(evaluator.help))
+    assert evaluator.declared != (evaluator.name in STAGES)
+    assert evaluator.draws == (evaluator.declared and evaluator.function("figure") is not None)
+    assert template_of(evaluator).is_file()
     assert issubclass(evaluator.settings, Settings)
     for name, field in evaluator.settings.model_fields.items():
         assert name in evaluator.settings.yaml_only or field.description, f"{name} has no help"

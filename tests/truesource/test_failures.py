@@ -136,7 +136,7 @@ def test_a_limit_of_the_system(limit: str, value: int, part: str, here: Path) ->
     code = (
         "import resource, sys\n"
         "from truesource.cli import app, convert\n"
-        "from truesource.cli import output\n"
+        "from truesource.terminal import output\n"
         f"resource.setrlimit(resource.RLIMIT_{limit}, ({value}, {value}))\n"
     )
     done = script(code + MAIN, "convert", "g.txt", "new.npz")

@@ -68,8 +68,6 @@ NETWORKS = {
     "explain": NetworkVerb,
 }
 WITHOUT_NETWORKS = ("naturalness", "tendencies")  #: evaluators whose verbs run no networks
-#: evaluators below ``evaluate`` whose verbs have modules of their own, named as they are
-OWN_VERBS = ("naturalness", "pairs", "tendencies", "tokenisation", "treebank_baseline")
 
 
 def function_of(name: str) -> Callable[..., Any]:
@@ -97,9 +95,7 @@ def evaluators() -> typer.Typer:
     made.callback(help="Measure corpora and models.")(lambda: None)
     for evaluator in (each for each in EVALUATORS if each.name not in VERBS):
         kind = Verb if evaluator.name in WITHOUT_NETWORKS else NetworkVerb
-        own = evaluator.name in OWN_VERBS
-        verb = import_module(f"{__package__}.{evaluator.name}").command if own else evaluate.command_of(evaluator)
-        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(verb)
+        made.command(evaluator.name, cls=kind, short_help=evaluator.summary)(evaluate.verb_of(evaluator))
     made.command(lattice.NAME, cls=Verb)(lattice.command)
     made.command(scaling.NAME, cls=DeviceVerb)(scaling.command)
     return made

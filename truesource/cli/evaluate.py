@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,14 @@ MaybeOracle = Annotated[
         "--oracle", help="Grammar that the corpus was sampled from: a file, or a language.", callback=grammar_there
     ),
 ]
+
+
+def verb_of(evaluator: Evaluator) -> Callable[..., None]:
+    """Return the verb of an evaluator: made from its declaration, or that of the module named as it is."""
+    if evaluator.declared:
+        return command_of(evaluator)
+    verb: Callable[..., None] = import_module(f"{__package__}.{evaluator.name}").command
+    return verb
 
 
 def command_of(evaluator: Evaluator) -> Callable[..., None]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from truesource.grammar.support.settings import DEFAULT_SEED
-from truesource.run.scores.tables import results_table
 from truesource.terminal.console import console, echo
 from truesource.terminal.options import (
     Before,
@@ -220,6 +219,7 @@ def _compare(trained: LanguageModel, setting: Setting) -> _Output:
 def show_results(records: Sequence[Mapping[str, Any]]) -> None:
     """Print a row for each model, and a sentence on each that does not compare with others or cannot be right."""
     from truesource.evaluation.show.words import bound_warning, left_out, too_few
+    from truesource.run.scores.tables import results_table
     from truesource.terminal.output import show
 
     show(results_table(records))
