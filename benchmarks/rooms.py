@@ -19,9 +19,14 @@ import house
 import networkx as nx
 
 #: from the command down to the kernels; each imports only what stands below it
-COLUMN = ("cli", "terminal", "studies", "run", "report", "evaluation", "lmtrain", "generator", "grammar")
+COLUMN = (
+    *("__main__", "cli", "terminal", "__init__", "studies", "run", "report"),
+    *("evaluation", "lmtrain", "generator", "grammar"),
+)
 #: of each room, its purpose in the picture
 PURPOSES = {
+    "__init__": "the nouns that people import",
+    "__main__": "python -m truesource",
     "cli": "every verb, one file each",
     "terminal": "options, console, output files",
     "studies": "many trainings or many models",
@@ -118,46 +123,51 @@ def _height(name: str) -> tuple[int, str]:
     return (COLUMN.index(name) if name in COLUMN else -1, name)
 
 
-WIDTH, ROW, LEFT, BOX = 860, 62, 40, 330
+WIDTH, ROW, BOX, SIDE = 860, 62, 330, 240  #: pixels; `SIDE` is the room for arrows on each side
+INK, QUIET, ALARM = "#334155", "#64748b", "#b91c1c"
 
 
 def picture(sizes: Counter[str], found: Arrows) -> str:
-    """The rooms in a column, with an arc for each arrow: on the right down, on the left back up."""
+    """Draw the rooms in a column, with an arc for each arrow: on the right down, on the left back up."""
     names = sorted(sizes, key=_height)
-    top = {name: 20 + ROW * number for number, name in enumerate(names)}
     back = set(back_up(found))
-    ink, quiet, alarm = "#334155", "#64748b", "#b91c1c"
+    height = 20 + ROW * len(names)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {20 + ROW * len(names)}"'
-        ' font-family="sans-serif" font-size="14" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
+        ' font-size="14" role="img">',
         f"<title>{len(names)} rooms, {len(found)} arrows between them, {len(back)} back up</title>",
-        f'<rect width="{WIDTH}" height="{20 + ROW * len(names)}" fill="#ffffff"/>',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
     ]
-    x = LEFT + 150
+    top = {name: 20 + ROW * number for number, name in enumerate(names)}
     for (start, end), n in sorted(found.items()):
-        up = (start, end) in back
-        y0, y1 = top[start] + ROW / 2 - 6, top[end] + ROW / 2 - 14
-        span = abs(names.index(start) - names.index(end))
-        edge = x - 4 if up else x + BOX + 4
-        bend = edge - 16 * span if up else edge + 34 * span
-        shade = alarm if up else ink
-        width = 0.8 + min(n, 60) / 24
-        parts.append(
-            f'<path d="M{edge} {y0} C{bend} {y0} {bend} {y1} {edge} {y1}" fill="none" stroke="{shade}"'
-            f' stroke-width="{width:.2f}" stroke-opacity="0.45">'
-            f"<title>{start} imports {end} in {n} modules</title></path>"
-        )
-        side = 6 if not up else -6
-        parts.append(f'<path d="M{edge} {y1} l{side} -4 v8 z" fill="{shade}" fill-opacity="0.8"/>')
+        span = abs(names.index(start) - names.index(end)) / len(names)
+        ends = top[start] + ROW / 2 - 6, top[end] + ROW / 2 - 14
+        parts += _arc(*ends, span, n, up=(start, end) in back, text=f"{start} imports {end} in {_modules(n)}")
     for name in names:
-        y = top[name]
+        x, y = SIDE + 20, top[name]
         parts.append(
-            f'<rect x="{x}" y="{y}" width="{BOX}" height="{ROW - 20}" rx="6" fill="#f8fafc" stroke="{quiet}"/>'
-            f'<text x="{x + 12}" y="{y + 18}" fill="{ink}" font-weight="bold">{name}</text>'
-            f'<text x="{x + BOX - 12}" y="{y + 18}" fill="{quiet}" text-anchor="end">{sizes[name]} modules</text>'
-            f'<text x="{x + 12}" y="{y + 35}" fill="{quiet}" font-size="12">{PURPOSES.get(name, "")}</text>'
+            f'<rect x="{x}" y="{y}" width="{BOX}" height="{ROW - 20}" rx="6" fill="#f8fafc" stroke="{QUIET}"/>'
+            f'<text x="{x + 12}" y="{y + 18}" fill="{INK}" font-weight="bold">{name}</text>'
+            f'<text x="{x + BOX - 12}" y="{y + 18}" fill="{QUIET}" text-anchor="end">{_modules(sizes[name])}</text>'
+            f'<text x="{x + 12}" y="{y + 35}" fill="{QUIET}" font-size="12">{PURPOSES.get(name, "")}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _arc(start: float, end: float, span: float, n: int, *, up: bool, text: str) -> list[str]:
+    """An arrow between two heights, further out the longer it is, wider the more modules import."""
+    away = -1 if up else 1
+    edge = SIDE + 20 + (-4 if up else BOX + 4)
+    bend, colour = edge + away * (14 + 1.15 * SIDE * span), ALARM if up else INK
+    return [
+        f'<path d="M{edge} {start} C{bend:.0f} {start} {bend:.0f} {end} {edge} {end}" fill="none" stroke="{colour}"'
+        f' stroke-width="{0.8 + min(n, 60) / 24:.2f}" stroke-opacity="0.45"><title>{text}</title></path>',
+        f'<path d="M{edge} {end} l{6 * away} -4 v8 z" fill="{colour}" fill-opacity="0.8"/>',
+    ]
+
+
+def _modules(n: int) -> str:
+    return f"{n} module{'' if n == 1 else 's'}"
 
 
 if __name__ == "__main__":
