@@ -4,7 +4,8 @@
     python benchmarks/steps.py            a small corpus and model: score, evaluate pplu, run
 
 Functions that Python enters count, once each, with their files; bodies of modules and kernels do not. A move is a call,
-distinct by caller and callee, from a function of one file to a function of another.
+distinct by caller and callee, from a function of one file to a function of another. The last two columns say how often
+a corpus is opened, and how often a folder is asked whether it is one of samples.
 """
 
 from __future__ import annotations
@@ -31,10 +32,15 @@ models: [{name: counts, model: {architecture: ngram}}]
 """
 
 
+#: functions whose calls count, by file
+OPENED, ASKED = ("generator/corpus.py", "load"), ("lmtrain/decoding/folder.py", "is_sample_folder")
+
+
 class Steps:
-    """What has been entered so far."""
+    """Functions that have been entered so far."""
 
     def __init__(self) -> None:
+        self.calls: Counter[tuple[str, str]] = Counter()
         self.functions: set[tuple[str, str, int]] = set()
         self.moves: set[tuple[tuple[str, str, int], tuple[str, str, int]]] = set()
 
@@ -43,6 +49,7 @@ class Steps:
         if event != "call" or (entered := _place(frame)) is None:
             return
         self.functions.add(entered)
+        self.calls[str(Path(entered[0]).relative_to(ROOT)), entered[1]] += 1
         caller = frame.f_back
         while caller is not None and _place(caller) is None:  # a library between them
             caller = caller.f_back
@@ -53,7 +60,10 @@ class Steps:
     def row(self, name: str) -> str:
         """A row of the table."""
         files = Counter(file for file, _, _ in self.functions)
-        return f"| {name} | {len(files)} | {len(self.functions)} | {len(self.moves)} |"
+        return (
+            f"| {name} | {len(files)} | {len(self.functions)} | {len(self.moves)} |"
+            f" {self.calls[OPENED]} | {self.calls[ASKED]} |"
+        )
 
 
 def _place(frame: FrameType) -> tuple[str, str, int] | None:
@@ -90,7 +100,7 @@ def steps_of(*arguments: str) -> Steps:
 
 def table(calls: dict[str, tuple[str, ...]]) -> None:
     """Print a row for each call."""
-    print("| command | files | functions | moves between files |\n|---|---|---|---|")
+    print("| command | files | functions | moves between files | opened | asked |\n|---|---|---|---|---|---|")
     for name, arguments in calls.items():
         print(steps_of(*arguments).row(name), flush=True)
 
@@ -108,7 +118,9 @@ def main() -> None:
         steps_of("sample", "g.npz", "-n", "200", "--lengths", "1..8", "--shares", "train=.5,eval=.5", "-o", "c")
         steps_of("train", "c", "--model", "ngram", "-o", "m")
         on = ("m", "c", "--oracle", "g.npz")
-        table({"score": ("score", *on), "evaluate pplu": ("evaluate", "pplu", *on), "run": ("run", "toy.yaml")})
+        verbs = {"score": ("score", *on), "evaluate pplu": ("evaluate", "pplu", *on)}
+        explain = ("explain", *on, "-o", "why", "--levers", "context")
+        table({**verbs, "explain": explain, "run": ("run", "toy.yaml")})
 
 
 if __name__ == "__main__":
