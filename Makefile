@@ -13,7 +13,7 @@ TESTS ?= tests
 # Three processes on two cores: most of the time one of them waits, for a command of its own or for the disk.
 SIDE_BY_SIDE := -n 3 --dist worksteal
 
-.PHONY: demo test long check docs slow campaign bench settings golden reproductions test-lowest release clean
+.PHONY: demo test long check docs slow campaign bench golden test-lowest release clean
 
 demo: .venv/installed
 	$(BIN)/truesource run demo
@@ -43,18 +43,9 @@ campaign: .venv/developed
 	$(BIN)/python benchmarks/campaign kills --number 200
 	$(BIN)/python benchmarks/campaign errors --number 100
 
-settings: .venv/installed
-	$(BIN)/python docs/_ext/settings_page.py > docs/reference/settings.md
-	$(BIN)/python docs/_ext/key_page.py > docs/reference/signature-keys.md
-	$(BIN)/python docs/_ext/truths_page.py > docs/reference/truths.md
-
 # The digests that tests/truesource/test_golden.py expects of all that the verbs write, after a change that is meant.
 golden: .venv/developed
 	rm -rf .golden && PYTHONPATH=tests/oracles $(BIN)/python tests/oracles/golden.py .golden --write
-
-# The pages of the papers, from data/reproductions and its results.
-reproductions: .venv/installed
-	$(BIN)/python docs/_ext/reproduction_pages.py docs/reproductions
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py

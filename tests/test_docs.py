@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 from index_pages import GENERATED, is_index, pages_of, subpages
+from index_pages import PAGES as MADE
+from reproduction_pages import pages as reproductions
 
 ROOT = Path(__file__).parent.parent
 PAGES = pages_of(ROOT / "docs")
-GENERATED_INDEXES = [ROOT / "docs" / folder / "index.md" for folder in GENERATED]
+#: pages that only a build of the site has
+BUILT = {ROOT / "docs" / name for name in (*MADE, *(f"{folder}/index.md" for folder in GENERATED))}
+BUILT |= {ROOT / "docs" / "reproductions" / f"{name}.md" for name in reproductions()}
 
 
 def blocks(page: Path) -> list[str]:
@@ -63,7 +67,7 @@ def test_the_guides_import_public_names_only() -> None:
 def below(index: Path) -> list[Path]:
     """The pages below an index page, as the site's side bar has them."""
     pages = [index.parent / f"{name}.md" for name in subpages(index)]
-    pages = [page for page in pages if page not in GENERATED_INDEXES]
+    pages = [page for page in pages if page not in BUILT]
     return [*pages, *(inner for page in pages if is_index(page.stem) for inner in below(page))]
 
 
@@ -79,7 +83,7 @@ def test_links_between_pages_lead_to_pages() -> None:
         text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
             file = page.parent / target
-            if not file.is_file() and file not in GENERATED_INDEXES:
+            if not file.is_file() and file.resolve() not in BUILT:
                 dead.append(f"{page.relative_to(ROOT)}: {target}")
     assert dead == []
 

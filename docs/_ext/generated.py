@@ -1,11 +1,15 @@
-"""Pages that are made of the code at each build: the command, the Python API, and the JSON Schemas as files."""
+"""Pages that each build makes from the code: commands, Python API, settings, signature keys, truths, reproductions.
+
+JSON Schemas are written next to them.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from index_pages import GENERATED
+from index_pages import GENERATED, PAGES
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -28,10 +32,14 @@ def write_all(app: Sphinx) -> None:
     """Write all generated pages, before Sphinx looks for pages."""
     from api_pages import api_pages
     from command_pages import command_pages
+    from reproduction_pages import pages
 
     docs = Path(app.srcdir)
-    write(docs, GENERATED[0], command_pages())
-    write(docs, GENERATED[1], api_pages())
+    reproductions = {f"{name}.md": text for name, text in pages().items()}
+    for folder, made in zip(GENERATED, (command_pages(), api_pages(), reproductions), strict=True):
+        write(docs, folder, made)
+    for name, page in PAGES.items():
+        (docs / name).write_text(import_module(page).page(), encoding="utf-8")
 
 
 def write_schemas(app: Sphinx, exception: Exception | None) -> None:

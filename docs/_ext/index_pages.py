@@ -12,13 +12,19 @@ if TYPE_CHECKING:
 ITEM = re.compile(r"^(?:[-*] |\| )\[[^]]*\]\(([\w./-]+)\.md\)", re.MULTILINE)
 
 
-#: folders of pages that a build makes of the code; a repository does not have them
-GENERATED = ("reference/command", "reference/api")
+#: folders of pages that a build makes from the code; a repository does not have them
+GENERATED = ("reference/command", "reference/api", "reproductions")
+#: pages that a build makes from the code, with the modules that make them
+PAGES = {
+    "reference/settings.md": "settings_page",
+    "reference/signature-keys.md": "key_page",
+    "reference/truths.md": "truths_page",
+}
 
 
 def pages_of(docs: Path) -> list[Path]:
     """The pages that a repository has."""
-    away = [docs / folder for folder in ("_build", *GENERATED)]
+    away = [docs / name for name in ("_build", *GENERATED, *PAGES)]
     return sorted(page for page in docs.rglob("*.md") if not any(page.is_relative_to(folder) for folder in away))
 
 

@@ -1,4 +1,4 @@
-"""The page of signature keys, of which ``make settings`` makes docs/reference/signature-keys.md."""
+"""The page of signature keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from truesource.evaluation.core.signature import KEY_GROUPS
 HEAD = """\
 # Signature keys
 
-`make settings` generates this page from the one list of keys in the code. A signature is `key:value` pairs joined by
+The build of the site generates this page from the one list of keys in the code. A signature is `key:value` pairs joined
+by
 `|`. [Signatures](../concepts/signatures.md) takes one apart. A number has only the keys that could change it.
 """
 
@@ -19,7 +20,3 @@ def page() -> str:
         rows = "".join(f"| `{key}` | {meaning} |\n" for key, meaning in keys.items())
         parts.append(f"## {title}\n\n| key | meaning |\n| --- | --- |\n{rows}")
     return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    print(page(), end="")

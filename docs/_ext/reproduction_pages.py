@@ -1,4 +1,4 @@
-"""The pages of ``docs/reproductions``, from the rows and their results: ``make reproductions`` writes them.
+"""The pages of ``docs/reproductions``, from the rows and their results.
 
 A result whose digest is not that of its row is stale: the row, or its configuration, has changed since. The page then
 says that the row has not been run.
@@ -7,11 +7,9 @@ says that the row has not been run.
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from truesource.evaluation.show.table import ABSENT, shown
 from truesource.report.works import Work, works
@@ -29,7 +27,7 @@ from truesource.studies.reproduce.rows import Claim, Paper, Row, compose, digest
 
 NOT_RUN = "not run yet"
 _MARKUP = re.compile(r"([|<>*])")
-GENERATED = "<!-- make reproductions writes this page from data/reproductions -->\n"
+GENERATED = "<!-- the build of the site writes this page from data/reproductions -->\n"
 
 INDEX_HEAD = """\
 # Reproductions
@@ -80,7 +78,9 @@ def index_page(papers: Mapping[str, Paper], results: Mapping[str, RowResult | No
     entries = [
         f"- [{work_of(paper).short}]({paper.paper}.md): {work_of(paper).fields['title']}" for paper in papers.values()
     ]
-    entries.append("- [Published bounds](published.md): how released numbers are computed from the released files")
+    entries.append(
+        "- [Published bounds](../howto/published.md): how released numbers are computed from the released files"
+    )
     parts = [INDEX_HEAD, "\n".join(entries) + "\n", INDEX_NOTE, _summary(papers, results)]
     for paper in papers.values():
         parts += [f"## {work_of(paper).short}\n", _index_table(paper, results)]
@@ -250,15 +250,3 @@ def _code(text: str) -> str:
 
 def _table(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
-
-
-def main(folder: Path) -> None:
-    """Write all pages into a folder."""
-    from truesource.grammar.support.files import write_text
-
-    for name, text in pages().items():
-        write_text(folder / f"{name}.md", text)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

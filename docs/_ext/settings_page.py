@@ -1,4 +1,4 @@
-"""The table of all settings with their defaults, of which ``make settings`` makes docs/reference/settings.md."""
+"""The table of all settings with their defaults."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from truesource.run.treebank.config import DatasetSource, TreebankConfig
 HEAD = """\
 # Settings and their defaults
 
-`make settings` generates this page from the settings classes. A configuration and a command read the same class: a key
-of an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its verb,
-`truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command
-line, lists are written with commas, and files are relative to the working folder; in a configuration, to its own.
+The build of the site generates this page from the settings classes. A configuration and a command read the same class:
+a key of an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its
+verb, `truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the
+command line, lists are written with commas, and files are relative to the working folder; in a configuration, to its
+own.
 In a configuration and after `--set`, `none` is null, as is `null`, for every key that may be null.
 
 `truesource schema -o experiment.schema.json` writes this as a JSON Schema (draft 2020-12): all keys, what they mean,
@@ -136,7 +137,3 @@ def _shown(default: Any) -> str:
     if isinstance(default, dict):
         return "`" + ", ".join(f"{key}={value}" for key, value in default.items()) + "`"
     return f"`{default}`" if default != "" else "empty"
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -1,4 +1,4 @@
-"""The page of truths and what each can answer, of which ``make settings`` makes docs/reference/truths.md."""
+"""The page of truths and what each can answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ KINDS: dict[str, Truth] = {"grammar": language("dyck"), "process": process("copy
 HEAD = """\
 # Which truth can answer what
 
-`make settings` generates this page from the abilities in the code (`truesource.generator.abilities.TRUTHS`). A verb
-that needs an ability of the truth asks for it by name, and refuses a truth that lacks it in one sentence, with the code
-`missing-ability`. All truths can be sampled. [Truths](../concepts/truths.md) says what a process is.
+The build of the site generates this page from the abilities in the code (`truesource.generator.abilities.TRUTHS`).
+A verb that needs an ability of the truth asks for it by name, and refuses a truth that lacks it in one sentence, with
+the code `missing-ability`. All truths can be sampled. [Truths](../concepts/truths.md) says what a process is.
 """
 
 
@@ -27,7 +27,3 @@ def page() -> str:
         marks = ["yes" if offers(truth, ability) else "no" for truth in KINDS.values()]
         rows.append(f"| `{ability}` | {TRUTHS[ability].means} | {' | '.join(marks)} |")
     return "\n".join([HEAD, *rows, ""])
-
-
-if __name__ == "__main__":
-    print(page(), end="")
