@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Any
 
 from pydantic import with_config
 from typing_extensions import TypedDict, override
@@ -25,7 +25,7 @@ from truesource.lmtrain.models import load_model
 from truesource.run.cells import TrainingCell, TrainingCells
 from truesource.studies.benchmark.results import WINDOWS, BenchmarkCell, Divergences, TruthRecord, has_truth
 from truesource.studies.benchmark.suite import Candidate, Suite
-from truesource.studies.benchmark.truth import LanguageTruth, Part, corpus_of, known_words
+from truesource.studies.benchmark.truth import LanguageTruth, Part
 
 if TYPE_CHECKING:
     from truesource.evaluation.divergence.contexts import Contexts
@@ -140,7 +140,7 @@ class FinishedCell(TypedDict):
 class KeptTruth(TruthRecord):
     """``truths/<language>-<objective>.json``: what there is to learn."""
 
-    words: NotRequired[Positive]  #: number of those that models tell apart; absent in older files
+    words: Positive  #: number of those that models tell apart
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,8 @@ def read_cell(folder: Path, cell: SuiteCell) -> FinishedCell | None:
     return read_record(path, FinishedCell, what="the record of this cell", remedy=_REMEDY)
 
 
-def read_truth(suite: Suite, folder: Path, language: str, objective: Objective) -> KeptTruth | None:
+def read_truth(folder: Path, language: str, objective: Objective) -> KeptTruth | None:
     """The truth about a language for models of an objective; None: no cell has needed it yet.
-
-    A file without the number of words gets it.
 
     Raises:
         InputError: it is damaged.
@@ -242,11 +240,7 @@ def read_truth(suite: Suite, folder: Path, language: str, objective: Objective) 
     path = _truth_file(folder, language, objective)
     if not path.is_file():
         return None
-    found = read_record(path, KeptTruth, what="the record of this truth", remedy=_REMEDY)
-    if "words" not in found:
-        found["words"] = len(known_words(corpus_of(folder, language), suite.training.min_count))
-        write_json(path, found)
-    return found
+    return read_record(path, KeptTruth, what="the record of this truth", remedy=_REMEDY)
 
 
 def _cell_file(folder: Path, cell: SuiteCell) -> Path:

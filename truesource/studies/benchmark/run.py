@@ -187,7 +187,7 @@ def collected(asked: Selection, cells: Sequence[SuiteCell], folder: Path) -> Ben
 
 def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
     corpus = corpus_of(folder, name)
-    truths = {kind: found for kind in OBJECTIVES if (found := read_truth(suite, folder, name, kind)) is not None}
+    truths = {kind: found for kind in OBJECTIVES if (found := read_truth(folder, name, kind)) is not None}
     return {
         "language": suite.languages[name].language,
         "words": next(iter(truths.values()))["words"],
