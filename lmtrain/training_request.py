@@ -11,8 +11,6 @@ from truesource.generator.columns import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.distributed import world_size
-from truesource.lmtrain.tokenizer import digest_tokenizer
 from truesource.lmtrain.training_record import weights_digest
 
 if TYPE_CHECKING:
@@ -71,6 +69,9 @@ class TrainingRequest:
         Raises:
             InputError: the corpus has no train split, or there are no weights.
         """
+        from truesource.lmtrain.distributed import world_size  # torch, which a request that is written out does not need
+        from truesource.lmtrain.tokenizer import digest_tokenizer
+
         known = getattr(corpus, "digest", None)
         text = known if isinstance(known, str) else digest_json([list(s) for s in splits or splits_of(corpus)])
         return cls(

@@ -44,7 +44,7 @@ def write_all(app: Sphinx) -> None:
 
 def write_schemas(app: Sphinx, exception: Exception | None) -> None:
     """Put the JSON Schemas of configurations beside the pages."""
-    from truesource.cli.configuration import Of, schema_text
+    from truesource.cli.new import Of, schema_text
 
     if exception is None and app.builder.format == "html":
         folder = Path(app.outdir) / "schema"

@@ -34,11 +34,11 @@ command line, lists are written with commas, and files are relative to the worki
 own.
 In a configuration and after `--set`, `none` is null, as is `null`, for every key that may be null.
 
-`truesource schema -o experiment.schema.json` writes this as a JSON Schema (draft 2020-12): all keys, what they mean,
-which values they take, the settings of every architecture and language included. Editors with a YAML language server
-complete and check a configuration whose first line is `# yaml-language-server: $schema=experiment.schema.json`, as
-`truesource new` writes it. `truesource schema scaling` and `truesource schema benchmark` are for the configurations of
-`truesource evaluate scaling` and `truesource benchmark`.
+`truesource new --schema run -o experiment.schema.json` writes this as a JSON Schema (draft 2020-12): all keys, what
+they mean, which values they take, the settings of every architecture and language included. Editors with a YAML
+language server complete and check a configuration whose first line is `# yaml-language-server:
+$schema=experiment.schema.json`, as `truesource new` writes it. `--schema scaling` and `--schema benchmark` are for
+the configurations of `truesource evaluate scaling` and `truesource benchmark`.
 """
 #: settings of other verbs, and where a configuration has them
 OTHERS: dict[str, tuple[type[Settings], str]] = {

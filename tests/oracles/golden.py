@@ -138,7 +138,7 @@ score models/lstm corpus --oracle g.npz --json lstm.json
 language
 language dyck:k=2,depth=3 --json dyck.json -o dyck.npz
 language english:size=small --json english.json
-schema
+new --schema run
 tilt g.npz --regex ".* the .*" --beta 0.5 -o tilted.npz --json tilt.json --table tilt.md
 infill g.npz "the ___ ___ a ___" --top 5 -n 3 --json infill.json --table infill.md
 export corpus -o lines --to jsonl --split eval --no-bound

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from truesource.cli.configuration import Kind, run_name
+from truesource.cli.new import Kind, run_name
 from truesource.run.experiment import load_config
 
 SMALL = [

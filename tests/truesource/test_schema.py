@@ -1,4 +1,4 @@
-"""`truesource schema`: what it accepts, what it refuses, and that editors find it."""
+"""`truesource new --schema`: what it accepts, what it refuses, and that editors find it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command_line import Command
 
-from truesource.cli.configuration import DIALECT, Kind, Of, editor_line, json_schema, schema_text
+from truesource.cli.new import DIALECT, Kind, Of, editor_line, json_schema, schema_text
 from truesource.grammar.languages import languages, presets
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import data_folder
@@ -141,12 +141,12 @@ def test_every_key_has_a_description_and_no_settings_take_others(of: Of) -> None
 
 def test_it_is_printed_or_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.chdir(tmp_path)
-    printed = command("schema")
+    printed = command("new", "--schema", "run")
     assert printed.code == 0 and json.loads(printed.out) == json_schema()
-    wrote = command("schema", "scaling", "-o", "sweep.schema.json")
+    wrote = command("new", "--schema", "scaling", "-o", "sweep.schema.json")
     assert wrote.code == 0 and editor_line("sweep.schema.json") in wrote.out
     assert json.loads(Path("sweep.schema.json").read_text("utf-8")) == json_schema(Of.SCALING)
-    again = command("schema", "-o", "sweep.schema.json")
+    again = command("new", "--schema", "run", "-o", "sweep.schema.json")
     assert again.code == 2 and "sweep.schema.json" in again.err
 
 

@@ -117,7 +117,7 @@ def test_after_it_a_run_compiles_nothing(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", code.format(list(arguments))], cwd=tmp_path, env=environment, check=True)
         return {path for path in (tmp_path / "cache").rglob("*") if path.is_file()}
 
-    compiled = kernels("warm")
+    compiled = kernels("run", "--warm")
     assert len(compiled) > 100
     small = ("treebank.sentences=500", "corpus.splits={train: 200, dev: 20, test: 20, eval: 20}", "models=[]")
     assert kernels("run", "demo", *(f"--set={setting}" for setting in small)) == compiled

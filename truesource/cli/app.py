@@ -18,7 +18,7 @@ from truesource.terminal.verb import ConfiguredVerb, DeviceVerb, NetworkVerb, Ve
 
 #: of each verb, its module, or ``module:function``, and its line in the list of all, in the order of the list
 VERBS = {
-    "new": ("truesource.cli.configuration:new", "Write a commented configuration of your own."),
+    "new": ("truesource.cli.new", "Write a commented configuration of your own, or the schema of all keys."),
     "run": ("truesource.cli.run", "Run an experiment: demo, or a configuration of your own."),
     "language": ("truesource.cli.language", "List the languages whose exact grammar is known, or describe one."),
     "split": ("truesource.cli.split", "Split a treebank into text to train on and text to hold out."),
@@ -40,8 +40,6 @@ VERBS = {
     "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
     "tilt": ("truesource.cli.tilt", "Tilt a grammar by a reward, or require an event: a grammar again."),
     "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
-    "warm": ("truesource.cli.warm", "Compile the numerical kernels now, as for a container image."),
-    "schema": ("truesource.cli.configuration:schema", "Print the JSON Schema of configurations, for editors."),
     "cite": ("truesource.cli.cite", "List the publications to cite."),
     "evaluate": ("truesource.cli.app:evaluators", "Measure corpora and models, one evaluator at a time."),
 }
@@ -52,7 +50,7 @@ GROUPS = {
     "From a treebank to a model, step by step": ("split", "induce", "sample", "train", "generate"),
     "Compare with the truth": ("bound", "score", "compare", "explain", "evaluate", "benchmark", "reproduce"),
     "Grammars and languages": ("language", "inspect", "parse", "infill", "convert", "export", "vary", "tilt"),
-    "Reference": ("schema", "warm", "cite"),
+    "Reference": ("cite",),
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from truesource.cli.warm import warm_beside
+from truesource.cli.warm import compile_all, warm_beside
 from truesource.terminal.console import echo
 from truesource.terminal.options import Json, Overrides, Rebuild, Runs
 
@@ -20,11 +20,16 @@ WIDTH = 100  #: characters, where there is no terminal
 
 
 def command(
-    config: Annotated[str, typer.Argument(help="YAML file, or the name of one that comes with truesource.")],
+    config: Annotated[
+        str | None, typer.Argument(help="YAML file, or the name of one that comes with truesource.")
+    ] = None,
     set_: Overrides = None,
     runs: Runs = Path("runs"),
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the stages and why each would run; write nothing.")
+    ] = False,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile all kernels and stop, as for a container image (a minute, once).")
     ] = False,
     json: Json = None,
     force: Rebuild = False,
@@ -43,10 +48,20 @@ def command(
     Example: truesource run demo
 
     Example: truesource run demo --set models.0.training.max_steps=300
+
+    Compiled kernels are kept in the folder of the installation, or in the one that NUMBA_CACHE_DIR names.
     """
+    from truesource.grammar.support.errors import InputError
     from truesource.run.reading import find_config
     from truesource.terminal.output import OutputFiles
 
+    if warm:
+        if config is not None:
+            raise InputError("--warm compiles kernels and runs nothing; give --warm alone")
+        compile_all()
+        return
+    if config is None:
+        raise InputError("name a configuration, as in truesource run demo; truesource new writes one of your own")
     path, base = find_config(config)
     from truesource.run.experiment import execute, load_config  # seconds of imports, after the quick check
 

@@ -1,4 +1,4 @@
-"""`truesource warm`: kernels are compiled before they are needed, for images or beside the first stages of a run."""
+"""Kernels that are compiled before they are needed: for images (`truesource run --warm`), or while a run begins."""
 
 from __future__ import annotations
 
@@ -35,13 +35,11 @@ SPLIT_MERGE = {"method": "split_merge", "split_merge": ITERATIONS}
 TREES = 20 * "(S (NP (D the) (N dog)) (VP (V sees) (NP (N cats))))\n(S (NP (N cats)) (VP (V sleep)))\n"
 
 
-def command() -> None:
+def compile_all() -> None:
     """Compile the kernels that runs, sampling, scoring and parsing need, so that later calls do not wait for them.
 
-    This takes about a minute, once. Compiled kernels are kept in the folder of the installation, or in the one that
-    NUMBA_CACHE_DIR names. Use it when you build a container image; elsewhere, each call compiles what it needs.
-
-    Example: truesource warm
+    Raises:
+        MissingExtraError: a library for reports is not installed.
     """
     from truesource import PCFG
     from truesource.terminal.console import echo

@@ -23,9 +23,7 @@ from truesource.terminal.surroundings import keep_standard_output
 log = logging.getLogger("truesource")
 
 #: verbs that show no table
-WITHOUT_TABLES = frozenset(
-    {"new", "report", "schema", "cite", "split", "induce", "train", "generate", "convert", "export", "warm"}
-)
+WITHOUT_TABLES = frozenset({"new", "report", "cite", "split", "induce", "train", "generate", "convert", "export"})
 
 _HIDDEN: dict[str, Any] = {"hidden": True, "expose_value": False, "help": "As before the verb."}
 

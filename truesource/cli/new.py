@@ -1,4 +1,4 @@
-"""`truesource new` and `truesource schema`: a configuration of one's own, and the JSON Schema of configurations."""
+"""`truesource new`: a configuration of your own, or the JSON Schema of configurations."""
 
 from __future__ import annotations
 
@@ -30,9 +30,24 @@ class Kind(StrEnum):
     LANGUAGES = "languages"
 
 
-def new(
-    kind: Annotated[Kind, typer.Argument(help="Start from the demo, a grammar, a treebank, or a known language.")],
-    folder: Annotated[Path, typer.Argument(help="Folder to make; its name becomes the name of the run.")],
+class Of(StrEnum):
+    """The kind of a configuration."""
+
+    RUN = "run"
+    SCALING = "scaling"
+    BENCHMARK = "benchmark"
+
+
+def command(
+    kind: Annotated[
+        Kind | None, typer.Argument(help="Start from the demo, a grammar, a treebank, or a known language.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Argument(help="Folder to make; its name becomes the name of the run.")] = None,
+    schema: Annotated[
+        Of | None,
+        typer.Option("--schema", help="Print the JSON Schema of configurations of this kind instead, for editors."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the schema to this file.")] = None,
     force: Force = False,
 ) -> None:
     """Write a commented configuration of your own, with what belongs to it, and say what to do next.
@@ -40,8 +55,29 @@ def new(
     demo: the configuration of truesource run demo. grammar: a toy grammar to change. treebank: a folder for your trees,
     with examples. languages: a language whose grammar comes with truesource.
 
+    With --schema, print the JSON Schema of a configuration: all keys, what they mean, and which values they take.
+    Editors with a YAML language server complete and check a configuration whose first line names the schema:
+    # yaml-language-server: $schema=experiment.schema.json
+
     Example: truesource new grammar my-grammar
+
+    Example: truesource new --schema run -o experiment.schema.json
     """
+    from truesource.grammar.support.errors import InputError
+
+    if schema is not None:
+        if kind is not None:
+            raise InputError("--schema prints a schema and makes no folder; give --schema alone")
+        _write_schema(schema, output, force=force)
+        return
+    if kind is None or folder is None:
+        raise InputError(f"name a start ({', '.join(Kind)}) and a folder, as in truesource new grammar my-grammar")
+    if output is not None:
+        raise InputError("--output is the file of --schema; name the folder without it")
+    _write_folder(kind, folder, force=force)
+
+
+def _write_folder(kind: Kind, folder: Path, *, force: bool) -> None:
     from truesource.grammar.support.files import write_text
     from truesource.terminal.output import claim_files
 
@@ -54,6 +90,19 @@ def new(
     echo(f"Next: {_first_step(kind, folder)}; then")
     echo(f"  truesource run {folder / CONFIG} --dry-run    # lists what would be done")
     echo(f"  truesource run {folder / CONFIG}")
+
+
+def _write_schema(of: Of, output: Path | None, *, force: bool) -> None:
+    if output is None:
+        echo(schema_text(of).rstrip("\n"))
+        return
+    from truesource.grammar.support.files import write_text
+    from truesource.terminal.output import claim_files
+
+    with claim_files(output, force=force).together():
+        write_text(output, schema_text(of))
+    echo(f"Wrote {output}. Next: make this the first line of a configuration beside it")
+    echo(f"  {editor_line(output.name)}")
 
 
 def run_name(folder: Path) -> str:
@@ -97,38 +146,6 @@ def _first_step(kind: Kind, folder: Path) -> str:
         Kind.TREEBANK: f"put Penn bracketings into {folder / 'trees'} in place of example.mrg",
         Kind.LANGUAGES: f"choose a language (truesource language lists them) and name it in {config}",
     }[kind]
-
-
-class Of(StrEnum):
-    """The kind of a configuration."""
-
-    RUN = "run"
-    SCALING = "scaling"
-    BENCHMARK = "benchmark"
-
-
-def schema(
-    of: Annotated[Of, typer.Argument(help="Verb that reads the configuration; scaling: evaluate scaling.")] = Of.RUN,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write it to this file.")] = None,
-    force: Force = False,
-) -> None:
-    """Print the JSON Schema of a configuration: all keys, what they mean, and which values they take.
-
-    Editors with a YAML language server complete and check a configuration whose first line names the schema:
-    # yaml-language-server: $schema=experiment.schema.json
-
-    Example: truesource schema -o experiment.schema.json
-    """
-    if output is None:
-        echo(schema_text(of).rstrip("\n"))
-        return
-    from truesource.grammar.support.files import write_text
-    from truesource.terminal.output import claim_files
-
-    with claim_files(output, force=force).together():
-        write_text(output, schema_text(of))
-    echo(f"Wrote {output}. Next: make this the first line of a configuration beside it")
-    echo(f"  {editor_line(output.name)}")
 
 
 def editor_line(file: str) -> str:
