@@ -69,7 +69,7 @@ class TrainingRequest:
         Raises:
             InputError: the corpus has no train split, or there are no weights.
         """
-        from truesource.lmtrain.distributed import world_size  # torch, which a request that is written out does not need
+        from truesource.lmtrain.distributed import world_size  # torch
         from truesource.lmtrain.tokenizer import digest_tokenizer
 
         known = getattr(corpus, "digest", None)
