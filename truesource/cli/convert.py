@@ -110,7 +110,7 @@ def convert_grammar(
         )
     pruning = None
     if settings.level is not None:
-        from truesource.grammar.estimate.split_merge.result import project
+        from truesource.grammar.estimate.split_merge.projection import project
 
         pcfg = project(pcfg, settings.level)
     if settings.prune is not None:
