@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from truesource.grammar.conditioning import LONGEST, LengthRange
 from truesource.grammar.inference import rules
-from truesource.grammar.inference.expected import HIGHEST, capped_mean_length, height_mass
+from truesource.grammar.inference.heights import HIGHEST, capped_mean_length, height_mass
 from truesource.grammar.languages import load_language, parse
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support import room
