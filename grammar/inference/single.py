@@ -28,11 +28,11 @@ from truesource.grammar._kernels.rules import (
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import wide
 from truesource.grammar.inference.batch import require_memory
+from truesource.grammar.inference.nonnegative_matrices import reachable
 from truesource.grammar.inference.rules import (
     beginnings,
     extent,
     left_corner_matrix,
-    reachable,
     rule_groups,
     sparse_rows,
     unary_matrix,

@@ -24,16 +24,9 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
 from truesource.grammar.inference.batch import Batch, Distributions, run, threads
 from truesource.grammar.inference.expected import outside_masses, range_table
+from truesource.grammar.inference.nonnegative_matrices import CRITICAL, certainly_decays, closure, solve
 from truesource.grammar.inference.rare import RareStrings, with_moderate_rules
-from truesource.grammar.inference.rules import (
-    CRITICAL,
-    certainly_decays,
-    closure,
-    mean_matrix,
-    solve,
-    sparse_rows,
-    unary_matrix,
-)
+from truesource.grammar.inference.rules import mean_matrix, sparse_rows, unary_matrix
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError

@@ -25,8 +25,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar.inference.exact import Exact, ViterbiCharts, viterbi_charts
+from truesource.grammar.inference.nonnegative_matrices import reachable
 from truesource.grammar.inference.posterior import Posterior, RuleCharts, coarse_rules, max_rule_charts, tables
-from truesource.grammar.inference.rules import child_rules, reachable, unary_matrix
+from truesource.grammar.inference.rules import child_rules, unary_matrix
 from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.grammar.estimate.split_merge.parameters import TINY, Layout, SparseRules
-from truesource.grammar.inference.rules import perron
+from truesource.grammar.inference.nonnegative_matrices import perron
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import pruning_cost
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
