@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from truesource.grammar.inference.masses import least_probabilities
 from truesource.grammar.inference.nonnegative_matrices import solve
-from truesource.grammar.rules import Rules, Tables
+from truesource.grammar.rule_reading import Rules, Tables
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 
