@@ -1,22 +1,22 @@
-"""x"""
+"""Rules collected while a file is read, and the grammar that they make."""
 
 from __future__ import annotations
-from truesource.grammar.rules import _require_proper
 
 import logging
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from truesource.grammar.rules import ROW_TOLERANCE, GrammarRules
-from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
+from truesource.grammar.rules import ROW_TOLERANCE, GrammarRules, require_proper
+from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
 
 log = logging.getLogger("truesource.grammar")
+NEAR_ONE = 1e-11  #: a row this near to one is proper; sums of 50,000 doubles are no better
 Tables = list[tuple[Int32Array, FloatArray]]
 
 
@@ -95,7 +95,7 @@ class RowScaling:
         gap = np.abs(sums - 1.0)
         names = list(rules.symbols)
         if empty and not self.divide:
-            _require_proper(names, sums, (sums > 0.0) & (gap > self.tolerance), self.path)
+            require_proper(names, sums, (sums > 0.0) & (gap > self.tolerance), self.path)
         least = NEAR_ONE if self.divide or empty else ROW_TOLERANCE
         off = (sums > 0.0) & (gap > least) & (self.divide | (gap <= self.tolerance))
         if off.any():
@@ -103,8 +103,6 @@ class RowScaling:
         scale = np.where(off, sums, 1.0)
         scaled = [(table, weights / scale[table[:, 0]]) for table, weights in tables]
         return scaled, {state: weight / float(scale[state]) for state, weight in empty.items()}
-
-
 
 
 def assemble(
@@ -172,6 +170,3 @@ def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any
             worst,
         )
     return result
-
-
-NEAR_ONE = 1e-11  #: a row this near to one is proper; sums of 50,000 doubles are no better

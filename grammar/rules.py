@@ -1,8 +1,6 @@
-"""The rules of a grammar: a frozen set of arrays, checked at birth; and rules collected while a file is read."""
+"""The rules of a grammar: a frozen set of arrays, checked at birth."""
 
 from __future__ import annotations
-from pathlib import Path
-from truesource.grammar.support.arrays import BoolArray
 
 import hashlib
 import json
@@ -11,13 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truesource.grammar.sentences import takes_sentence
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.word_numbers import decoded
 
@@ -101,7 +100,7 @@ class GrammarRules:
         if ruleless.any():
             name = self.symbols[int(np.flatnonzero(ruleless)[0])]
             raise InputError(f"the symbol {name!r} is used but has no rules; give it rules or quote it if it is a word")
-        _require_proper(self.symbols, sums, used & (np.abs(sums - 1.0) > ROW_TOLERANCE))
+        require_proper(self.symbols, sums, used & (np.abs(sums - 1.0) > ROW_TOLERANCE))
         self._divide(np.where(used & (np.abs(sums - 1.0) > ROUNDING), sums, 1.0))
 
     def _divide(self, sums: FloatArray) -> None:
@@ -343,7 +342,7 @@ def digest_rules(names: Sequence[object], tables: Iterable[tuple[NDArray[Any], N
     return sha.hexdigest()
 
 
-def _require_proper(names: Sequence[str], sums: FloatArray, wrong: BoolArray, path: str | Path | None = None) -> None:
+def require_proper(names: Sequence[str], sums: FloatArray, wrong: BoolArray, path: str | Path | None = None) -> None:
     """Refuse rows that do not sum to one.
 
     Raises:

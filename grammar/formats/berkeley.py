@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from truesource.grammar.collected_rules import RowScaling, Rules, assemble, log
 from truesource.grammar.formats import GrammarFormat, GrammarSource
-from truesource.grammar.rule_reading import RowScaling, Rules, assemble, log
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
