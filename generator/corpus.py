@@ -30,8 +30,8 @@ from truesource.generator.sampler import MAX_NODES, Derivations, Reading, Sample
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.printable import one_line
 from truesource.grammar.support.records import STRICT, FileName, read_record

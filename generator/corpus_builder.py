@@ -39,16 +39,15 @@ from truesource.generator.shard_writer import (
 )
 from truesource.generator.strata import Strata
 from truesource.grammar.process import Process
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    digest_json,
-    refuse_occupied,
+from truesource.grammar.support.atomic_files import (
     remove_leftovers,
     remove_leftovers_in,
     replace_path,
     write_json,
     write_text,
 )
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, refuse_occupied
 from truesource.grammar.support.hub_card import ARTIFICIAL, checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from typing_extensions import TypedDict
 
 from truesource.grammar.sentences import WHITE_SPACE, split_words
+from truesource.grammar.support.atomic_files import write_json_lines
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import read_text, read_text_lines, write_json_lines
+from truesource.grammar.support.files import read_text, read_text_lines
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:

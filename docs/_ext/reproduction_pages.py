@@ -254,7 +254,7 @@ def _table(lines: Sequence[Sequence[str]]) -> str:
 
 def main(folder: Path) -> None:
     """Write all pages into a folder."""
-    from truesource.grammar.support.files import write_text
+    from truesource.grammar.support.atomic_files import write_text
 
     for name, text in pages().items():
         write_text(folder / f"{name}.md", text)

@@ -18,8 +18,8 @@ from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import atomic_path, remove_leftovers, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, remove_leftovers, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
 from truesource.grammar.support.parquet import Kind, read_table

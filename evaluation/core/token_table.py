@@ -11,7 +11,7 @@ import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import END, TokenScores
-from truesource.grammar.support.files import atomic_path
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.parquet import Kind, read_table, read_table_record
 
 _WHAT, _REMEDY = "this table of scores", "score the model again"

@@ -25,8 +25,9 @@ from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.inference.batch import Batch
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import atomic_path, read_bytes, read_text
+from truesource.grammar.support.files import read_bytes, read_text
 from truesource.grammar.support.parquet import Kind, read_table
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import RECORD_LIMIT, decode_record, read_yaml

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
+from truesource.grammar.support.atomic_files import atomic_path, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, read_text, refuse_device, refuse_existing, write_text
+from truesource.grammar.support.files import read_text, refuse_device, refuse_existing
 from truesource.grammar.support.settings import refuse_other_kind
 
 if TYPE_CHECKING:

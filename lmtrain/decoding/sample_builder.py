@@ -16,15 +16,9 @@ from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.model_checks import ROUNDING, require_log_probability
 from truesource.generator.plan import Shard, plan_shards, require_room
 from truesource.grammar.support.arrays import random_state
+from truesource.grammar.support.atomic_files import atomic_path, write_json, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    atomic_path,
-    digest_file,
-    digest_json,
-    refuse_occupied,
-    write_json,
-    write_text,
-)
+from truesource.grammar.support.files import digest_file, digest_json, refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record

@@ -16,8 +16,9 @@ from tiny_run import prepare, run
 from truesource.evaluation.dynamics.evaluator import DYNAMICS
 from truesource.evaluation.dynamics.report import curves_figure, figure, places_figure
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import data_folder, write_json
+from truesource.grammar.support.files import data_folder
 from truesource.lmtrain.snapshots import checkpoints
 from truesource.report.finished_run import FinishedRun, read_run
 from truesource.run.experiment import build_report, load_config, plan

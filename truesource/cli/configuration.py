@@ -42,7 +42,7 @@ def new(
 
     Example: truesource new grammar my-grammar
     """
-    from truesource.grammar.support.files import write_text
+    from truesource.grammar.support.atomic_files import write_text
     from truesource.terminal.output import claim_files
 
     files = {folder / name: text for name, text in contents(kind, run_name(folder)).items()}
@@ -122,7 +122,7 @@ def schema(
     if output is None:
         echo(schema_text(of).rstrip("\n"))
         return
-    from truesource.grammar.support.files import write_text
+    from truesource.grammar.support.atomic_files import write_text
     from truesource.terminal.output import claim_files
 
     with claim_files(output, force=force).together():

@@ -179,7 +179,7 @@ def _is_text(target: Path) -> bool:
 
 def _write_lines(target: Path, lines: Iterable[str], n: int) -> None:
     """Write lines of text, packed for ``.gz``, atomically."""
-    from truesource.grammar.support.files import atomic_path, opened_to_write
+    from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
     from truesource.grammar.support.printable import meter
 
     with (

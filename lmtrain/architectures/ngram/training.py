@@ -15,8 +15,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.columns import CodedSentences
+from truesource.grammar.support.atomic_files import atomic_path, write_json, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, write_json, write_text
 from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
 from truesource.lmtrain.architectures.ngram.models import NGRAM, CountedModel, NgramModel, NgramPieceModel, make_ngram
 from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream, save_counts

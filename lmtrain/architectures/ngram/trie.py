@@ -15,8 +15,8 @@ import numpy as np
 from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.archives import ArrayKind, integers, read_arrays
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
 from truesource.lmtrain.tokenizer import Encoder, encode_rows

@@ -28,7 +28,8 @@ from truesource.evaluation.tokenisation.texts import (
     sentences_of_trees,
 )
 from truesource.generator.text import read_documents
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.atomic_files import write_json
+from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.references import ModelReference
 from truesource.report.table_files import as_columns, write_columns
 from truesource.run.stage import Stage, of_model

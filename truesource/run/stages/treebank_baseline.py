@@ -17,8 +17,9 @@ from truesource.evaluation.treebank_baseline.measure import Kind, TextScores, sc
 from truesource.evaluation.treebank_baseline.report import EQUAL, REAL, SAMPLED, Trained
 from truesource.generator.language_model import preset_frame
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import ModelConfig, TrainConfig

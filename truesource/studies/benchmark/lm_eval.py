@@ -14,8 +14,9 @@ from truesource.evaluation.pairs.pair import Pair, function_line, task_settings,
 from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import all_at_once, write_json_lines, write_text
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import all_at_once, refuse_existing, round_floats, write_json_lines, write_text
+from truesource.grammar.support.files import refuse_existing, round_floats
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import load_truth
 from truesource.studies.benchmark.suite import Suite, SuiteLanguage
