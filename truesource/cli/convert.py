@@ -130,7 +130,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     """The grammar of the n-gram model in a folder or an ARPA file."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.settings import refuse_other_kind
+    from truesource.grammar.support.folders import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
     from truesource.lmtrain.architectures.ngram.models import NGRAM
     from truesource.lmtrain.loading import model_type_of

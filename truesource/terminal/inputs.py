@@ -28,7 +28,7 @@ PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
 
 def is_treebank(source: Path) -> bool:
     """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
-    from truesource.grammar.support.settings import kind_of
+    from truesource.grammar.support.folders import kind_of
     from truesource.grammar.treebank.reader import begins_like_trees, find_files
 
     if source.is_file():
