@@ -22,7 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from truesource.generator.abilities import offers, require
-from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, corpus_card
+from truesource.generator.corpus_card import corpus_card
+from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
 from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
