@@ -19,7 +19,8 @@ from truesource.generator.foreign_code import is_foreign
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import DistributionModel, TokenisedModel
+    from truesource.generator.language_model import DistributionModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.pcfg import PCFG
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]

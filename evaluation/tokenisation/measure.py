@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.evaluation.tokenisation.summaries import MarginalGaps
-    from truesource.generator.language_model import LanguageModel, PieceTokenizer, TokenisedModel
+    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.support.arrays import FloatArray

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.summaries import Grid
     from truesource.evaluation.tokenisation.words import WordTable
-    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
 

@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.estimators.weights import score_segmenta
 from truesource.evaluation.tokenisation.lattice import entropy
 from truesource.evaluation.tokenisation.paths import canonical_first, n_best
 from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents, evaluate_runs, pool, ratio_scores
-from truesource.generator.language_model import TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation import EstimatorSettings
     from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-    from truesource.generator.language_model import PieceText, TokenisedModel
+    from truesource.generator.piece_model import PieceText, TokenisedModel
 
 BRACKETINGS = (".mrg", ".ptb")  #: ends of the names of treebanks, before ``.gz``
 

@@ -27,7 +27,7 @@ from transformers import (
 from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
-from truesource.generator.language_model import IncrementalScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import PieceText, PieceTokenizer
+from truesource.generator.piece_model import PieceText, PieceTokenizer
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer

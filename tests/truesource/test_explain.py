@@ -30,7 +30,7 @@ from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.training_record import TIMES
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"

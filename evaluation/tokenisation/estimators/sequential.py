@@ -26,7 +26,7 @@ from truesource.evaluation.tokenisation.estimators.weights import (
     unique_pairs,
 )
 from truesource.evaluation.tokenisation.lattice import arc_ends
-from truesource.generator.language_model import TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: from (R,) log weights, the numbers of those that stay and their new log weights

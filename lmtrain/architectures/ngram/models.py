@@ -12,14 +12,9 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.columns import Rows
-from truesource.generator.language_model import (
-    LogDistributions,
-    PieceTokenizer,
-    ScoringFrame,
-    TokenScores,
-    framed_scores,
-)
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, framed_scores
 from truesource.generator.objectives import Objective
+from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -175,7 +170,7 @@ class NgramModel(CountedModel):
 class NgramPieceModel(CountedModel, OpenVocabulary):
     """A model of each piece given the N - 1 tokens before it.
 
-    It is a `truesource.generator.interface.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
+    It is a `truesource.generator.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
     special token but the end.
 
     Arguments and errors are those of `CountedModel`; ``tokenizer`` is one that

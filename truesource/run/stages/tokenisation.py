@@ -36,7 +36,7 @@ from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
