@@ -155,7 +155,7 @@ def write_treebank(source: Path, target: Path, convention: Name, *, json: Path |
     Raises:
         InputError: the treebank cannot be read, or ``target`` cannot be written.
     """
-    from truesource.generator.text import line_of
+    from truesource.generator.text_files import line_of
     from truesource.grammar.treebank import Treebank
     from truesource.terminal.inputs import normalisation, show_reading
     from truesource.terminal.output import OutputFiles, json_of
@@ -202,7 +202,7 @@ def write_corpus(
             ``target`` cannot be written.
     """
     from truesource.generator.corpus import Corpus
-    from truesource.generator.text import line_of
+    from truesource.generator.text_files import line_of
     from truesource.terminal.output import OutputFiles, json_of
 
     files = OutputFiles(text=target, json=json, force=force)

@@ -27,7 +27,7 @@ from truesource.evaluation.tokenisation.texts import (
     read_text,
     sentences_of_trees,
 )
-from truesource.generator.text import read_documents
+from truesource.generator.text_files import read_documents
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.references import ModelReference

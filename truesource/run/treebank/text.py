@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.treebank_baseline.report import TextRecord, TextSplitRecord
-from truesource.generator.text import line_of, read_sentences
+from truesource.generator.text_files import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.atomic_files import atomic_path, write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
