@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.generator.abilities import current, require
+from truesource.generator.abilities import require
+from truesource.generator.computing import current
 from truesource.generator.corpus_builder import Entries, make_folder, place_of, settle, write_missing
 from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.model_checks import ROUNDING, require_log_probability

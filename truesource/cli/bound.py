@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import typer
 from pydantic import Field, model_validator
 
-from truesource.generator.abilities import DEVICE
+from truesource.generator.computing import DEVICE
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 from truesource.terminal.console import echo

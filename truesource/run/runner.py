@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.core.evaluator import Evaluator
-from truesource.generator.abilities import DTYPE
+from truesource.generator.computing import DTYPE
 from truesource.generator.plan import require_room as require_corpus_room
 from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError, require_extras

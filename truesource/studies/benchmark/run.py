@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from truesource.generator.abilities import current
+from truesource.generator.computing import current
 from truesource.generator.objectives import OBJECTIVES
 from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
