@@ -25,14 +25,8 @@ from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.card import versions
 from truesource.lmtrain.decoding.decode import Alphabet, StepwiseModel, check_number, draw, rows_at_once
-from truesource.lmtrain.decoding.folder import (
-    FORMAT,
-    FORMAT_VERSION,
-    SPLIT,
-    SampleFolder,
-    SampleShardEntry,
-    samples_card,
-)
+from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, SampleShardEntry
+from truesource.lmtrain.decoding.samples_card import samples_card
 from truesource.lmtrain.decoding.sampling import Stepper
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.device import one_thread
