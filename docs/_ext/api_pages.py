@@ -64,7 +64,7 @@ INNER = {
     "Look into a network": (
         "grammar.inference.beliefs.Beliefs",
         "evaluation.beliefs.readable",
-        "lmtrain.probing.hidden_states",
+        "lmtrain.hidden_states.hidden_states",
         "lmtrain.patching.patched_log_probs",
         "lmtrain.patching.untrained",
         "lmtrain.snapshots.checkpoints",

@@ -36,7 +36,7 @@ from truesource.evaluation.probing.measures import (
     split,
 )
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.probing import fit_linear
+from truesource.lmtrain.linear_probe import fit_linear
 
 RNG = np.random.default_rng(8)
 
