@@ -24,7 +24,7 @@ from truesource.lmtrain.pieces.models import (
     subword_model,
 )
 from truesource.lmtrain.references import Code
-from truesource.lmtrain.subwords import is_ours, is_subword
+from truesource.lmtrain.subword_vocabulary import is_ours, is_subword
 from truesource.lmtrain.tokenizer import WordVocabulary, whole_words, with_specials
 from truesource.lmtrain.training_record import model_name
 from truesource.lmtrain.word_models import KINDS, AnyOrderModel, CausalModel, MaskedModel

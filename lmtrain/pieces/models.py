@@ -37,7 +37,7 @@ from truesource.lmtrain.pieces.scoring import (
 )
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
-from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 

@@ -43,7 +43,8 @@ from truesource.lmtrain.pieces.incremental_scorer import (
 )
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.words import Marks
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 
 TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]

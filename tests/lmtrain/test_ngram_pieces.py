@@ -37,7 +37,8 @@ from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
 from truesource.lmtrain.training import train
 
 Sentences = list[list[str]]

@@ -34,7 +34,7 @@ from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_config_json
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
-from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
 from truesource.lmtrain.tokenizer import SPECIALS, Encoder, WordVocabulary
 from truesource.lmtrain.training_record import model_name, require_unchanged
 from truesource.lmtrain.word_models import NextTokenProbabilities

@@ -22,7 +22,8 @@ from truesource.lmtrain.architectures.ngram.models import NGRAM, CountedModel, N
 from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream, save_counts
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.card import folder_card, versions
-from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.subword_vocabulary import encoder_of
+from truesource.lmtrain.subwords import make_tokenizer
 from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import FILE, file_digests, write_times
 

@@ -318,7 +318,7 @@ class Twins(TrainingCells[Twin]):
         return [Twin(name, source, shape, self._training(source), seed) for name, source in sources.items()]
 
     def _training(self, source: TextInMemory) -> TrainConfig | None:
-        from truesource.lmtrain.subwords import encoder_of
+        from truesource.lmtrain.subword_vocabulary import encoder_of
 
         training, folder = resolved(self._run, self._entry)[1], self._run.model_folder(self._entry)
         if training is None:
