@@ -13,7 +13,8 @@ from transformers import PreTrainedTokenizerFast
 from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.words import Marks, Pieces
-from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary
+from truesource.lmtrain.tokenizer import SPECIALS
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 
 def encoder_of(tokenizer: PreTrainedTokenizerFast) -> WordVocabulary | SubwordVocabulary:

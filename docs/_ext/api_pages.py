@@ -58,7 +58,7 @@ INNER = {
         "lmtrain.truth.ExactTargets",
         "lmtrain.truth.kl_to_truth",
         "lmtrain.truth.TruthCallback",
-        "lmtrain.tokenizer.WordVocabulary",
+        "lmtrain.word_vocabulary.WordVocabulary",
         "grammar.inference.next_words.NextWords",
     ),
     "Look into a network": (

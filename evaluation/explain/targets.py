@@ -18,7 +18,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import ExpectedTokens
-from truesource.lmtrain.tokenizer import WordVocabulary
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -15,7 +15,8 @@ from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, encoder_of, is_ours
 from truesource.lmtrain.subwords import build_subword_tokenizer, make_tokenizer
-from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary
+from truesource.lmtrain.tokenizer import SPECIALS
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [
     "the",

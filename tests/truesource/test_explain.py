@@ -26,8 +26,9 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.training_record import TIMES
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 if TYPE_CHECKING:
     from truesource.generator.piece_model import TokenisedModel

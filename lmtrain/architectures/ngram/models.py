@@ -35,9 +35,10 @@ from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_confi
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
 from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
-from truesource.lmtrain.tokenizer import SPECIALS, Encoder, WordVocabulary
+from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import model_name, require_unchanged
 from truesource.lmtrain.word_models import NextTokenProbabilities
+from truesource.lmtrain.word_vocabulary import Encoder, WordVocabulary
 
 NGRAM = "ngram"  #: in ``config.json``
 
