@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.core.exact_bound import GIVEN_LENGTH, DeviceCharts, sentence_records, token_columns
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.sentence_records import GIVEN_LENGTH, DeviceCharts, sentence_records, token_columns
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.language_model import END
 from truesource.generator.plan import Transform

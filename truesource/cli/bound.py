@@ -113,7 +113,8 @@ def command(
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.evaluation.core.exact_bound import read_words, token_columns
+    from truesource.evaluation.core.exact_bound import read_words
+    from truesource.evaluation.core.sentence_records import token_columns
     from truesource.terminal.output import OutputFiles, columns_of, json_of
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
@@ -277,8 +278,8 @@ def _scoring(
     """How sentences are scored: at once, or in parts that are kept in a folder."""
     from functools import partial
 
-    from truesource.evaluation.core.exact_bound import sentence_records
     from truesource.evaluation.core.scores_on_disk import score_in_parts
+    from truesource.evaluation.core.sentence_records import sentence_records
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as Hands
     from truesource.terminal.output import hold
