@@ -85,7 +85,7 @@ def score_in_parts(
     ``charts`` of a ``device`` make differ by rounding, so parts of another device are refused.
 
     Returns:
-        The records of all sentences as `exact_bound.sentence_records` gives them; None while parts of other
+        The records of all sentences as `sentence_records.sentence_records` gives them; None while parts of other
         jobs are missing.
 
     Raises:

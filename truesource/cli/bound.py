@@ -113,7 +113,7 @@ def command(
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.evaluation.core.exact_bound import read_words
+    from truesource.evaluation.core.published_scores import read_words
     from truesource.evaluation.core.sentence_records import token_columns
     from truesource.terminal.output import OutputFiles, columns_of, json_of
 
@@ -323,7 +323,7 @@ def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: 
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
-    from truesource.evaluation.core.exact_bound import published_bound, read_published
+    from truesource.evaluation.core.published_scores import published_bound, read_published
     from truesource.generator.language_model import preset_frame
     from truesource.terminal.output import json_of
 
