@@ -221,7 +221,7 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
 
 def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
-    from truesource.evaluation.core.oracle import LONG, long_sentences
+    from truesource.evaluation.core.long_sentences import LONG, long_sentences
 
     cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:
