@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.core.oracle import UNKNOWN, Oracle, frequency_band, frequency_powers
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_tokens
+from truesource.evaluation.core.word_frequencies import frequency_band, frequency_powers
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import END as SENTENCE_END
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
