@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.pairs import PHENOMENA, PairSettings
-from truesource.evaluation.pairs.generate import MARGIN, common_words, edited_pairs, make_pairs, with_reasons
+from truesource.evaluation.pairs.edits import MARGIN, common_words, edited_pairs, with_reasons
+from truesource.evaluation.pairs.generate import make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, function_line, task_settings, write_reader, yaml_text
 from truesource.generator.abilities import require
@@ -92,7 +93,7 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: f
     """Minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
 
     Up to half are the phenomena of English grammars (agreement, verb frames, attachment) where the language has them.
-    The others are strings with one edit, see `truesource.evaluation.pairs.generate.edited_pairs`.
+    The others are strings with one edit, see `truesource.evaluation.pairs.edits.edited_pairs`.
 
     Args:
         language: of a suite.
