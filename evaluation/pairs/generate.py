@@ -12,7 +12,11 @@ from truesource.evaluation.pairs import PHENOMENA, PairSettings
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds
 from truesource.evaluation.pairs.pair import Pair, Words
-from truesource.evaluation.pairs.phenomena import Attachment, DeterminerNoun, Subcategorisation, SubjectVerb, WordOrder
+from truesource.evaluation.pairs.phenomena.attachment import Attachment
+from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
+from truesource.evaluation.pairs.phenomena.subcategorisation import Subcategorisation
+from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
+from truesource.evaluation.pairs.phenomena.word_order import WordOrder
 from truesource.evaluation.pairs.sampled_sentence import (
     Constituents,
     PairChange,
