@@ -10,13 +10,8 @@ import numpy as np
 from truesource.evaluation.pairs import MOVED, SURE, PairSettings
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
-from truesource.evaluation.pairs.sampled_sentence import (
-    Constituents,
-    PairChange,
-    Phenomenon,
-    SampledSentence,
-    WordPosteriors,
-)
+from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChange, Phenomenon, SampledSentence
+from truesource.evaluation.pairs.word_posteriors import WordPosteriors
 from truesource.grammar.inference.posterior import Posterior
 from truesource.grammar.support.arrays import IntArray
 
