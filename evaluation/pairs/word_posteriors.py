@@ -15,9 +15,9 @@ class WordPosteriors:
     """A sentence with one position left open.
 
     With a derivation of the open position's tag A weighing ``o_A`` in what is around it, ``P(w_1..v..w_n) = sum_A o_A
-    P(A -> v)`` (see `Drawn.log_odds`). The derivations that have a node of a label over a span around the position
-    are a linear function of the word as well: outside weights of the span's symbols, which do not depend on what is
-    in it, are set at the top of the span in place of the start symbol, and carried down to the position.
+    P(A -> v)`` (see `SampledSentence.log_odds`). The derivations that have a node of a label over a span around the
+    position are a linear function of the word as well: outside weights of the span's symbols, which do not depend on
+    what is in it, are set at the top of the span in place of the start symbol, and carried down to the position.
 
     Args:
         posterior: the posterior of the sentence as it stands; what is beside the position is taken from it.
