@@ -39,7 +39,7 @@ from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Estimate, degrees_of, documents, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.evaluation.tokenisation.measure import require_pieces
+from truesource.evaluation.tokenisation.preparation import require_pieces
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.conditioning import LengthRange

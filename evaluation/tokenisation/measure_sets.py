@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.tokenisation.measure import Measured, fitting_documents, measure, measured_of
+from truesource.evaluation.tokenisation.measure import Measured, measure, measured_of
+from truesource.evaluation.tokenisation.preparation import fitting_documents
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.evaluation.tokenisation.documents import Documents, Unreadable, documents
-from truesource.evaluation.tokenisation.measure import fitting_documents, impossible_exact, partly_read
+from truesource.evaluation.tokenisation.preparation import fitting_documents, impossible_exact, partly_read
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import list_lines
 

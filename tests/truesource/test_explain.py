@@ -19,7 +19,7 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.explain.report import lever_table, sentence
 from truesource.evaluation.explain.targets import read_expected, seconds_needed, write_expected
 from truesource.evaluation.explain.where import PLACES
-from truesource.evaluation.tokenisation.measure import table_of_sums
+from truesource.evaluation.tokenisation.sums import table_of_sums
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange

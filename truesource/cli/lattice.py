@@ -79,7 +79,7 @@ def command(
     """
     from truesource.evaluation.show.words import count
     from truesource.evaluation.tokenisation.ambiguity import measure_ambiguity
-    from truesource.evaluation.tokenisation.measure import builder_for
+    from truesource.evaluation.tokenisation.preparation import builder_for
     from truesource.terminal.inputs import read_text
     from truesource.terminal.output import OutputFiles, json_of, show
 
