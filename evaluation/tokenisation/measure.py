@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation import EstimatorSettings
     from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
+    from truesource.evaluation.tokenisation.marginal_gaps import MarginalGaps
     from truesource.evaluation.tokenisation.results import Evaluation
-    from truesource.evaluation.tokenisation.summaries import MarginalGaps
     from truesource.generator.piece_model import TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
@@ -192,8 +192,9 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
     from truesource.evaluation.tokenisation.canonical import canonical_mass
     from truesource.evaluation.tokenisation.decomposition import below_bounds
     from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
+    from truesource.evaluation.tokenisation.marginal_gaps import marginal_gaps
     from truesource.evaluation.tokenisation.results import pool
-    from truesource.evaluation.tokenisation.summaries import marginal_gaps, perplexities
+    from truesource.evaluation.tokenisation.summaries import perplexities
 
     evaluation = pool(evaluations)
     gaps, canonical = None, None
