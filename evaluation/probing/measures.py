@@ -1,4 +1,4 @@
-"""How well predicted labels fit the exact posterior, with intervals over groups of items."""
+"""Measures of how predicted labels fit the exact posterior, with intervals over groups of items."""
 
 from __future__ import annotations
 

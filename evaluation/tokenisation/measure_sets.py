@@ -275,7 +275,7 @@ def measure_sets(
         wanted: tables; of the other sets those that are of texts alone.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.measure.measure` and `further_tables.make_tables`.
+        InputError: as `truesource.evaluation.tokenisation.measure.measure` and `make_tables`.
     """
     from truesource.evaluation.tokenisation.summaries import pooled_grid
 

@@ -1,4 +1,4 @@
-"""What a measurement begins with: a model of pieces, the lattices of a tokeniser, and the texts that fit the model."""
+"""Preparation of a measurement: a model of pieces, the lattices of a tokeniser, and the texts that fit the model."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ def k_best_viterbi(pcfg: PCFG, sentence: Sequence[str], k: int) -> list[tuple[Tr
 
     A treebank tree has many derivations: its labels are split into symbols, and binarisation may add more. The k most
     probable derivations of a split grammar would mostly be one tree, so the trees are all different, and each has the
-    log probability of its best derivation; the sum over all of them is `tree_scores.TreeScores.log_p`. No symbol
+    log probability of its best derivation; the sum over all of them is `samples.TreeScores.log_p`. No symbol
     stands twice on one unary chain of a derivation, which makes none more probable.
 
     Returns:
