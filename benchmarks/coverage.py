@@ -39,8 +39,9 @@ from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Estimate, degrees_of, documents, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.evaluation.tokenisation.measure import require_pieces
-from truesource.generator.language_model import ScoringFrame, TokenisedModel
+from truesource.evaluation.tokenisation.preparation import require_pieces
+from truesource.generator.language_model import ScoringFrame
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.embedded import english
 from truesource.grammar.pcfg import PCFG

@@ -25,7 +25,7 @@ from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.expected import derivational_entropy
 from truesource.grammar.languages import grammars, languages, parameters, parse, presets, reference
 from truesource.grammar.support.arrays import random_state
-from truesource.grammar.support.files import write_json, write_text
+from truesource.grammar.support.atomic_files import write_json, write_text
 from truesource.grammar.truth import Truth, load_truth
 from truesource.run import experiment
 

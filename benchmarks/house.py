@@ -127,8 +127,11 @@ def subjects(module: Module, least: int = 50) -> list[list[str]]:
     """The groups of at least so many lines that no name connects: a module of two subjects has two.
 
     Functions and classes are of one group if one names the other, or if both name a third thing that the module
-    defines; the log and type variables connect nothing.
+    defines; the log and type variables connect nothing. Kernels have none, as a file of kernels may hold several
+    independent ones.
     """
+    if module.kernel:
+        return []
     nodes: dict[str, ast.stmt] = {}
     for node in module.tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -21,7 +21,7 @@ from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.windows import Windows
 from truesource.grammar.languages import parse
 from truesource.grammar.support.arrays import random_state
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.atomic_files import write_json
 from truesource.run import experiment
 
 ROOT = Path(__file__).resolve().parents[1]

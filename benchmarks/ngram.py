@@ -46,7 +46,8 @@ def peak_mib() -> float:
 def ours(n: int, order: int, smoothing: Any) -> Row:
     from truesource.lmtrain.architectures.ngram.models import NgramModel, NgramPieceModel, make_ngram
     from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream
-    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import build_tokenizer
+    from truesource.lmtrain.word_vocabulary import WordVocabulary
 
     def make(text: list[list[str]]) -> NgramModel | NgramPieceModel:
         tokenizer = build_tokenizer(text)

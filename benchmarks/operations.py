@@ -21,7 +21,7 @@ from truesource.grammar._kernels.kernel import WIDTH, kernel
 from truesource.grammar._kernels.rules import GapCells, GapSpans
 from truesource.grammar.estimate.split_merge import _kernels as trees
 from truesource.grammar.inference._kernels import causal, gaps, linear
-from truesource.grammar.inference.windows import _FreeSpine
+from truesource.grammar.inference.spines import FreeSpine
 
 Array = Any
 
@@ -439,7 +439,7 @@ KERNELS: dict[tuple[Any, str], Callable[..., Iterable[Part]]] = {
     (gaps, "fill"): count_fill,
     (linear, "causal"): count_forward,
     (linear, "masked"): count_backward,
-    (_FreeSpine, "_dense"): count_dense,
+    (FreeSpine, "_dense"): count_dense,
     (trees, "inside"): count_up,
     (trees, "outside"): count_down,
 }

@@ -1,32 +1,26 @@
-"""Abilities that evaluators need of a model beyond scores, asked for in one place; and the device that a call names.
+"""Abilities that evaluators need of a model beyond scores, asked for in one place.
 
 An ability is some methods or attributes; a model that lacks one is refused with the name of the method. A class may
 also answer for itself, with an attribute ``has_<ability>`` (``has_hidden_states = False``), where it has the methods
 and refuses.
-
-The device and precision that a call names for networks stand here, too; `truesource.lmtrain.device` checks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from truesource.generator.foreign_code import is_foreign
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import DistributionModel, TokenisedModel
+    from truesource.generator.language_model import DistributionModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.pcfg import PCFG
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots", "denoising"]
 OfTruth = Literal["causal", "lengths", "masked", "any-order", "windows", "parses"]
 _RULES = "it has no rules; choose a language, or smaller settings, of which there is a grammar"
-DTYPE: Dtype = "float32"  #: precision of networks, where none is named
-DEVICE = r"^(auto|cpu|mps|cuda(:\d+)?)$"  #: how devices are written
 
 
 @dataclass(frozen=True)
@@ -165,41 +159,3 @@ def _has(model: object, name: str) -> bool:
     if isinstance(getattr(type(model), name, None), property) and name != "vocabulary":
         return True
     return getattr(model, name, None) is not None
-
-
-Dtype = Literal["float32", "bfloat16", "float16"]
-DTYPES: tuple[Dtype, ...] = get_args(Dtype)
-
-
-@dataclass(frozen=True)
-class Computing:
-    """A device and a precision, as they are written; None: not named."""
-
-    device: str | None = None
-    dtype: str | None = None
-
-
-_UNNAMED = Computing()
-_CURRENT: ContextVar[Computing] = ContextVar("computing", default=_UNNAMED)
-
-
-def current() -> Computing:
-    """Device and precision that the running block has set."""
-    return _CURRENT.get()
-
-
-@contextmanager
-def named_computing(device: str | None = None, dtype: str | None = None) -> Iterator[None]:
-    """Name a device and a precision for a block; None: as around it."""
-    around = current()
-    token = _CURRENT.set(Computing(device or around.device, dtype or around.dtype))
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
-
-
-def precision_parts() -> dict[str, object]:
-    """Part of a signature: the precision of the networks, where it is not float32."""
-    dtype = current().dtype or DTYPE
-    return {} if dtype == DTYPE else {"networks": dtype}

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.grammar.sentences import as_sentences
-from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
+from truesource.grammar.support.parquet import Kind, read_table
 
 if TYPE_CHECKING:
     import pyarrow

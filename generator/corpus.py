@@ -30,12 +30,12 @@ from truesource.generator.sampler import MAX_NODES, Derivations, Reading, Sample
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.folders import refuse_other_kind
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.printable import one_line
 from truesource.grammar.support.records import STRICT, FileName, read_record
-from truesource.grammar.support.settings import refuse_other_kind
 from truesource.grammar.tree import Tree, escaped, map_words
 from truesource.grammar.treebank.brackets import read_lines
 from truesource.grammar.truth import Truth

@@ -22,7 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from truesource.generator.abilities import offers, require
-from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, corpus_card
+from truesource.generator.corpus_card import corpus_card
+from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
 from truesource.generator.plan import Plan, Shard, Transform, mean_length, plan_shards, require_room
 from truesource.generator.process_sampler import sampler_of
 from truesource.generator.sampler import TruthSampler
@@ -39,16 +40,15 @@ from truesource.generator.shard_writer import (
 )
 from truesource.generator.strata import Strata
 from truesource.grammar.process import Process
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    digest_json,
-    refuse_occupied,
+from truesource.grammar.support.atomic_files import (
     remove_leftovers,
     remove_leftovers_in,
     replace_path,
     write_json,
     write_text,
 )
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, refuse_occupied
 from truesource.grammar.support.hub_card import ARTIFICIAL, checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
-from truesource.generator.text import line_of
+from truesource.generator.text_files import line_of
+from truesource.grammar.support.atomic_files import atomic_path, opened_to_write, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, opened_to_write, write_json
 from truesource.grammar.support.printable import meter
 
 ExportFormat = Literal["bin", "jsonl", "ids"]

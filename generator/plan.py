@@ -369,7 +369,7 @@ def mean_length(truth: Truth, lengths: LengthRange | None, max_height: int | Non
     import numpy as np
 
     from truesource.generator.abilities import require
-    from truesource.grammar.inference.expected import capped_mean_length
+    from truesource.grammar.inference.heights import capped_mean_length
 
     if max_height is not None:
         return capped_mean_length(require(truth, "parses", "a highest tree (max_height)"), max_height, lengths)

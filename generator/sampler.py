@@ -21,7 +21,7 @@ from truesource.generator import _kernels as kernels
 from truesource.generator.columns import strings
 from truesource.grammar._kernels.rules import Choices, NumberedRules
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import height_mass
+from truesource.grammar.inference.heights import height_mass
 from truesource.grammar.inference.rules import extent
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray, random_state

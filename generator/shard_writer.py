@@ -25,8 +25,9 @@ from truesource.generator.plan import Columns, Shard, Transform, text_order
 from truesource.generator.sampler import Derivations, Reading, Sampler, TruthSampler, read_brackets
 from truesource.generator.strata import Strata
 from truesource.grammar.support.arrays import BoolArray, IntArray, random_state
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, write_json
+from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.parallel import Workers, run_each
 from truesource.grammar.support.printable import meter, too_few
 from truesource.grammar.support.records import read_record

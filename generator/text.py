@@ -1,4 +1,4 @@
-"""Reading text: tokenised sentences or documents, one a line; and raw text as sentences of Penn tokens.
+"""Raw text as sentences of Penn tokens.
 
 The rules for Penn tokens are those of Robert MacIntyre's ``tokenizer.sed`` in the form of NLTK's
 ``TreebankWordTokenizer``; on ASCII text both find the same tokens. Each rule looks at one run of characters without
@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import TypedDict
 
-from truesource.grammar.sentences import WHITE_SPACE, split_words
+from truesource.grammar.support.atomic_files import write_json_lines
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import read_text, read_text_lines, write_json_lines
-from truesource.grammar.tree import Tree
+from truesource.grammar.support.files import read_text_lines
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer
 
 
-HEAD = 1000  #: lines that tell what a file is
 _RUNS = re.compile(r"[^\s\u200b\ufeff]+")  #: also apart: zero-width space, byte order mark of a file that was appended
 _FOLD = str.maketrans("\u2018\u2019“”„«»", '`\'"""""')  #: each as one character that the rules know
 _APART = re.compile(r"…|[\u2013—―]+|\u2018{1,2}")  #: tokens wherever they stand, which the rules do not know
@@ -75,116 +73,6 @@ _KEPT_RUNS = 2**16
 _LONGEST_KEPT = 100  #: characters of a run; longer ones hardly come again
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]+")
 _PARAGRAPH = 2**20  #: characters of a paragraph after which its first sentences are passed on
-
-
-class TextSplits:
-    """Text files as a corpus that models are trained on.
-
-    Args:
-        files: by name of the split, such as ``train`` and ``dev``.
-
-    Raises:
-        InputError: as `read_sentences`.
-    """
-
-    def __init__(self, files: Mapping[str, str | Path]) -> None:
-        self._sentences = {name: read_sentences(path) for name, path in files.items()}
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Names of the splits."""
-        return tuple(self._sentences)
-
-    def sentences(self, split: str) -> list[list[str]]:
-        """The words of every sentence of a split."""
-        return self._sentences[split]
-
-
-def read_sentences(path: str | Path) -> list[list[str]]:
-    """Read one sentence a line, tokens separated by ASCII white space; ``.gz`` is unpacked.
-
-    Other white space, such as a no-break space, is part of a word, as it is in treebanks.
-
-    Raises:
-        InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
-            (code ``treebank``).
-    """
-    return [split_words(line) for line in _read_lines(Path(path), "sentence", "tokenised sentence", WHITE_SPACE)]
-
-
-def stream_sentences(path: str | Path) -> Iterator[list[str]]:
-    """Read sentences as `read_sentences` does, line after line; an empty line is a sentence without words.
-
-    Raises:
-        InputError: the file is missing or a treebank (code ``treebank``), or a line is not UTF-8 text (line given),
-            once the line is reached.
-    """
-    lines = read_text_lines(path)
-    head = list(islice(lines, HEAD))
-    refuse_trees(head, path)
-    yield from map(split_words, chain(head, lines))
-
-
-def refuse_trees(lines: Sequence[str], path: str | Path) -> None:
-    """Refuse a treebank where a text is expected, as its first lines tell.
-
-    Raises:
-        InputError: the first line that is not blank begins a tree (code ``treebank``).
-    """
-    first = next((line for line in lines if line.strip()), "")
-    if not first.lstrip().startswith("("):
-        return
-    from truesource.grammar.treebank.brackets import scan_lines  # with all of numpy, which settings do not need
-
-    try:
-        _, tree = next(scan_lines(lines))
-    except (InputError, StopIteration):
-        return
-    if isinstance(tree, Tree) and any(node.is_preterminal for node in tree.subtrees()) and tree.height() > 2:
-        raise InputError(
-            "this is a treebank, but a text is expected; write its sentences as text by `truesource convert`, as in"
-            f" truesource convert {path} text.txt",
-            path,
-            code="treebank",
-        )
-
-
-def line_of(sentence: Sequence[str]) -> str:
-    """A sentence as a line of text, which `split_words` reads back as the same words.
-
-    Raises:
-        InputError: a word is empty or contains white space.
-    """
-    for word in sentence:
-        if split_words(word) != [word]:
-            raise InputError(
-                f"the word {word!r} contains white space, which separates words in text; write trees (.mrg) instead"
-            )
-    return " ".join(sentence)
-
-
-def read_documents(path: str | Path) -> list[str]:
-    """Read one document a line, as it stands there, without the end of the line; ``.gz`` is unpacked.
-
-    Raises:
-        InputError: the file is missing, is not UTF-8 text, is empty, has an empty line (line given), or is a treebank
-            (code ``treebank``).
-    """
-    return [line.removesuffix("\r") for line in _read_lines(Path(path), "document", "document", None)]
-
-
-def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str]:
-    text = read_text(path, not_text=f"expecting UTF-8 text, one {long} a line")
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    if not lines:
-        raise InputError(f"the file is empty; expecting one {long} a line", path)
-    refuse_trees(lines[:HEAD], path)
-    for number, line in enumerate(lines, start=1):
-        if not line.strip(space):
-            raise InputError(f"an empty line; expecting one {what} a line", path, number)
-    return lines
 
 
 def is_blank(text: str) -> bool:

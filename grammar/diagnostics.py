@@ -15,7 +15,7 @@ import numpy as np
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.inference.expected import derivational_entropy
-from truesource.grammar.inference.rules import CRITICAL
+from truesource.grammar.inference.nonnegative_matrices import CRITICAL
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
 from truesource.grammar.support.arrays import Int32Array

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from truesource.grammar.collected_rules import Rules, Tables
 from truesource.grammar.inference.masses import least_probabilities
-from truesource.grammar.inference.rules import solve
-from truesource.grammar.rules import Rules, Tables
+from truesource.grammar.inference.nonnegative_matrices import solve
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 

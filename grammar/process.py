@@ -28,8 +28,9 @@ from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.archives import BYTES, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, refuse_device, refuse_existing
+from truesource.grammar.support.files import refuse_device, refuse_existing
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import STRICT, decode_record
 from truesource.grammar.word_numbers import decoded

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from truesource.grammar.inference.expected import expected_counts
-from truesource.grammar.inference.rules import reachable_from
+from truesource.grammar.inference.nonnegative_matrices import reachable_from
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import InputError

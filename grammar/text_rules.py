@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from truesource.grammar.collected_rules import RowScaling, Rules, assemble
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
-from truesource.grammar.rules import ROW_TOLERANCE, GrammarRules, RowScaling, Rules, assemble
+from truesource.grammar.rules import ROW_TOLERANCE, GrammarRules
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import word_label
 from truesource.grammar.treebank.head_rules import HeadRules

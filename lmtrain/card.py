@@ -13,7 +13,8 @@ from truesource.grammar.support.hub_card import model_card
 from truesource.grammar.support.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
 from truesource.lmtrain.model_code import code_travels
-from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
+from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK
+from truesource.lmtrain.word_vocabulary import Encoder
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

@@ -23,7 +23,7 @@ from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.room import LARGEST_NUMBER, approximate
 from truesource.lmtrain.config import TrainConfig
-from truesource.lmtrain.tokenizer import Encoder
+from truesource.lmtrain.word_vocabulary import Encoder
 
 #: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into
 #: the flattened B * L, ``targets`` (T,) token numbers to predict there, ``expected`` (T, V), the probability of each

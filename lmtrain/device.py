@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from truesource.generator.abilities import DEVICE, DTYPE, DTYPES, current, named_computing
+from truesource.generator.computing import DEVICE, DTYPE, DTYPES, current, named_computing
 from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:

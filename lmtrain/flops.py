@@ -20,8 +20,8 @@ from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.device import kept_random_states
 from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.scoring import predictor
-from truesource.lmtrain.subwords import encoder_of
-from truesource.lmtrain.tokenizer import encode_rows
+from truesource.lmtrain.subword_vocabulary import encoder_of
+from truesource.lmtrain.word_vocabulary import encode_rows
 
 LOOKED_AT = 256  #: micro-batches of the beginning of training, of which the one of the most usual size is counted
 

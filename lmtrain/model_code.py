@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.support.files import write_text
+from truesource.grammar.support.atomic_files import write_text
 from truesource.lmtrain import architectures
 from truesource.lmtrain.own.hub_network import CausalHubNetwork, HubNetwork, MaskedHubNetwork, OwnConfig
 from truesource.lmtrain.own.network import OwnNetwork

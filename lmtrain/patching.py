@@ -20,8 +20,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import by_length, causal_batch
 from truesource.lmtrain.decoding.steppers import without_cache
+from truesource.lmtrain.hidden_states import Network
 from truesource.lmtrain.own.network import OwnNetwork
-from truesource.lmtrain.probing import Network
 from truesource.lmtrain.scoring import batch_budget
 from truesource.lmtrain.word_models import CausalModel, head_inputs, log_softmax_at
 
@@ -68,7 +68,7 @@ class Place:
 
 
 def places(model: CausalModel) -> list[Place]:
-    """Where each layer can be changed, numbered as in `truesource.lmtrain.probing.hidden_states`.
+    """Where each layer can be changed, numbered as in `truesource.lmtrain.hidden_states.hidden_states`.
 
     Layer 0 is what enters the first block and layer k what leaves the k-th. The last layer is what leaves the final
     layer norm, in networks whose last hidden state that is.
@@ -116,7 +116,7 @@ def patched_log_probs(
     Args:
         model: a causal network of whole words, with a list of blocks.
         sentences: N beginnings of sentences, of any lengths, at least one word each.
-        layer: to change, numbered as in `truesource.lmtrain.probing.hidden_states`.
+        layer: to change, numbered as in `truesource.lmtrain.hidden_states.hidden_states`.
         change: (N, D) vectors to add.
 
     Returns:

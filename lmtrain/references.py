@@ -25,7 +25,7 @@ from typing import Any
 from truesource.generator.foreign_code import code_errors, contained, said
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import expand_user
-from truesource.grammar.support.settings import refuse_other_kind
+from truesource.grammar.support.folders import refuse_other_kind
 from truesource.lmtrain.training_record import FILE
 
 GROUP = "truesource.models"  #: entry points of installed packages that name models

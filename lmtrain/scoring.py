@@ -21,7 +21,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.target_head import TargetHead
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, pack, step_batch, to_device
-from truesource.lmtrain.tokenizer import WordVocabulary
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
 

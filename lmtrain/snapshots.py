@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truesource.generator.abilities import offers, require
 from truesource.generator.foreign_code import code_errors, file_of
 from truesource.generator.language_model import LanguageModel
+from truesource.grammar.support.atomic_files import atomic_path, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, write_json
 from truesource.grammar.support.room import approximate
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.models import load_model, require_model

@@ -24,10 +24,11 @@ from truesource.lmtrain.pieces.models import (
     subword_model,
 )
 from truesource.lmtrain.references import Code
-from truesource.lmtrain.subwords import is_ours, is_subword
-from truesource.lmtrain.tokenizer import WordVocabulary, whole_words, with_specials
+from truesource.lmtrain.subword_vocabulary import is_ours, is_subword
+from truesource.lmtrain.tokenizer import with_specials
 from truesource.lmtrain.training_record import model_name
 from truesource.lmtrain.word_models import KINDS, AnyOrderModel, CausalModel, MaskedModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary, whole_words
 
 TrainedModel = (
     CausalModel | MaskedModel | AnyOrderModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
@@ -51,7 +52,7 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     """Load a folder as the kind of model it is; no code in the folder is run.
 
     Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
-    whoever made them (see `truesource.lmtrain.tokenizer`), counts as `NgramModel`
+    whoever made them (see `truesource.lmtrain.word_vocabulary`), counts as `NgramModel`
     or `truesource.lmtrain.architectures.ngram.models.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
     a model of pieces that scores words, see `truesource.lmtrain.pieces`.

@@ -28,8 +28,8 @@ from transformers import (
     TrainingArguments,
 )
 
+from truesource.grammar.support.atomic_files import write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_text
 from truesource.grammar.support.printable import Meter
 from truesource.grammar.support.records import read_records
 from truesource.lmtrain import snapshots

@@ -23,16 +23,16 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
+from truesource.grammar.support.atomic_files import (
     atomic_path,
     discard,
-    refuse_occupied,
     remove_leftovers,
     remove_leftovers_in,
     write_json,
     write_text,
 )
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import holds

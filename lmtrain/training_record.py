@@ -18,8 +18,9 @@ from typing import Annotated, Any, NotRequired
 from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
+from truesource.grammar.support.atomic_files import discard, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, digest_json, discard, write_text
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record, read_records
 
 FILE = "training.json"

@@ -46,10 +46,11 @@ from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.saving import LossSum, read_losses
 from truesource.lmtrain.scoring import batch_budget, predictor
-from truesource.lmtrain.subwords import encoder_of, make_tokenizer
-from truesource.lmtrain.tokenizer import encode_rows
+from truesource.lmtrain.subword_vocabulary import encoder_of
+from truesource.lmtrain.subwords import make_tokenizer
 from truesource.lmtrain.trainer import LossTrainer, ModelMonitor, Watch
 from truesource.lmtrain.training_record import model_of
+from truesource.lmtrain.word_vocabulary import encode_rows
 
 log = logging.getLogger("truesource")
 TENSORBOARD = "tensorboard"

@@ -28,7 +28,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import Truth
 from truesource.lmtrain.data import Batch, pack
-from truesource.lmtrain.tokenizer import NO_TOKEN, UNK, WordVocabulary
+from truesource.lmtrain.tokenizer import UNK
+from truesource.lmtrain.word_vocabulary import NO_TOKEN, WordVocabulary
 
 if TYPE_CHECKING:
     from transformers import Trainer

@@ -31,9 +31,9 @@ from truesource.lmtrain.scoring import (
     score_causal,
     score_masked,
 )
-from truesource.lmtrain.subwords import is_subword
-from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
+from truesource.lmtrain.subword_vocabulary import is_subword
 from truesource.lmtrain.training_record import model_name
+from truesource.lmtrain.word_vocabulary import NO_TOKEN, WordVocabulary
 
 
 class NextTokenProbabilities(NamedTuple):

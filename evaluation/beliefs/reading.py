@@ -20,8 +20,8 @@ from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.inference.beliefs import CAUSAL, Beliefs
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.lmtrain.hidden_states import Network, hidden_layers
 from truesource.lmtrain.patching import patched_log_probs, untrained
-from truesource.lmtrain.probing import Network, hidden_layers
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,18 +1,13 @@
-"""The truth as a language model, which scores, predicts and samples exactly; constant models; the cost.
-
-Constant models expect the same in every context: the truth's word frequencies, counted ones, or equal ones.
-"""
+"""The truth as a language model, which scores, predicts and samples exactly."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.any_order import PatternCharts, in_orders, ordered_batches, ordered_blocks
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
@@ -24,14 +19,12 @@ from truesource.generator.plan import Transform, order
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.inference.any_order import AnyOrder
-from truesource.grammar.inference.batch import threads
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.process import Process
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray, random_state
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.truth import Truth, word_counts
+from truesource.grammar.truth import Truth
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -39,9 +32,6 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "<unk>"
-RAREST = -7  #: power of ten; rarer words are in one band of frequency
-LONG = 200  #: words above which a sentence is called long
-PILOT = {1: 1000, 3: 100}  #: most words of a long sentence that are timed, by the power as which time grows
 
 
 def condition_part(objective: Objective, lengths: LengthRange | None) -> str:
@@ -352,143 +342,3 @@ class Oracle:
     def _check_nothing_excluded(self) -> None:
         if self.excluded is not None:
             raise InputError("an oracle that excludes sentences only scores; leave excluded out for anything else")
-
-
-class ConstantModel:
-    """A `DistributionModel` whose expectation does not depend on the context.
-
-    Args:
-        name: in tables.
-        objective: causal models expect the end of the sentence too.
-        vocabulary: words that it tells apart.
-        weight: (V+2,) or masked (V+1,) of each word, of ``<unk>``, and of the end if causal; not negative. They are
-            divided by their sum.
-    """
-
-    def __init__(
-        self, name: str, objective: Objective, vocabulary: Sequence[str], weight: Sequence[float] | FloatArray
-    ) -> None:
-        self.name = name
-        self.objective: Objective = objective
-        self.vocabulary = tuple(vocabulary)
-        given = np.asarray(weight, dtype=np.float64)
-        if given.shape != (len(self.vocabulary) + 1 + (objective == "causal"),):
-            raise ValueError(f"expecting a weight for each word, <unk> and the end if causal, got {given.shape}")
-        if not (given >= 0.0).all() or not 0.0 < given.sum() < np.inf:
-            raise ValueError("weights must be finite, not negative, and one of them above 0")
-        with np.errstate(divide="ignore"):
-            self._log_prob: FloatArray = np.log(given / given.sum())
-        self._place = {word: column for column, word in enumerate(self.vocabulary)}
-
-    @takes_sentences
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probabilities of the positions that ``frame`` counts, nats."""
-        unknown = len(self.vocabulary)
-        columns = [np.array([self._place.get(word, unknown) for word in sentence]) for sentence in sentences]
-        rows = [self._log_prob[column] for column in columns]
-        if self.objective == "causal":
-            rows = [np.append(row, self._log_prob[-1]) for row in rows]
-        return assemble_scores(rows, [column == unknown for column in columns], frame)
-
-    @takes_sentences
-    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """The one distribution, at every position of sentences of one length."""
-        table = np.tile(self._log_prob, (len(sentences), 1))
-        for position in range(len(sentences[0]) + (self.objective == "causal")):
-            yield LogDistributions(position, table)
-
-
-def true_frequencies(oracle: Oracle) -> ConstantModel:
-    """The exact word frequencies of a language, ends of sentences included if causal: the best model without context.
-
-    They are expected counts in closed form, under the oracle's length condition and with its vocabulary.
-    """
-    counts = word_counts(oracle.language, oracle.lengths)
-    ends = [1.0] * (oracle.objective == "causal")
-    weight = oracle.summed(np.append(counts, ends), oracle.columns(oracle.words))
-    return ConstantModel("word frequencies of the truth", oracle.objective, oracle.words, weight)
-
-
-def counted_frequencies(name: str, counts: Mapping[str, int], sentences: int, objective: Objective) -> ConstantModel:
-    """Word frequencies as they are in a text, with one added to each count, that of ``<unk>`` too.
-
-    Args:
-        name: in tables.
-        counts: tokens of each word.
-        sentences: number of them, which is the number of ends.
-        objective: causal or masked.
-    """
-    ends = [sentences + 1] * (objective == "causal")
-    return ConstantModel(name, objective, tuple(counts), [*(n + 1 for n in counts.values()), 1, *ends])
-
-
-def equal_frequencies(oracle: Oracle) -> ConstantModel:
-    """The same probability for everything that may stand anywhere."""
-    size = len(oracle.words) + 1 + (oracle.objective == "causal")
-    return ConstantModel("equal frequencies", oracle.objective, oracle.words, np.ones(size))
-
-
-def frequency_powers(probability: FloatArray) -> FloatArray:
-    """Powers of ten of some probabilities, from `RAREST` to -1: their bands of frequency."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(np.floor(np.log10(probability) + 1e-12), RAREST, -1))
-
-
-def frequency_band(power: int) -> str:
-    """Name of the band from 10 to that power on."""
-    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
-    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"
-
-
-@dataclass(frozen=True)
-class LongSentences:
-    """The sentences of more than `LONG` words, and what their charts cost."""
-
-    count: int  #: how many
-    longest: int  #: words of the longest
-    seconds: float  #: for all of them, on this machine, measured on the beginning of the longest
-    memory: int  #: bytes of the charts of the longest
-
-    def __str__(self) -> str:
-        minutes = self.seconds / 60.0
-        if minutes < 2.0:
-            time_needed = f"{self.seconds:.0f} s"
-        else:
-            time_needed = f"{minutes:,.0f} min" if minutes < 120.0 else f"{minutes / 60.0:,.1f} h"
-        have = "1 sentence has" if self.count == 1 else f"{self.count:,} sentences have"
-        return (
-            f"{have} more than {LONG} words, the longest {self.longest:,}: about {time_needed},"
-            f" and {self.memory / 1e9:,.2g} GB of memory for the longest"
-        )
-
-
-def long_sentences(
-    truth: Truth,
-    sentences: Sequence[Sequence[str]],
-    lengths: LengthRange | None = None,
-    *,
-    masked: bool = True,
-    dtype: DTypeLike = np.float64,
-) -> LongSentences | None:
-    """The cost of the long sentences; None where there are none, or the truth needs no chart.
-
-    Time grows as the cube of the length, and is measured on the first 100 words of the longest sentence. It grows about
-    as the length where the grammar is linear or few cells of a chart are not zero, and is measured on the first 1000.
-    """
-    sizes = np.array([len(sentence) for sentence in sentences if len(sentence) > LONG], dtype=np.float64)
-    if not sizes.size or isinstance(truth, Process):
-        return None
-    pcfg = require(truth, "parses", "a chart")
-    charts = pcfg.exact.charts(dtype)
-    words = pcfg.encode(max(sentences, key=len)[: max(PILOT.values())]).reshape(-1, 1)
-    growth = charts.growth(words, lengths, outside=masked)
-    words = words[: PILOT[growth]]
-    charts.trial(words[:2], lengths, outside=masked)  # compiles the kernels
-    began = time.perf_counter()
-    charts.trial(words, lengths, outside=masked)
-    each = time.perf_counter() - began
-    relative = (sizes / len(words)) ** growth
-    rounds = max(float(relative.sum()) / threads(), float(relative.max()))
-    longest = int(sizes.max())
-    owed = 1 if lengths is None else lengths.high
-    return LongSentences(sizes.size, longest, each * rounds, charts.bytes_per_sentence(longest, owed, masked))

@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.core.exact_bound import GIVEN_LENGTH, DeviceCharts, sentence_records, token_columns
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.sentence_records import GIVEN_LENGTH, DeviceCharts, sentence_records, token_columns
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.language_model import END
 from truesource.generator.plan import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.archives import Kind, read_table
+from truesource.grammar.support.atomic_files import atomic_path, remove_leftovers, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, remove_leftovers, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.parquet import Kind, read_table
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import holds
 from truesource.grammar.truth import Truth
@@ -85,7 +85,7 @@ def score_in_parts(
     ``charts`` of a ``device`` make differ by rounding, so parts of another device are refused.
 
     Returns:
-        The records of all sentences as `exact_bound.sentence_records` gives them; None while parts of other
+        The records of all sentences as `sentence_records.sentence_records` gives them; None while parts of other
         jobs are missing.
 
     Raises:

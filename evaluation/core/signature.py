@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from truesource.generator.abilities import precision_parts
+from truesource.generator.computing import precision_parts
 from truesource.generator.dependence import is_unchecked
 from truesource.generator.language_model import ScoringFrame
 from truesource.generator.objectives import ORDERS

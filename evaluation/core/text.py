@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.text import read_documents, read_sentences
+from truesource.generator.text_files import read_documents, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.sentences import split_words
 from truesource.grammar.support.errors import InputError

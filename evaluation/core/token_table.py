@@ -11,8 +11,8 @@ import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.language_model import END, TokenScores
-from truesource.grammar.support.archives import Kind, read_table, read_table_record
-from truesource.grammar.support.files import atomic_path
+from truesource.grammar.support.atomic_files import atomic_path
+from truesource.grammar.support.parquet import Kind, read_table, read_table_record
 
 _WHAT, _REMEDY = "this table of scores", "score the model again"
 T = TypeVar("T")

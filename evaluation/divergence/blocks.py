@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.core.oracle import UNKNOWN, Oracle, frequency_band, frequency_powers
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.transformed import require_tokens
+from truesource.evaluation.core.word_frequencies import frequency_band, frequency_powers
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import END as SENTENCE_END
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
 from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.inference.batch import Batch
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import atomic_path, read_bytes, read_text
+from truesource.grammar.support.files import read_bytes, read_text
+from truesource.grammar.support.parquet import Kind, read_table
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import RECORD_LIMIT, decode_record, read_yaml
 from truesource.grammar.truth import word_counts

@@ -136,7 +136,7 @@ def read_samples(path: Path) -> tuple[list[list[str]], list[str]]:
         InputError: the folder has no samples, no finished sentence, or samples by another decoding scheme.
     """
     if not path.is_dir():
-        from truesource.generator.text import read_sentences
+        from truesource.generator.text_files import read_sentences
 
         return read_sentences(path), []
     from truesource.lmtrain.decoding.folder import SampleFolder

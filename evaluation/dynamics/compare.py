@@ -57,7 +57,7 @@ from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_r
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import offers
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
-from truesource.grammar.inference.rules import CRITICAL
+from truesource.grammar.inference.nonnegative_matrices import CRITICAL
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import few_code, meter

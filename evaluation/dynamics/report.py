@@ -385,7 +385,7 @@ def groups_table(record: Record, by: str) -> ReportTable:
     """The groups at the last checkpoint, classes in the order in which they were learned, all tokens last.
 
     Args:
-        record: as `truesource.evaluation.dynamics.evaluator.stage.report_record`.
+        record: of `truesource.evaluation.dynamics.table.Dynamics.as_record`.
         by: what the groups are.
     """
     curves, level = record["curves"][by], f"{record['threshold']:g}"

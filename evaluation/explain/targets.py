@@ -13,11 +13,12 @@ from numpy.lib.format import open_memmap
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import Events, batches_of, truth_blocks
 from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.data import ExpectedTokens
-from truesource.lmtrain.tokenizer import WordVocabulary
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

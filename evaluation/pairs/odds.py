@@ -202,7 +202,8 @@ def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
 def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Interval]:
     """Measures with 95% intervals; those that nothing is known of are left out.
 
-    Accuracies have intervals of proportions, see `evaluation.pairs.proportions`; the others those of a bootstrap.
+    Accuracies have intervals of proportions, see `evaluation.measures.bootstrap.proportion`; the others those of a
+    bootstrap.
 
     Args:
         sums: (N, K), see `by_source`.

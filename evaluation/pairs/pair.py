@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.atomic_files import write_json_lines, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json_lines, write_text
 from truesource.grammar.support.records import read_records
 
 ALL = "all"  #: in tables, all phenomena together

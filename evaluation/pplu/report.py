@@ -21,18 +21,10 @@ from truesource.evaluation.core.text import Text
 from truesource.evaluation.core.transformed import require_tokens, require_whole
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.pplu.evaluator import PPLU, PpluSettings
-from truesource.evaluation.pplu.experiments import (
-    PROTOCOLS,
-    Knowledge,
-    Rankings,
-    ReducedVocabulary,
-    SenseSplit,
-    halving,
-    random_split,
-    rank_sentences,
-    reduce_vocabulary,
-    sense_split,
-)
+from truesource.evaluation.pplu.random_split import Knowledge, random_split
+from truesource.evaluation.pplu.rankings import Rankings, rank_sentences
+from truesource.evaluation.pplu.reduced_vocabulary import PROTOCOLS, ReducedVocabulary, halving, reduce_vocabulary
+from truesource.evaluation.pplu.sense_split import SenseSplit, sense_split
 from truesource.evaluation.show.declared import measures_table
 from truesource.evaluation.show.figures import MODEL, TRUTH, plain_log_axis, round_ticks, to_svg
 from truesource.evaluation.show.figures import figure as new_figure

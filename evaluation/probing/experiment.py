@@ -16,15 +16,8 @@ from numpy.typing import NDArray
 from truesource.evaluation.measures.bootstrap import Interval, ends
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.evaluation.probing import By, ProbeSettings
-from truesource.evaluation.probing.measures import (
-    ProbingSplit,
-    cross_entropies,
-    group_accuracy,
-    mean_intervals,
-    numbered,
-    probe_measures,
-    split,
-)
+from truesource.evaluation.probing.measures import cross_entropies, group_accuracy, mean_intervals, probe_measures
+from truesource.evaluation.probing.splits import ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.settings import DEFAULT_SEED

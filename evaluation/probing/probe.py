@@ -42,15 +42,15 @@ def probe_model(
     """Train and measure probes for one target on the layers of a model, and of its snapshots if asked for.
 
     Selectivity, description length and correlations are of the finished model only. Vectors of as many layers are in
-    memory as fit `lmtrain.probing.hidden_states.BUDGET`. Where the length condition leaves no sentence to correlate,
+    memory as fit `lmtrain.hidden_states.BUDGET`. Where the length condition leaves no sentence to correlate,
     there are no correlations, and a note says so.
 
     Raises:
         InputError: the model is not a network, or masked where the left context is asked for; a snapshot is missing, a
             sentence is too long, there are fewer than two labels, or too few word types.
     """
+    from truesource.lmtrain.linear_probe import fit_linear
     from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.probing import fit_linear
     from truesource.lmtrain.snapshots import checkpoints_of, has_checkpoints
 
     model = load_model(reference)
@@ -142,7 +142,7 @@ def _vectors(
     layers: Sequence[int] | None,
 ) -> Iterator[tuple[int, Any]]:
     """Of the items, layer after layer, (T, D); not kept here."""
-    from truesource.lmtrain.probing import hidden_layers
+    from truesource.lmtrain.hidden_states import hidden_layers
 
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes

@@ -12,7 +12,8 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
-from truesource.evaluation.probing.measures import ProbingSplit, confusion
+from truesource.evaluation.probing.measures import confusion
+from truesource.evaluation.probing.splits import ProbingSplit
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.printable import ResultRecords
 

@@ -16,10 +16,8 @@ from truesource.evaluation.scaling.cells import (
     AXES,
     TITLES,
     Axis,
-    Losses,
     PowerLaw,
     PowerLawFit,
-    Resampled,
     ScalingCell,
     Scatter,
     best_fit,
@@ -30,10 +28,10 @@ from truesource.evaluation.scaling.cells import (
     groups_of,
     law_of,
     log_design,
-    resample,
     scatter_of,
     weighted_line,
 )
+from truesource.evaluation.scaling.losses import Losses, Resampled, resample
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.atomic_files import atomic_path, write_text
 from truesource.grammar.support.errors import InputError, extras_for
-from truesource.grammar.support.files import atomic_path, write_text
 from truesource.grammar.support.printable import one_line, shortened, terminal
 
 if TYPE_CHECKING:

@@ -30,15 +30,9 @@ from truesource.evaluation.tendencies.findings import (
     check_sources,
     classes_of,
 )
-from truesource.evaluation.tendencies.laws import (
-    RankFrequency,
-    TypeCounts,
-    by_own_rank,
-    fit_heaps,
-    pooled,
-    rank_frequency,
-)
 from truesource.evaluation.tendencies.measured import Sample, Sizes, curves_of, describe
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
+from truesource.evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED

@@ -24,18 +24,18 @@ from truesource.evaluation.tendencies.findings import (
     check_sources,
     classes_of,
 )
-from truesource.evaluation.tendencies.laws import (
+from truesource.evaluation.tendencies.measured import Sample, Sizes, against, curves_of, describe, ranks_against
+from truesource.evaluation.tendencies.rank_frequency import by_rank_of
+from truesource.evaluation.tendencies.truth import TrueText
+from truesource.evaluation.tendencies.type_token import (
     LEAST,
     HeapsLaw,
     TypeCounts,
-    by_rank_of,
     fit_heaps,
     fit_means,
     pooled,
     to_laws,
 )
-from truesource.evaluation.tendencies.measured import Sample, Sizes, against, curves_of, describe, ranks_against
-from truesource.evaluation.tendencies.truth import TrueText
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter

@@ -15,7 +15,7 @@ from truesource.evaluation.tendencies.findings import SampleCurves, Tendencies
 from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from truesource.evaluation.tendencies.laws import LengthDistances
+    from truesource.evaluation.tendencies.type_token import LengthDistances
 
 
 ACROSS = 5  #: most panels in a row

@@ -14,7 +14,8 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.discrete_tests import MeanDifference
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, holm
 from truesource.evaluation.tendencies import TendencySettings
-from truesource.evaluation.tendencies.laws import Heaps, HeapsLaw, LengthDistances, RankFrequency, TypeCounts
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency
+from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords

@@ -12,20 +12,18 @@ from truesource.evaluation.measures.discrete_tests import atoms, distances
 from truesource.evaluation.measures.integer_corpus import Encoded, expected_types
 from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.evaluation.tendencies.findings import Parts, SampleCurves, TendencyTable
-from truesource.evaluation.tendencies.laws import (
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_rank_of, rank_frequency
+from truesource.evaluation.tendencies.truth import TrueText, shares
+from truesource.evaluation.tendencies.type_token import (
     Heaps,
     HeapsLaw,
     LengthDistances,
-    RankFrequency,
     TypeCounts,
-    by_rank_of,
     fit_heaps,
     length_distances,
     pairs_of,
-    rank_frequency,
     type_counts,
 )
-from truesource.evaluation.tendencies.truth import TrueText, shares
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED

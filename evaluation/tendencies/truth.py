@@ -15,7 +15,7 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.evaluation.tendencies.laws import exponent_of
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, token_class

@@ -25,7 +25,7 @@ from truesource.evaluation.tokenisation.lattice import (
     exact_count,
     finite,
 )
-from truesource.generator.language_model import PieceText
+from truesource.generator.piece_model import PieceText
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track

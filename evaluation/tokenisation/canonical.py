@@ -24,7 +24,7 @@ from truesource.evaluation.tokenisation.documents import (
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.paths import n_best, sample
 from truesource.evaluation.tokenisation.results import Evaluation, check_windows, ratio_scores, seed_of
-from truesource.generator.language_model import IncrementalScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track

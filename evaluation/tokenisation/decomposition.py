@@ -163,7 +163,7 @@ class Decomposition:
         ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means of
         a sentence, those with ``_per_word`` of a word. ``tokenisation_share`` and ``model_share`` divide the pooled
         gaps by the pooled distance; there are none unless the interval of the distance is above 0, nor where the total
-        of the run is certainly too low (`bound_checks.below_bounds`). Intervals are of a document
+        of the run is certainly too low (`below_bounds`). Intervals are of a document
         bootstrap with the same resamples throughout (paired). ``estimation_error_per_word``, without one, is the
         standard error of both gaps that comes from estimating log P(D), and not less than the rounding, but 0 where
         that is exact; it is not there without error bars.

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder
-from truesource.generator.language_model import IncrementalScorer, PieceInventory, PieceText, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, PieceInventory, PieceText, TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import track

@@ -104,7 +104,7 @@ def entropy_figure(index: int, gaps: Sequence[Record], records: Sequence[Record]
 
     Args:
         index: of the figure on its page.
-        gaps: `truesource.evaluation.tokenisation.summaries.MarginalGaps.records`, of one set of texts or of several.
+        gaps: `truesource.evaluation.tokenisation.marginal_gaps.MarginalGaps.records`, of one or several sets of texts.
         records: among them the correlation.
     """
     salt = f"entropy{index}"

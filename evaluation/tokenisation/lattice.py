@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import lattice as lattice_kernels
 from truesource.evaluation.tokenisation._kernels import sums as sum_kernels
-from truesource.generator.language_model import PieceInventory
+from truesource.generator.piece_model import PieceInventory
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter

@@ -1,31 +1,25 @@
-"""Choices that the verb and the stage of tokenisation share: which model, which cuts, which sums, which records."""
+"""Measurement of one model on some texts: which estimators run, what stands for log P(D), which records come out."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.abilities import offers, require
-from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import ResultRecords
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.core.score import Score
-    from truesource.evaluation.core.setting import Setting
-    from truesource.evaluation.tokenisation import EstimatorSettings, Proposal
+    from truesource.evaluation.tokenisation import EstimatorSettings
     from truesource.evaluation.tokenisation.decomposition import Decomposition, Shortfall
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+    from truesource.evaluation.tokenisation.marginal_gaps import MarginalGaps
     from truesource.evaluation.tokenisation.results import Evaluation
-    from truesource.evaluation.tokenisation.summaries import MarginalGaps
-    from truesource.generator.language_model import LanguageModel, PieceTokenizer, TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.support.arrays import FloatArray
     from truesource.grammar.truth import Truth
 
 
@@ -33,9 +27,6 @@ if TYPE_CHECKING:
 #: and last what falls short as a rule
 MARGINAL: tuple[str, ...] = ("exact", "auto", "bracket", "dpf", "block", "wor1", "wr1")
 MARGINAL += ("beam", "nbest", "distinct", "wor", "wr", "guided")
-
-
-SUMMED = 100  #: sentences that `table_of_sums` sums over
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -140,123 +131,6 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
         raise InputError(f"an estimator stands twice in {','.join(names)}")
 
 
-def with_marks(model: Any, before: str | None, end: bool) -> Any:
-    """The model with other tokens around a text, where they are asked for.
-
-    Args:
-        model: any.
-        before: see `truesource.lmtrain.pieces.models.CausalPieceModel.around_texts`.
-        end: whether P of a text includes its end.
-
-    Raises:
-        InputError: it has no such token, or is no causal network of pieces.
-    """
-    if before is None and end:
-        return model
-    return require(model, "marks", "--no-end" if before is None else "--before").around_texts(before=before, end=end)
-
-
-def require_pieces(model: Any, where: str | Path) -> TokenisedModel:
-    """The model, if its probability of a text is a sum over ways to cut it.
-
-    Args:
-        model: any.
-        where: its reference, for messages.
-
-    Raises:
-        InputError: it is masked, or of whole words, or its texts are no joinings of pieces.
-    """
-    if model.objective != "causal":
-        raise NothingToMeasureError(
-            "a masked model gives no probability to a text, so there is nothing to add up; use a causal one",
-            "masked",
-            where,
-        )
-    tokenised = require(model, "pieces", "evaluate tokenisation")
-    try:
-        _ = tokenised.pieces
-    except InputError as error:
-        raise InputError(str(error), where, code="missing-ability") from error
-    return tokenised
-
-
-def builder_for(
-    tokenizer: PieceTokenizer, texts: Sequence[str], proposal: Proposal | None
-) -> tuple[LatticeBuilder, Proposal]:
-    """Lattices with the scores that cuts are drawn and ranked by, and what these scores are.
-
-    Args:
-        tokenizer: whose pieces they are.
-        texts: scores are fitted to their words.
-        proposal: ``own``: the tokeniser's; ``fitted``: by EM on the words of the texts; ``uniform``: 0, all cuts are
-            alike; None: the tokeniser's own where it has some, else fitted ones.
-
-    Raises:
-        InputError: the tokeniser has no scores of its own.
-    """
-    from truesource.evaluation.tokenisation.lattice import LatticeBuilder, fit_scores, uniform_scores
-
-    inventory = tokenizer.inventory
-    chosen = proposal or ("fitted" if inventory.scores is None else "own")
-    if chosen == "own":
-        if inventory.scores is None:
-            raise InputError(f"a {inventory.kind} tokeniser has no scores of its own; use fitted, or uniform")
-        return LatticeBuilder(inventory), chosen
-    plain = LatticeBuilder(inventory, uniform_scores(inventory))
-    if chosen == "uniform":
-        return plain, chosen
-    read = [tokenizer.read(text) for text in texts]
-    words = Counter(word for text in read if not text.unreadable for word in plain.words(text.spelling))
-    return LatticeBuilder(inventory, fit_scores(inventory, words)), chosen
-
-
-def fitting_documents(model: TokenisedModel, documents: Documents, *, leave_out: bool = False) -> Documents:
-    """The documents whose own cut, the tokeniser's, the model can read, looked at once for everything that is run.
-
-    Args:
-        model: with its window.
-        documents: documents.
-        leave_out: set the others aside instead of refusing them.
-
-    Raises:
-        InputError: a document is too long and ``leave_out`` is false, or all are.
-    """
-    from truesource.evaluation.tokenisation.documents import check_window, fitting
-    from truesource.evaluation.tokenisation.results import numbered
-
-    if leave_out:
-        return fitting(model, documents)
-    for number, document in zip(documents.numbers, documents.documents, strict=True):
-        with numbered(number):
-            check_window(model, document, "divide the text, or leave it out with --leave-out-long")
-    return documents
-
-
-def partly_read(model: TokenisedModel, documents: Documents) -> str | None:
-    """One sentence about the documents with cuts that do not fit the model's window; None: there are none."""
-    from truesource.evaluation.tokenisation.documents import beyond_window
-
-    if not (some := beyond_window(model, documents.documents)):
-        return None
-    return (
-        f"{some:,} of {len(documents):,} documents have cuts of more than the {model.longest} tokens that {model.name}"
-        " reads; their sums are over the cuts that fit, a lower bound of P"
-    )
-
-
-def impossible_exact(model: TokenisedModel, documents: Documents, settings: EstimatorSettings) -> int | None:
-    """Number of the first text whose cuts are too many for exact enumeration, from 0; None: there is none.
-
-    Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
-    """
-    from truesource.evaluation.tokenisation.estimators.exact import remembers_all, too_many_prefixes
-
-    if not remembers_all(model):
-        return None
-    pairs = zip(documents.numbers, documents.documents, strict=True)
-    return next((number for number, document in pairs if too_many_prefixes(document.lattice, settings)), None)
-
-
 def measure(
     model: TokenisedModel,
     documents: Documents,
@@ -318,8 +192,9 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
     from truesource.evaluation.tokenisation.canonical import canonical_mass
     from truesource.evaluation.tokenisation.decomposition import below_bounds
     from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
+    from truesource.evaluation.tokenisation.marginal_gaps import marginal_gaps
     from truesource.evaluation.tokenisation.results import pool
-    from truesource.evaluation.tokenisation.summaries import marginal_gaps, perplexities
+    from truesource.evaluation.tokenisation.summaries import perplexities
 
     evaluation = pool(evaluations)
     gaps, canonical = None, None
@@ -344,51 +219,3 @@ def rounding_of(model: TokenisedModel) -> float:
     from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
 
     return SINGLE if remembers_all(model) else DOUBLE
-
-
-def table_of_sums(model: LanguageModel, setting: Setting, own: FloatArray, number: int = SUMMED) -> FloatArray | None:
-    """Scores against the truth by the sum over all segmentations; `score_both` scores the canonical ones alone.
-
-    Exact where segmentations can be enumerated, else by the particle filter, which is unbiased of P, so that its
-    logarithms fall short a little. Summed are the first sentences only; what a token gains by it there is taken off
-    all (two-phase sampling), so that means, and intervals over sentences, are those of the sum.
-
-    Args:
-        model: any.
-        setting: text and truth to compare on.
-        own: (3, N) the scores of the canonical segmentations, `truesource.evaluation.measures.paired.Paired.table`.
-        number: of sentences to sum.
-
-    Returns:
-        (3, N) like ``own``. None of a model that is masked, or of whole words, or whose texts are no joinings of
-        pieces, and where not all positions count.
-
-    Raises:
-        NothingToMeasureError: none of the first sentences has a sum.
-    """
-    from truesource.evaluation.tokenisation import EstimatorSettings
-    from truesource.evaluation.tokenisation.documents import documents
-    from truesource.evaluation.tokenisation.results import evaluate_documents
-    from truesource.generator.language_model import ScoringFrame
-
-    if not offers(model, "pieces") or setting.frame_of(model.objective) != ScoringFrame():
-        return None
-    try:
-        pieces = require_pieces(model, model.name)
-    except InputError:
-        return None
-    table = own.copy()
-    texts = [" ".join(sentence) for sentence in setting.sentences]
-    builder, _ = builder_for(pieces.pieces, texts, None)
-    read = fitting_documents(pieces, documents(pieces, texts[:number], builder), leave_out=True)
-    cheap = EstimatorSettings(seed=setting.seed, candidates=32, particles=16, replicates=2, most_prefixes=2000)
-    found = evaluate_documents(pieces, read, ["auto"], cheap)
-    scored = table[2, found.numbers] > 0.0
-    if not scored.any():
-        raise NothingToMeasureError("no sentence has a sum over its segmentations", "no-document")
-    summed = found.numbers[scored]
-    gain, tokens = (found.log_p("auto") - found.one_best)[scored], table[2, summed]
-    rate = gain.sum() / tokens.sum()
-    table[0] -= rate * table[2]
-    table[0, summed] -= table[2].sum() / tokens.sum() * (gain - rate * tokens)
-    return table

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.tokenisation.measure import Measured, fitting_documents, measure, measured_of
+from truesource.evaluation.tokenisation.measure import Measured, measure, measured_of
+from truesource.evaluation.tokenisation.preparation import fitting_documents
 from truesource.generator.abilities import require
 from truesource.grammar.support.errors import InputError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
     from truesource.evaluation.tokenisation.summaries import Grid
     from truesource.evaluation.tokenisation.words import WordTable
-    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
 
@@ -274,7 +275,7 @@ def measure_sets(
         wanted: tables; of the other sets those that are of texts alone.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.measure.measure` and `further_tables.make_tables`.
+        InputError: as `truesource.evaluation.tokenisation.measure.measure` and `make_tables`.
     """
     from truesource.evaluation.tokenisation.summaries import pooled_grid
 

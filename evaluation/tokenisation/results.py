@@ -29,7 +29,7 @@ from truesource.evaluation.tokenisation.documents import (
 )
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST, check_estimator
-from truesource.generator.language_model import TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import ResultRecords, meter

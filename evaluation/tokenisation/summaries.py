@@ -1,4 +1,4 @@
-"""Summaries of runs: perplexities, the grid of Cao & Rimell (2021, table 1), curves of estimates, the marginal gap."""
+"""Perplexities of runs, the grid of Cao & Rimell (2021, table 1), and curves of estimates."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.estimators.weights import score_segmentations
-from truesource.evaluation.tokenisation.lattice import entropy
 from truesource.evaluation.tokenisation.paths import canonical_first, n_best
-from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents, evaluate_runs, pool, ratio_scores
-from truesource.generator.language_model import TokenisedModel
+from truesource.evaluation.tokenisation.results import Evaluation, evaluate_documents, evaluate_runs, pool
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import track
@@ -255,77 +253,3 @@ def pooled_grid(grids: Mapping[str, Grid]) -> Grid:
     """
     first = next(iter(grids.values()))
     return replace(first, evaluation=pool({name: grid.evaluation for name, grid in grids.items()}))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MarginalGaps:
-    """The marginal gap of N documents, of one set or of several pooled ones."""
-
-    model: str
-    run: str  #: label of the run that estimated log P(D)
-    sets: tuple[str, ...]  #: (N,) name of the set of each document
-    gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
-    entropy: FloatArray  #: (N,) H of the tokeniser's Q over the segmentations of each document, nats
-    pieces: FloatArray  #: (N,) ``|T*|``
-    scores: Mapping[str, Score]  #: see `marginal_gaps`
-
-    def records(self) -> list[dict[str, Any]]:
-        """One record a document: set, gap, entropy, pieces, and the first two for a piece, for the figure."""
-        rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
-        return [
-            {
-                "model": self.model,
-                "run": self.run,
-                "set": name,
-                "gap": gap,
-                "entropy": h,
-                "pieces": int(n),
-                "gap_per_piece": gap / n,
-                "entropy_per_piece": h / n,
-            }
-            for name, gap, h, n in rows
-        ]
-
-
-def marginal_gaps(
-    evaluations: Mapping[str, Evaluation], run: str, *, b: float = 1.0, seed: int = DEFAULT_SEED
-) -> MarginalGaps:
-    """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
-
-    Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of ``|T*|``,
-    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H with gap, each over ``|T*|``, in [-1, 1],
-    if there are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation
-    depends on the estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document
-    bootstrap; that of the correlation is of the jackknife.
-
-    Args:
-        evaluations: by name of the set, all of one model.
-        run: label of the run whose log P(D) counts, in each.
-        b: inverse temperature of the Q whose entropy is taken.
-        seed: of the bootstrap.
-    """
-    sets = tuple(name for name, pooled in evaluations.items() for _ in pooled.documents)
-    pooled = pool(evaluations)
-    gap = pooled.log_p(run) - pooled.one_best
-    pieces = pooled.pieces
-    entropies = np.array([entropy(document.lattice, b) for document in pooled.documents])
-
-    def signed(unit: str, method: Literal["t", "jackknife"] = "t") -> str:
-        parts = {"ci": ci_part(len(gap), seed, "document", method=method), "entropy-b": f"{b:g}"}
-        return pooled.signed(run, **parts, unit=unit)
-
-    columns = {
-        "gap": (gap, np.ones(len(gap))),
-        "gap_per_piece": (gap, pieces),
-        "entropy_per_piece": (entropies, pieces),
-    }
-    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
-    scores = ratio_scores(columns, {name: signed(unit) for name, unit in units.items()}, seed)
-    if len(gap) >= 3:
-        known = np.where(np.abs(gap) > pooled.rounding * np.abs(pooled.one_best), gap, 0.0)
-        x, y = entropies / pieces, known / pieces
-        interval = ends(*spearman_ends(x, y, np.arange(len(x))))
-        scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman", "jackknife"), *interval)
-    return MarginalGaps(
-        model=pooled.model, run=run, sets=sets, gap=gap, entropy=entropies, pieces=pieces, scores=scores
-    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.evaluation.tokenisation.documents import Documents, Unreadable, documents
-from truesource.evaluation.tokenisation.measure import fitting_documents, impossible_exact, partly_read
+from truesource.evaluation.tokenisation.preparation import fitting_documents, impossible_exact, partly_read
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.support.printable import list_lines
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation import EstimatorSettings
     from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
     from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-    from truesource.generator.language_model import PieceText, TokenisedModel
+    from truesource.generator.piece_model import PieceText, TokenisedModel
 
 BRACKETINGS = (".mrg", ".ptb")  #: ends of the names of treebanks, before ``.gz``
 

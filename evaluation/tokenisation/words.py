@@ -37,7 +37,8 @@ from truesource.evaluation.tokenisation.estimators.sequential import discrete_fi
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, extend, log_sum
 from truesource.evaluation.tokenisation.lattice import arc_ends, count_paths
 from truesource.evaluation.tokenisation.results import Evaluation, numbered, seed_of
-from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame, TokenisedModel
+from truesource.generator.language_model import ScoringFrame
+from truesource.generator.piece_model import IncrementalScorer, PieceInventory, TokenisedModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

@@ -21,8 +21,9 @@ from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import STRICT, Count, decode_record
 from truesource.grammar.tree import Tree
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
+from truesource.grammar.support.atomic_files import atomic_path, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, read_text, refuse_device, refuse_existing, write_text
-from truesource.grammar.support.settings import refuse_other_kind
+from truesource.grammar.support.files import read_text, refuse_device, refuse_existing
+from truesource.grammar.support.folders import refuse_other_kind
 
 if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
@@ -160,7 +161,7 @@ def require_source(path: str | Path) -> None:
 
     Raises:
         InputError: there is none (code ``missing``), or a folder of another kind, see
-            `truesource.grammar.support.settings.refuse_other_kind`.
+            `truesource.grammar.support.folders.refuse_other_kind`.
     """
     from truesource.grammar.languages import is_reference, missing
 

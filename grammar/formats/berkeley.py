@@ -19,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
+from truesource.grammar.collected_rules import RowScaling, Rules, assemble, log
 from truesource.grammar.formats import GrammarFormat, GrammarSource
-from truesource.grammar.rules import GrammarRules, RowScaling, Rules, assemble, log
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, opened_to_write, read_lines
+from truesource.grammar.support.files import read_lines
 
 EXACT = 1e-9  #: relative difference between a rule and the chain that made it
 PROPER = 1e-6  #: how far from one a row may sum and count as right

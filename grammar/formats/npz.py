@@ -16,8 +16,8 @@ from truesource.grammar.process import needs_rules, read_process
 from truesource.grammar.read_options import ReadOptions
 from truesource.grammar.rules import GrammarRules, digest_rules
 from truesource.grammar.support.archives import BYTES, FLOATS, integers, read_arrays
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path
 from truesource.grammar.support.records import STRICT, Count, Positive, decode_record
 
 VERSION = 1

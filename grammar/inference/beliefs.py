@@ -34,8 +34,9 @@ from truesource.grammar.inference.charts import Charts
 from truesource.grammar.inference.distributions import class_posteriors, masked_blocks, next_token_distributions
 from truesource.grammar.inference.exact import Exact
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError, extras_for
-from truesource.grammar.support.files import atomic_path, refuse_existing
+from truesource.grammar.support.files import refuse_existing
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 
 Belief = Literal["state", "preterminal", "open", "depth", "next-word", "outside", "inside-outside"]

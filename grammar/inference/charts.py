@@ -29,9 +29,11 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import causal, linear
 from truesource.grammar.inference._kernels import open as open_kernels
 from truesource.grammar.inference.batch import Batch, encoded_batches
+from truesource.grammar.inference.cell_charts import CAP, CellCharts
+from truesource.grammar.inference.certificate import Certificate
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
-from truesource.grammar.inference.single import CAP, CellCharts, Certificate, Weights, WideCharts
 from truesource.grammar.inference.tables import GrammarTables, LinearRules
+from truesource.grammar.inference.wide_charts import Weights, WideCharts
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 
@@ -126,8 +128,8 @@ class Charts:
         """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
 
         Sentences of which few cells are not zero are done cell by cell in float64, the others in batches. What float32
-        cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.single`. ``starts``
-        are given from position ``first`` on.
+        cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide_charts`.
+        ``starts`` are given from position ``first`` on.
         """
         result = self._causal(words, lengths)
         return result._replace(starts=result.starts[first:])

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, hstack, identity
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.windows import ANY, WIDTH, Windows, with_any_word
+from truesource.grammar.inference.spines import ANY
+from truesource.grammar.inference.windows import WIDTH, Windows, with_any_word
 from truesource.grammar.inference.word_types import CHUNK, LARGEST_TABLE, emission_of
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray

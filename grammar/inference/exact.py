@@ -27,7 +27,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.single import WideCharts
+    from truesource.grammar.inference.wide_charts import WideCharts
 
 
 Variant = Literal["default", "paper"]
@@ -59,7 +59,7 @@ class Exact(GrammarTables):
 
     Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
     that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose
-    weights leave the range of the type are found (`truesource.grammar.inference.single`) and computed again.
+    weights leave the range of the type are found (`truesource.grammar.inference.certificate`) and computed again.
     Linear grammars need no charts: see `truesource.grammar.inference.charts`.
     """
 
@@ -77,7 +77,7 @@ class Exact(GrammarTables):
     @cached_property
     def wide(self) -> WideCharts:
         """Charts of single sentences at any range of probabilities."""
-        from truesource.grammar.inference.single import WideCharts
+        from truesource.grammar.inference.wide_charts import WideCharts
 
         return WideCharts(self)
 

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from truesource.grammar.inference.rules import lexical_rules, solve
+from truesource.grammar.inference.nonnegative_matrices import solve
+from truesource.grammar.inference.rules import lexical_rules
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError

@@ -1,29 +1,23 @@
-"""The rules of one grammar, regrouped for the kernels, and what is computed of them once: mass, closures, lengths."""
+"""The rules of one grammar, regrouped for the kernels, its matrices, their closures, and masses of lengths."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csr_matrix, identity, linalg, tril, triu
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar._kernels.rules import ChildRules, LexicalRules, PairRules, RuleGroups, SparseRows
 from truesource.grammar.inference._kernels import counts as kernels
+from truesource.grammar.inference.nonnegative_matrices import closure
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.room import require_memory
 
 MOST_STEPS = 2 * 10**10  #: sums of a table of lengths
 _SHORTER = "ask for a range of shorter lengths"
-CRITICAL = 1e-9  #: nearer to 1, the spectral radius leaves total masses and expected counts with half their digits
-LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
-ORDERED = 10_000  #: rows from which on it first looks for an order of elimination
-POWERS = 5000  #: how many of them it adds before it gives up
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:
@@ -121,32 +115,6 @@ def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
     return sparse.csr_matrix((weight, at), shape=(size, size))
 
 
-def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:
-    """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
-    edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
-    result = np.zeros(edges.shape[0], dtype=bool)
-    result[breadth_first_order(edges, state, return_predecessors=False)] = True
-    return result
-
-
-def reachable(graph: FloatArray) -> BoolArray:
-    """Which state reaches which along positive entries of an (S, S) matrix, itself included, (S, S)."""
-    edges = csr_matrix((graph > 0.0).astype(np.int8))
-    return np.stack([reachable_from(edges, state) for state in range(len(graph))])
-
-
-def closure(matrix: FloatArray, what: str) -> FloatArray:
-    """``(I - matrix)^-1`` of a non-negative matrix; entries without a path are exactly zero, all others precise.
-
-    Raises:
-        InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
-    """
-    result = np.array(matrix, dtype=np.float64)
-    if not kernels.star(result):
-        raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
-    return result
-
-
 def unary_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     """``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S).
 
@@ -174,126 +142,6 @@ def _require_square(pcfg: GrammarRules, what: str) -> None:
     """
     n = len(pcfg.symbols)
     require_memory(f"the {what} of {n:,} symbols", 16.0 * n * n, "use a smaller grammar")
-
-
-def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
-    """``(I - matrix)^-1 right`` for a sparse non-negative matrix (n, n) whose powers sum to a finite one, (n,).
-
-    Elimination without pivots, as in `closure`, so that small entries keep their digits. It fills large matrices of
-    random automata, so these are first multiplied by their powers; the sum only grows, and mostly soon comes to rest.
-
-    Raises:
-        InputError: a loop has probability 1, or within rounding of it.
-    """
-    if len(right) > LARGE:
-        if len(right) > ORDERED and (solution := _solved_in_order(matrix, right)) is not None:
-            return solution
-        result = right
-        for _ in range(POWERS):
-            last, result = result, right + matrix @ result
-            if np.array_equal(result, last):
-                return np.asarray(result)
-    system = (identity(len(right), format="csr") - matrix).tocsc()
-    try:
-        factors = linalg.splu(
-            system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
-    except RuntimeError as error:
-        raise _never_left() from error
-    return np.asarray(factors.solve(right))
-
-
-def _solved_in_order(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray | None:
-    """`solve`, if no states but single ones lead back to themselves; None otherwise.
-
-    In the order of what leads to what the system is triangular, so that elimination fills nothing.
-
-    Raises:
-        InputError: as `solve`.
-    """
-    n, component = connected_components(matrix, connection="strong")
-    if n < len(right):
-        return None
-    order = np.argsort(component)
-    system = (identity(n, format="csr") - matrix[order][:, order]).tocsr()
-    if (system.diagonal() <= 0.0).any():
-        raise _never_left()
-    for triangle, lower in ((tril(system, -1), False), (triu(system, 1), True)):
-        if triangle.nnz == 0:
-            result = np.empty(n)
-            result[order] = linalg.spsolve_triangular(system, right[order], lower=lower)
-            return result
-    return None
-
-
-def _never_left() -> InputError:
-    return InputError("a loop of this grammar is never left, to float64; make leaving it more probable")
-
-
-def certainly_decays(matrix: csr_matrix[np.float64]) -> bool:
-    """Say whether some x > 0 shows that the spectral radius of a non-negative (S, S) matrix is below 1: x > matrix x.
-
-    Such an x exists exactly where the radius is below 1 (Berman & Plemmons 1994, chapter 6); one linear system finds
-    it, much faster than eigenvalues do. False where the radius is 1 or more, or too near to 1 to say.
-    """
-    with np.errstate(all="ignore"):
-        try:
-            x = solve(matrix, np.ones(matrix.shape[0]))
-        except InputError:  # the system is singular
-            return False
-        return bool((x > 0.0).all() and (x - matrix @ x > 0.5).all())
-
-
-def perron(matrix: FloatArray | csr_matrix[np.float64]) -> tuple[float, FloatArray, FloatArray]:
-    """Spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,).
-
-    The radius is the largest of any strongly connected component; the vectors are those of that component,
-    positive on its states and zero elsewhere.
-    """
-    rows = csr_matrix(matrix)
-    n = rows.shape[0]
-    _, component = connected_components(rows, connection="strong")
-    order = np.argsort(component, kind="stable")
-    first = np.flatnonzero(np.diff(component[order], prepend=-1))
-    sizes = np.diff(first, append=n)
-    alone = order[first[sizes == 1]]  # whose radius stands on the diagonal; there may be 100,000 of them
-    diagonal = rows.diagonal()[alone]
-    largest, vectors = -1.0, np.zeros((2, n))
-    if len(alone):
-        largest = float(diagonal.max())
-        vectors[:, alone[diagonal.argmax()]] = 1.0
-    for start, size in zip(first[sizes > 1], sizes[sizes > 1], strict=True):
-        states = order[start : start + size]
-        radius, *pair = _perron_irreducible(rows[states][:, states])
-        if radius > largest:
-            largest, vectors = radius, np.zeros((2, n))
-            vectors[:, states] = pair
-    return largest, vectors[0], vectors[1]
-
-
-def _perron_irreducible(matrix: csr_matrix[np.float64]) -> tuple[float, FloatArray, FloatArray]:
-    n = matrix.shape[0]
-    if n == 1:
-        return float(matrix[0, 0]), np.ones(1), np.ones(1)
-    if n <= 400:
-        return _perron_dense(matrix.toarray())
-    vectors = []
-    radius = 0.0
-    for m in (matrix.T, matrix):
-        try:
-            values, result = linalg.eigs(m, k=1, which="LM", v0=np.ones(n))
-        except linalg.ArpackNoConvergence:
-            return _perron_dense(matrix.toarray())
-        radius = float(np.abs(values[0]))
-        vectors.append(np.abs(result[:, 0]))
-    return radius, vectors[0], vectors[1]
-
-
-def _perron_dense(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    values, right = np.linalg.eig(matrix)
-    left_values, left = np.linalg.eig(matrix.T)
-    i, j = int(np.argmax(np.abs(values))), int(np.argmax(np.abs(left_values)))
-    return float(np.abs(values[i])), np.abs(left[:, j]), np.abs(right[:, i])
 
 
 def require_table(rows: int, high: int) -> None:

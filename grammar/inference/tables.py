@@ -21,20 +21,22 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels.counts import star
 from truesource.grammar.inference.log_masses import log_length_masses
 from truesource.grammar.inference.masses import total_mass
-from truesource.grammar.inference.rules import (
+from truesource.grammar.inference.nonnegative_matrices import (
     CRITICAL,
     certainly_decays,
+    perron,
+    reachable,
+    reachable_from,
+    solve,
+)
+from truesource.grammar.inference.rules import (
     left_corner_closure,
     length_masses,
     lexical_matrix,
     lexical_rules,
     mean_rows,
     pair_rules,
-    perron,
-    reachable,
-    reachable_from,
     require_table,
-    solve,
     unary_closure,
 )
 from truesource.grammar.rules import GrammarRules

@@ -18,14 +18,10 @@ from scipy.sparse import csr_matrix
 from truesource.grammar._kernels.rules import LengthTable, LexicalRules
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference._kernels import counts as kernels
-from truesource.grammar.inference.expected import (
-    ending_mass,
-    expected_counts,
-    length_table,
-    outside_masses,
-    range_table,
-)
-from truesource.grammar.inference.rules import CRITICAL, closure, left_corner_matrix, mean_matrix, sparse_rows
+from truesource.grammar.inference.expected import expected_counts, length_table, outside_masses, range_table
+from truesource.grammar.inference.heights import ending_mass
+from truesource.grammar.inference.nonnegative_matrices import CRITICAL, closure
+from truesource.grammar.inference.rules import left_corner_matrix, mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError

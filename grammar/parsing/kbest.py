@@ -25,8 +25,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar.inference.exact import Exact, ViterbiCharts, viterbi_charts
+from truesource.grammar.inference.nonnegative_matrices import reachable
 from truesource.grammar.inference.posterior import Posterior, RuleCharts, coarse_rules, max_rule_charts, tables
-from truesource.grammar.inference.rules import child_rules, reachable, unary_matrix
+from truesource.grammar.inference.rules import child_rules, unary_matrix
 from truesource.grammar.parsing import _kernels as kernels
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 from truesource.grammar.support.errors import InputError
@@ -320,7 +321,7 @@ def k_best_viterbi(pcfg: PCFG, sentence: Sequence[str], k: int) -> list[tuple[Tr
 
     A treebank tree has many derivations: its labels are split into symbols, and binarisation may add more. The k most
     probable derivations of a split grammar would mostly be one tree, so the trees are all different, and each has the
-    log probability of its best derivation; the sum over all of them is `tree_scores.TreeScores.log_p`. No symbol
+    log probability of its best derivation; the sum over all of them is `samples.TreeScores.log_p`. No symbol
     stands twice on one unary chain of a derivation, which makes none more probable.
 
     Returns:

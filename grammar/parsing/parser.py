@@ -17,7 +17,7 @@ import numpy as np
 
 from truesource.grammar._kernels.kernel import WIDTH
 from truesource.grammar._kernels.rules import LexicalRules, SpanPairs, SparseRows
-from truesource.grammar.estimate.split_merge.result import n_levels, projection
+from truesource.grammar.estimate.split_merge.projection import n_levels, projection
 from truesource.grammar.inference.batch import NothingLeftError, TooLongError, require_memory
 from truesource.grammar.inference.exact import viterbi_tree
 from truesource.grammar.inference.posterior import Posterior, max_rule_tree, max_span_tree, posterior, tables

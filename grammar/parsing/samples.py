@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from truesource.grammar.inference.rules import closure, unary_matrix
+from truesource.grammar.inference.nonnegative_matrices import closure
+from truesource.grammar.inference.rules import unary_matrix
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree, fold

@@ -12,14 +12,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from pathlib import Path
 
+from truesource.grammar.support.atomic_files import all_at_once, remove_leftovers, remove_leftovers_in
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    all_at_once,
-    real_path,
-    refuse_existing,
-    remove_leftovers,
-    remove_leftovers_in,
-)
+from truesource.grammar.support.files import real_path, refuse_existing
 
 
 class BusyError(InputError):
@@ -135,7 +130,7 @@ class Outputs:
     def together(self, *more: Path) -> AbstractContextManager[None]:
         """The files that the block writes appear when it ends, all or none.
 
-        See `truesource.grammar.support.files.all_at_once`.
+        See `truesource.grammar.support.atomic_files.all_at_once`.
 
         Args:
             more: files besides the targets, such as those in a folder that is one.

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, identity
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import SMALLEST_MASS, ending_mass, expected_counts
+from truesource.grammar.inference.expected import SMALLEST_MASS, expected_counts
+from truesource.grammar.inference.heights import ending_mass
 from truesource.grammar.inference.log_masses import log_length_masses, log_sums
 from truesource.grammar.inference.masses import KnownSums, least_solution
 from truesource.grammar.pcfg import PCFG

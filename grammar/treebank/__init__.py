@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name
+from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, opened_to_write, read_text_lines, refuse_existing
+from truesource.grammar.support.files import read_text_lines, refuse_existing
 from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank.binarise import Binarisation, splice

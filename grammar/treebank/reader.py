@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.conventions import without_headers
-from truesource.grammar.support.archives import read_texts
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.files import digest_json, read_text_lines
+from truesource.grammar.support.parquet import read_texts
 from truesource.grammar.support.records import read_records
 from truesource.grammar.tree import Tree, fold
 from truesource.grammar.treebank.brackets import Flaw, scan_lines

@@ -35,7 +35,7 @@ from truesource.lmtrain.architectures.settings import (
     RoBERTaSettings,
 )
 from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.tokenizer import Encoder
+from truesource.lmtrain.word_vocabulary import Encoder
 
 SettingsType = TypeVar("SettingsType", bound=ModelConfig)
 SPECIALS = 5  #: tokens that stand before the words; under adaptive softmax they belong to the first cluster

@@ -21,7 +21,7 @@ from truesource.lmtrain.decoding.sampling import (
     sample_in_groups,
 )
 from truesource.lmtrain.decoding.settings import SAMPLING, Decoding
-from truesource.lmtrain.tokenizer import WordVocabulary
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 LOGITS = 2**25  #: maximum number of float64 log probabilities of one step in memory (256 MiB)
 MOST_ROWS = 2048

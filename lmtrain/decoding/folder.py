@@ -1,4 +1,4 @@
-"""A folder of sentences sampled from a model, as `decoding.sample_builder` leaves it, and its dataset card.
+"""A folder of sentences sampled from a model, as `decoding.sample_builder` leaves it.
 
 Reading it needs no torch.
 """
@@ -17,8 +17,6 @@ from typing_extensions import TypedDict
 from truesource.generator.columns import read_columns, verify_shards
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.hub_card import dataset_card
-from truesource.grammar.support.printable import markdown
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.lmtrain.decoding.settings import Decoding
 
@@ -26,22 +24,6 @@ FORMAT = "truesource samples"
 FORMAT_VERSION = 1
 SPLIT = "samples"  #: the one split of such a folder
 _WHAT, _REMEDY = "the record of these samples", "generate the samples again"
-_LOADING = """
-`record.json` holds the whole call and the digest of every file.
-
-## Loading
-```python
-from truesource.lmtrain.decoding.folder import SampleFolder
-samples = SampleFolder.load("path/to/this/folder").sentences()
-
-from datasets import load_dataset
-dataset = load_dataset("path/to/this/folder")
-
-import pandas
-frame = pandas.read_parquet("path/to/this/folder/data")
-```
-"""
-_GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
 
 
 def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str, Any]:
@@ -207,52 +189,3 @@ class SampleFolder:
     def _tables(self, *columns: str) -> Iterator[Any]:
         for shard in self.record["shards"]:
             yield read_columns(self.path / "data" / shard["file"], list(columns), rows=shard["sentences"])
-
-
-def samples_card(name: str, record: dict[str, Any], split: str) -> str:
-    """README of a folder of samples.
-
-    Args:
-        name: of the folder.
-        record: content of ``record.json``.
-        split: what the files are named after.
-    """
-    call, counts, model = record["call"], record["counts"], record["model"]
-    cut = counts["sentences"] - counts["finished"]
-    mean = f"{counts['finished_tokens'] / counts['finished']:.4f}" if counts["finished"] else "-"
-    special = counts["special"] / counts["contexts"]
-    decoding = Decoding.from_record(call["decoding"])
-    text = f"""# {markdown(name)}
-
-{counts["sentences"]:,} sentences drawn by truesource from the language model {markdown(model["name"])}.
-
-- decoding: `{decoding}`
-- cut after {decoding.max_tokens} tokens, not ended by the model: {cut:,} ({cut / counts["sentences"]:.3%}); mean
-  length of the others: {mean} words
-- mean probability that the model gave to tokens that no sentence contains, left to the others in proportion:
-  {special:.3g}
-
-| column | type | meaning |
-| --- | --- | --- |
-| `text` | string | the words, separated by one space |
-| `n_tokens` | int32 | how many words, end of sentence not counted |
-| `finished` | bool | whether the model ended the sentence; if not, it was cut, and has no length of its own |
-| `logprob` | float64 | log probability under the model itself, whatever the decoding; with the end if finished; nats |
-{_GROUP if decoding.keep == "all" else ""}
-## Where it comes from
-- model: SHA-256 `{model["digest"]}`
-- seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences, {call["rows"]:,} rows at a time
-- drawn on: {record["device"]}
-- made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
-- digest of the samples: `{record["digest"]}`
-{_LOADING}"""
-    return dataset_card(
-        name,
-        text,
-        rows=counts["sentences"],
-        splits=[split],
-        license=record.get("license"),
-        tasks=["text-generation"],
-        tags=["synthetic"],
-        language=record.get("language"),
-    )

@@ -10,34 +10,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.generator.abilities import current, require
+from truesource.generator.abilities import require
+from truesource.generator.computing import current
 from truesource.generator.corpus_builder import Entries, make_folder, place_of, settle, write_missing
 from truesource.generator.foreign_code import code_errors, file_of, is_foreign
 from truesource.generator.model_checks import ROUNDING, require_log_probability
 from truesource.generator.plan import Shard, plan_shards, require_room
 from truesource.grammar.support.arrays import random_state
+from truesource.grammar.support.atomic_files import atomic_path, write_json, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    atomic_path,
-    digest_file,
-    digest_json,
-    refuse_occupied,
-    write_json,
-    write_text,
-)
+from truesource.grammar.support.files import digest_file, digest_json, refuse_occupied
 from truesource.grammar.support.hub_card import checked_license
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.card import versions
 from truesource.lmtrain.decoding.decode import Alphabet, StepwiseModel, check_number, draw, rows_at_once
-from truesource.lmtrain.decoding.folder import (
-    FORMAT,
-    FORMAT_VERSION,
-    SPLIT,
-    SampleFolder,
-    SampleShardEntry,
-    samples_card,
-)
+from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, SampleShardEntry
+from truesource.lmtrain.decoding.samples_card import samples_card
 from truesource.lmtrain.decoding.sampling import Stepper
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.device import one_thread

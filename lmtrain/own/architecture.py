@@ -38,8 +38,9 @@ from truesource.lmtrain.own.network import HEAD, OwnNetwork
 from truesource.lmtrain.own.settings import Factory, OwnSettings, find
 from truesource.lmtrain.own.shared import MODEL_TYPE
 from truesource.lmtrain.references import Code
-from truesource.lmtrain.tokenizer import SPECIALS, Encoder
+from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import require_unchanged
+from truesource.lmtrain.word_vocabulary import Encoder
 
 _WORDS = 6  #: of the vocabulary that a network is tried with before there is one
 LENGTH = 12  #: tokens of the texts that it is tried on

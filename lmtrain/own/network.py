@@ -32,7 +32,7 @@ HEAD = "head"  #: attribute of `OwnNetwork` that all logits go through
 TOLERANCE = 1e-3  #: largest difference of logits of `step` and of `forward`, relative to the largest logit
 _TRIED = 5  #: tokens that the two are compared on
 _INSTALLED = {"site-packages", "dist-packages"}
-#: names by which a file finds others that `imports` does not see, and what that means
+#: names by which a file finds others without an import statement, and what that means
 _HIDDEN = {
     "__file__": "looks for files beside it (__file__)",
     "__import__": "imports modules by names made at run time",

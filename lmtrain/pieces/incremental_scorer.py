@@ -30,7 +30,7 @@ TOGETHER = 2**22  #: logits that `NetworkScorer.log_any` adds up at once
 
 
 class NetworkScorer:
-    """A `truesource.generator.language_model.IncrementalScorer` of a causal network.
+    """A `truesource.generator.piece_model.IncrementalScorer` of a causal network.
 
     The network reads a token when something is asked that follows it, so the last piece of a text that is given up
     costs nothing, and equal texts are one context, read once. All texts that a question concerns are read in as

@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import BaseModel
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from truesource.generator.language_model import PieceInventory, PieceKind, PieceText, PieceTokenizer
+from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText, PieceTokenizer
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, read_record

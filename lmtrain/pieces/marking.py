@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.generator.language_model import PieceInventory, PieceKind
+from truesource.generator.piece_model import PieceInventory, PieceKind
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json
 

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from truesource.generator.language_model import PieceTokenizer, ScoringFrame, TokenScores
+from truesource.generator.language_model import ScoringFrame, TokenScores
 from truesource.generator.objectives import Objective
+from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -36,7 +37,7 @@ from truesource.lmtrain.pieces.scoring import (
 )
 from truesource.lmtrain.pieces.words import Marks, OffsetAligner, OpenVocabulary, WordAligner, numbers, reading_of
 from truesource.lmtrain.scoring import batch_budget, predictor
-from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator.language_model import PieceInventory, PieceText
+from truesource.generator.piece_model import PieceInventory, PieceText
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError, extras_for
 from truesource.grammar.support.files import refuse_device

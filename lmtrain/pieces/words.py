@@ -28,7 +28,7 @@ from truesource.generator.objectives import Objective
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER
-from truesource.lmtrain.tokenizer import parts_of
+from truesource.lmtrain.word_vocabulary import parts_of
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truesource.evaluation.core.oracle import (
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.word_frequencies import (
     ConstantModel,
-    Oracle,
     counted_frequencies,
     equal_frequencies,
     true_frequencies,

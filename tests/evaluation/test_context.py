@@ -11,9 +11,10 @@ from toy_models import END, Table
 
 from truesource.evaluation.context.measure import ALL, ContextUse, context_use
 from truesource.evaluation.core.comparison import compare
-from truesource.evaluation.core.oracle import Oracle, true_frequencies
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.windows import BestWithin, window_name
+from truesource.evaluation.core.word_frequencies import true_frequencies
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.generator.language_model import DistributionModel, ScoringFrame
 from truesource.grammar.conditioning import LengthRange

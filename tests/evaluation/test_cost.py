@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from truesource.evaluation.core.oracle import LongSentences, long_sentences
+from truesource.evaluation.core.long_sentences import LongSentences, long_sentences
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from random_grammars import length_ranges, sentences, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
-from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+from truesource.evaluation.core.exact_bound import bound_records
+from truesource.evaluation.core.sentence_records import sentence_records
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -132,6 +133,6 @@ def test_distributions_of_every_position_are_those_of_the_prefixes() -> None:
 
 
 def test_too_many_distributions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.evaluation.core.exact_bound.MOST_PROBABILITIES", 11)
+    monkeypatch.setattr("truesource.evaluation.core.sentence_records.MOST_PROBABILITIES", 11)
     with pytest.raises(InputError, match="are 12 probabilities, more than 11"):
         sentence_records(PRODUCT, [["a", "c"]], lengths=None, distributions=True)

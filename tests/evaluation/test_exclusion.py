@@ -14,10 +14,11 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.evaluation.core.comparison import compare
-from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+from truesource.evaluation.core.exact_bound import bound_records
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.scores_on_disk import score_in_parts
+from truesource.evaluation.core.sentence_records import sentence_records
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics

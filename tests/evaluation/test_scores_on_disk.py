@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from truesource.evaluation.core import scores_on_disk as parts
-from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+from truesource.evaluation.core.exact_bound import bound_records
 from truesource.evaluation.core.scores_on_disk import score_in_parts
+from truesource.evaluation.core.sentence_records import sentence_records
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

@@ -15,10 +15,11 @@ from reference_inference import all_strings, rules_of
 from toy_models import Table
 
 from truesource.evaluation.core.comparison import compare
-from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+from truesource.evaluation.core.exact_bound import bound_records
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.scores_on_disk import score_in_parts
+from truesource.evaluation.core.sentence_records import sentence_records
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.transformed import original_digest, text_grammar

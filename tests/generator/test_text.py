@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from truesource.generator.text import read_sentences
+from truesource.generator.text_files import read_sentences
 from truesource.grammar.support.errors import InputError
 
 

@@ -19,19 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from truesource.grammar.support import files as unpacking
-from truesource.grammar.support.archives import (
-    BYTES,
-    FLOATS,
-    TEXT,
-    ArrayKind,
-    Kind,
-    integers,
-    read_arrays,
-    read_table,
-    read_texts,
-)
+from truesource.grammar.support.archives import BYTES, FLOATS, TEXT, ArrayKind, integers, read_arrays
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_bytes, read_lines
+from truesource.grammar.support.parquet import Kind, read_table, read_texts
 
 KINDS = {"rules": integers(3), "logp": FLOATS, "head": BYTES, "state": TEXT}
 ARRAYS: dict[str, Any] = {

@@ -14,7 +14,7 @@ from reference_inference import all_strings, conditioned_prefix, joint, length_m
 
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.single import CellCharts
+from truesource.grammar.inference.cell_charts import CellCharts
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray, random_state
 

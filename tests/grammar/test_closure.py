@@ -12,9 +12,9 @@ from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, expected, rules_of, spectral_radius, total_mass, unary_chains
 from scipy.sparse import csr_matrix
 
-from truesource.grammar.inference import rules as module
+from truesource.grammar.inference import nonnegative_matrices as module
 from truesource.grammar.inference.expected import derivational_entropy
-from truesource.grammar.inference.rules import certainly_decays, closure, perron, reachable, solve
+from truesource.grammar.inference.nonnegative_matrices import certainly_decays, closure, perron, reachable, solve
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

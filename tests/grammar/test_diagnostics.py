@@ -11,8 +11,8 @@ from hypothesis import given
 from random_grammars import cases, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.core.exact_bound import sentence_records
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.sentence_records import sentence_records
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import coverage, diagnose, left_recursion, require_consistent, unary_cycles
 from truesource.grammar.pcfg import PCFG

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from truesource.grammar.support import files
+from truesource.grammar.support import atomic_files
 from truesource.grammar.support.files import round_floats
 
 
@@ -41,10 +41,10 @@ def _killed_before(step: int, new: Path, target: Path, at_once: bool) -> bool:
             patch.setattr(owner, name, call)
 
         if not at_once:
-            patch.setattr(files, "_exchanged", lambda *_: False)
-        for owner, name in ((Path, "replace"), (files, "_exchanged"), (files, "_remove")):
+            patch.setattr(atomic_files, "_exchanged", lambda *_: False)
+        for owner, name in ((Path, "replace"), (atomic_files, "_exchanged"), (atomic_files, "_remove")):
             counted(owner, name)
-        files.replace_path(new, target)
+        atomic_files.replace_path(new, target)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
 
@@ -63,12 +63,12 @@ def test_a_kill_during_a_replacement_loses_neither_folder_nor_leaves_a_third(
     changes = 3 if at_once else 5
     assert killed == (step < changes)
     assert target.is_dir() or not at_once
-    files.remove_leftovers(target)
+    atomic_files.remove_leftovers(target)
     assert (target / "file").read_text() == ("new" if step >= changes - 1 else "old")
     assert [path.name for path in sorted(tmp_path.iterdir())] == ([".c.partial"] if step == 0 else []) + ["c"]
 
 
 def test_what_the_system_cannot_exchange_is_not_exchanged(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    assert not files._exchanged(tmp_path / "a", tmp_path / "missing")
+    assert not atomic_files._exchanged(tmp_path / "a", tmp_path / "missing")
     assert (tmp_path / "a").is_dir()

@@ -13,13 +13,8 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import Rules, String, all_strings, derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.expected import (
-    capped_length_masses,
-    capped_length_pmf,
-    height_mass,
-    height_masses,
-    token_class,
-)
+from truesource.grammar.inference.expected import token_class
+from truesource.grammar.inference.heights import capped_length_masses, capped_length_pmf, height_mass, height_masses
 from truesource.grammar.inference.word_types import occurrence_by_length
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

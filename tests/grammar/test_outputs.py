@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from other_process import locked_elsewhere
 
+from truesource.grammar.support.atomic_files import remove_leftovers, remove_leftovers_in, replace_path, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import remove_leftovers, remove_leftovers_in, replace_path, write_text
 from truesource.grammar.support.locks import claimed
 
 

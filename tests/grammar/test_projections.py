@@ -14,7 +14,7 @@ from random_grammars import as_split, small_pcfgs
 from truesource.generator.sampler import sample_treebank
 from truesource.grammar.estimate.relative_frequency import relative_frequency
 from truesource.grammar.estimate.split_merge import SplitMerge
-from truesource.grammar.estimate.split_merge.result import n_levels, project
+from truesource.grammar.estimate.split_merge.projection import n_levels, project
 from truesource.grammar.estimate.split_merge.train import split_merge
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG

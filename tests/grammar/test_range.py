@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.certificate import TOLERANCE
 from truesource.grammar.inference.distributions import class_posteriors, next_token_distributions
-from truesource.grammar.inference.single import TOLERANCE
 from truesource.grammar.pcfg import PCFG
 
 PRECISIONS = [np.float32, np.float64]

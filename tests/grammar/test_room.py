@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from truesource.grammar.conditioning import LONGEST, LengthRange
-from truesource.grammar.inference import rules
-from truesource.grammar.inference.expected import HIGHEST, capped_mean_length, height_mass
+from truesource.grammar.inference import nonnegative_matrices
+from truesource.grammar.inference.heights import HIGHEST, capped_mean_length, height_mass
 from truesource.grammar.languages import load_language, parse
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support import room
@@ -149,16 +149,16 @@ def test_settings_that_do_not_go_together_are_one_error() -> None:
 
 def test_a_large_grammar_without_cycles_is_solved_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = PCFG.load("dyck:depth=400").exact.expected_symbols
-    monkeypatch.setattr(rules, "LARGE", 10)
-    monkeypatch.setattr(rules, "ORDERED", 10)
+    monkeypatch.setattr(nonnegative_matrices, "LARGE", 10)
+    monkeypatch.setattr(nonnegative_matrices, "ORDERED", 10)
     solved = []
-    inner: Any = rules._solved_in_order
+    inner: Any = nonnegative_matrices._solved_in_order
 
     def in_order(*given: object) -> object:
         solved.append(inner(*given))
         return solved[-1]
 
-    monkeypatch.setattr(rules, "_solved_in_order", in_order)
+    monkeypatch.setattr(nonnegative_matrices, "_solved_in_order", in_order)
     assert PCFG.load("dyck:depth=400").exact.expected_symbols == pytest.approx(expected, rel=1e-12)
     assert solved and solved[0] is not None
     assert PCFG.from_text("S -> A B 1.0\nA -> B a 0.3 | a 0.7\nB -> A b 0.3 | b 0.7").exact.mean_length > 2.0

@@ -17,7 +17,8 @@ from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts, unigram
-from truesource.grammar.inference.windows import ANY, Following, PlacedWindows, WindowPredictor, Windows
+from truesource.grammar.inference.spines import ANY, Following
+from truesource.grammar.inference.windows import PlacedWindows, WindowPredictor, Windows
 from truesource.grammar.inference.word_types import bigrams, pair_weights
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.arrays import FloatArray

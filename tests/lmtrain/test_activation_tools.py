@@ -14,12 +14,13 @@ import torch
 from saved_models import WORDS
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
+from truesource.lmtrain.hidden_states import Vectors, hidden_states
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.patching import patched_log_probs
-from truesource.lmtrain.probing import Vectors, hidden_states
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import CausalModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -30,8 +30,9 @@ from truesource.lmtrain.model_registry import (
 )
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.scoring import predictor
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import KINDS, CausalModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]
 MASKED = [name for name in network_names() if settings_class(name).objective != "causal"]

@@ -19,7 +19,8 @@ from truesource.generator.language_model import ScoringFrame
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.words import Marks, Pieces
-from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.subword_vocabulary import encoder_of
+from truesource.lmtrain.subwords import make_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 
 TEXT = [

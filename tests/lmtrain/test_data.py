@@ -17,7 +17,8 @@ from truesource.lmtrain.data import (
     one_mask_batch,
     random_masks,
 )
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(20)]
 VOCABULARY = WordVocabulary(build_tokenizer([WORDS]))

@@ -17,8 +17,9 @@ from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.steppers import NetworkStepper
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import CausalModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(7)]
 CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]

@@ -21,9 +21,10 @@ from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.data import any_order_batch
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.training import train
 from truesource.lmtrain.word_models import AnyOrderModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(6)]
 TOKENIZER = build_tokenizer([WORDS], objective="any-order")

@@ -14,8 +14,9 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import CausalModel, MaskedModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 ANY_LENGTH = ("gated_cnn", "lstm")
 WORDS = [f"w{i}" for i in range(7)]

@@ -11,8 +11,9 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.data import ExpectedTokens
 from truesource.lmtrain.model_registry import model_settings
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.training import train
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TEXT = [["a"], ["a", "b"], ["b", "c", "a"], ["c", "c"]] * 5

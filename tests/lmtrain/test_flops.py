@@ -14,8 +14,9 @@ from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.data import causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters, training_cost
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.training import train
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(40)]
 VOCABULARY = 45

@@ -13,13 +13,14 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain import probing as module
+from truesource.lmtrain import hidden_states as module
+from truesource.lmtrain.hidden_states import Pooling, hidden_layers, hidden_states
 from truesource.lmtrain.model_registry import model_settings, network_architecture, settings_class
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.probing import Pooling, hidden_layers, hidden_states
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 from truesource.lmtrain.training import train
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

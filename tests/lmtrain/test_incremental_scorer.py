@@ -27,7 +27,7 @@ from transformers import (
 from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
-from truesource.generator.language_model import IncrementalScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
@@ -43,7 +43,8 @@ from truesource.lmtrain.pieces.incremental_scorer import (
 )
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.words import Marks
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 
 TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import PieceText, PieceTokenizer
+from truesource.generator.piece_model import PieceText, PieceTokenizer
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.inventory import read_pieces
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
 
 LINES = ["the cat sat on the mat", "a theatre of cats and mats", "don't sit there, cat fishing", "naïve cafés"] * 20
 WORDS = sorted({word for line in LINES for word in line.split()})

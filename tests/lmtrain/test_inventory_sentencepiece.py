@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
-from truesource.generator.language_model import PieceTokenizer
+from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.marking import Entry, Marking, make_inventory

@@ -15,8 +15,9 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import scoring
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import CausalModel, MaskedModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(7)]
 

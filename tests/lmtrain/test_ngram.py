@@ -22,7 +22,8 @@ from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count
 from truesource.lmtrain.decoding.decode import draw
 from truesource.lmtrain.decoding.sampling import Stepper
 from truesource.lmtrain.decoding.settings import Decoding
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 Sentences = list[list[str]]
 WORDS = st.sampled_from([*"abcdef"])

@@ -15,8 +15,10 @@ from truesource.lmtrain.architectures.ngram import as_grammar as module
 from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
 from truesource.lmtrain.architectures.ngram.models import NgramModel, make_ngram
 from truesource.lmtrain.architectures.ngram.trie import Smoothing, adjust, count_ngrams, read_stream
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
-from truesource.lmtrain.tokenizer import UNK, WordVocabulary, build_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
+from truesource.lmtrain.tokenizer import UNK, build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 Sentences = list[list[str]]
 CORPUS = st.lists(st.lists(st.sampled_from([*"aaabbc"]), max_size=5), min_size=1, max_size=12).filter(any)

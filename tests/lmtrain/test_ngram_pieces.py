@@ -24,14 +24,8 @@ from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.generator.language_model import (
-    IncrementalScorer,
-    LanguageModel,
-    LatticeScorer,
-    ScoringFrame,
-    TokenisedModel,
-    assemble_scores,
-)
+from truesource.generator.language_model import LanguageModel, ScoringFrame, assemble_scores
+from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.models import NgramPieceModel, make_ngram
@@ -43,7 +37,8 @@ from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
 from truesource.lmtrain.training import train
 
 Sentences = list[list[str]]

@@ -12,12 +12,13 @@ from saved_models import WORDS, save_model, save_piece_model
 from torch.nn import functional
 
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.hidden_states import hidden_states
 from truesource.lmtrain.model_registry import model_settings, network_architecture, settings_class
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.patching import adding, patched_log_probs, places, untrained
-from truesource.lmtrain.probing import hidden_states
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.word_models import CausalModel
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.probing import WEIGHT_DECAYS, LinearProbe, fit_linear
+from truesource.lmtrain.linear_probe import WEIGHT_DECAYS, LinearProbe, fit_linear
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,8 +13,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.pieces.marking import MARKER
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
-from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, encoder_of, is_ours
+from truesource.lmtrain.subwords import build_subword_tokenizer, make_tokenizer
+from truesource.lmtrain.tokenizer import SPECIALS
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [
     "the",

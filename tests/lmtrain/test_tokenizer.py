@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import SPECIALS, build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 TEXT = [["b", "a", "b"], ["c", "a", "-LRB-"], ["``", "b"]]
 

@@ -18,8 +18,9 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.truth import Truth, process
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.truth import ExactTargets, TruthCallback, endless, kl_to_truth
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 GRAMMAR = PCFG.from_text(
     "S -> NP VP 1.0\nNP -> T N 1.0\nT -> the 1.0\nVP -> V NP 0.6 | sleeps 0.4\nN -> dog 0.7 | cat 0.3\nV -> sees 1.0"

@@ -21,10 +21,10 @@ from transformers import (
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.hidden_states import hidden_states
 from truesource.lmtrain.loading import no_bars
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.probing import hidden_states
 from truesource.lmtrain.word_models import CausalModel, MaskedModel
 
 WORDS = ["the", "cat", "dog", "sees", "."]

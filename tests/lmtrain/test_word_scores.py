@@ -25,7 +25,8 @@ from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.scoring import score_causal_words
 from truesource.lmtrain.pieces.words import Marks, Pieces
 from truesource.lmtrain.saving import save_model
-from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary
+from truesource.lmtrain.subwords import build_subword_tokenizer
 from truesource.lmtrain.trained_models import as_language_model
 
 PIECES = ["<bos>", "<eos>", "<pad>", "▁a", "▁b", "▁ab", "a", "b", "ab"]  # of the small examples

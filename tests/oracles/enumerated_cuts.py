@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from truesource.generator.language_model import PieceInventory, PieceKind
+from truesource.generator.piece_model import PieceInventory, PieceKind
 
 Cut = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from piece_models import AB_PIECES, ToyPieceModel, ToyScorer, toy_inventory
 from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, Estimate, documents
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
-from truesource.generator.language_model import TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 AB = toy_inventory(AB_PIECES)

@@ -14,7 +14,7 @@ from scipy import stats
 
 from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder
 from truesource.evaluation.tokenisation.paths import Paths
-from truesource.generator.language_model import PieceInventory
+from truesource.generator.piece_model import PieceInventory
 
 #: `▁abababa` has 80 cuts
 AB_SCORES = {piece.replace("_", MARKER): score for piece, score in AB_PIECES.items()}

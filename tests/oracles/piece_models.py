@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from enumerated_cuts import log_sum
 
-from truesource.generator.language_model import PieceInventory, PieceKind, PieceText
+from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 

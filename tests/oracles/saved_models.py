@@ -10,7 +10,8 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.subwords import SubwordKind, build_subword_tokenizer
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 WORDS = [f"w{i}" for i in range(7)]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.generator.language_model import IncrementalScorer
+from truesource.generator.piece_model import IncrementalScorer
 from truesource.grammar.support.arrays import IntArray
 
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Command, Outcome
 
 from truesource.cli.main import main
-from truesource.grammar.support.files import write_text
+from truesource.grammar.support.atomic_files import write_text
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from truesource.lmtrain.model_registry import model_settings, network_architecture
-    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import build_tokenizer
+    from truesource.lmtrain.word_vocabulary import WordVocabulary
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):

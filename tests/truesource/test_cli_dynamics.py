@@ -17,8 +17,9 @@ from truesource.evaluation.dynamics.evaluator import DYNAMICS
 from truesource.evaluation.dynamics.report import curves_figure, figure, places_figure
 from truesource.evaluation.show.declared import section_of, template_of
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import data_folder, write_json
+from truesource.grammar.support.files import data_folder
 from truesource.lmtrain.snapshots import checkpoints
 from truesource.report.finished_run import FinishedRun, read_run
 from truesource.run.experiment import build_report, load_config, plan
@@ -57,7 +58,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from truesource.lmtrain.model_registry import model_settings, network_architecture
-    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import build_tokenizer
+    from truesource.lmtrain.word_vocabulary import WordVocabulary
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from truesource.evaluation.core.exact_bound import read_published, read_words
+from truesource.evaluation.core.published_scores import read_published, read_words
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 

@@ -16,7 +16,7 @@ from scipy import stats
 from toy_english import TOY
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.text import read_sentences
+from truesource.generator.text_files import read_sentences
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 

@@ -19,8 +19,9 @@ from held_command import stopped_in_training
 from other_process import locked_elsewhere
 from stopping import contents
 
-from truesource.evaluation.scaling.cells import Losses, ScalingCell
+from truesource.evaluation.scaling.cells import ScalingCell
 from truesource.evaluation.scaling.fits import fit_all
+from truesource.evaluation.scaling.losses import Losses
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.files import digest_file

@@ -19,18 +19,19 @@ from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.explain.report import lever_table, sentence
 from truesource.evaluation.explain.targets import read_expected, seconds_needed, write_expected
 from truesource.evaluation.explain.where import PLACES
-from truesource.evaluation.tokenisation.measure import table_of_sums
+from truesource.evaluation.tokenisation.sums import table_of_sums
 from truesource.generator.corpus import Corpus
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
 from truesource.lmtrain.training_record import TIMES
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TOY = "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"

@@ -294,7 +294,7 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
 def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a budget of one layer: when the network reads on, the vectors of the layers before are gone."""
     from truesource.generator.corpus import Corpus
-    from truesource.lmtrain import probing as module
+    from truesource.lmtrain import hidden_states as module
 
     made: list[weakref.ref[object]] = []
     plain = module._extracted

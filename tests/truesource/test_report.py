@@ -26,8 +26,8 @@ from truesource.generator.sampler import sample_treebank
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
 from truesource.grammar.tree import Tree
 from truesource.lmtrain.training_record import write_times
 from truesource.report.finished_run import read_run, some_sentences, with_models

@@ -15,8 +15,8 @@ from agreement_grammar import agreement_grammar
 from tiny_run import run
 
 from truesource.evaluation.pairs.report import pairs_figure
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
 from truesource.run.experiment import build_report, load_config, plan
 
 CONFIG = """\

@@ -14,7 +14,7 @@ from tiny_run import prepare, run
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
-from truesource.evaluation.pplu.experiments import PROTOCOLS
+from truesource.evaluation.pplu.reduced_vocabulary import PROTOCOLS
 from truesource.evaluation.pplu.report import figure as reduction_figure
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample

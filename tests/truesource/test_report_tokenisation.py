@@ -22,8 +22,9 @@ from truesource.evaluation.tokenisation.figures import (
     decomposition_figure,
     tokenisation_figure,
 )
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import data_folder, write_json
+from truesource.grammar.support.files import data_folder
 from truesource.run.experiment import build_report, load_config, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")

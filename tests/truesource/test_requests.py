@@ -136,7 +136,8 @@ def test_the_room_of_a_network_is_that_of_its_training(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "opt", "bert", "roberta", "deberta", "lstm", "gated_cnn"])
 def test_no_network_has_fewer_parameters_than_estimated(architecture: str) -> None:
     from truesource.lmtrain.model_registry import network_architecture_for
-    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import build_tokenizer
+    from truesource.lmtrain.word_vocabulary import WordVocabulary
 
     settings = model_settings(architecture, layers=2, dim=16)
     vocabulary = WordVocabulary(build_tokenizer([["a", "b"]]))
@@ -166,7 +167,8 @@ def test_steps_of_many_epochs_are_in_proportion() -> None:
     import numpy as np
 
     from truesource.lmtrain.data import TrainingBatches
-    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import build_tokenizer
+    from truesource.lmtrain.word_vocabulary import WordVocabulary
 
     vocabulary = WordVocabulary(build_tokenizer([["a", "b"]]))
     rows = [np.array([5, 6]), np.array([6])]

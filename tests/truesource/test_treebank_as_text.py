@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from truesource.generator.text import read_documents, read_sentences, stream_sentences
+from truesource.generator.text_files import read_documents, read_sentences, stream_sentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
 

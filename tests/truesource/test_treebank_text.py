@@ -13,7 +13,7 @@ from command_line import Command
 from tiny_run import BANK
 
 from truesource.generator.sampler import sample_treebank
-from truesource.generator.text import line_of, read_sentences
+from truesource.generator.text_files import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

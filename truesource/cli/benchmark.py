@@ -210,7 +210,7 @@ def _measure(asked: Selection, output: Path | None, workers: Workers, share: Sha
 
 def _write(file: Path, write: Callable[[Path], object]) -> None:
     """Write a file that several jobs write, and remove what killed ones have left of it."""
-    from truesource.grammar.support.files import remove_leftovers
+    from truesource.grammar.support.atomic_files import remove_leftovers
     from truesource.grammar.support.locks import exclusive
 
     with exclusive(file, wait=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import typer
 from pydantic import Field, model_validator
 
-from truesource.generator.abilities import DEVICE
+from truesource.generator.computing import DEVICE
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.settings import DEFAULT_SEED, Settings
 from truesource.terminal.console import echo
@@ -113,7 +113,8 @@ def command(
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.evaluation.core.exact_bound import read_words, token_columns
+    from truesource.evaluation.core.published_scores import read_words
+    from truesource.evaluation.core.sentence_records import token_columns
     from truesource.terminal.output import OutputFiles, columns_of, json_of
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
@@ -277,8 +278,8 @@ def _scoring(
     """How sentences are scored: at once, or in parts that are kept in a folder."""
     from functools import partial
 
-    from truesource.evaluation.core.exact_bound import sentence_records
     from truesource.evaluation.core.scores_on_disk import score_in_parts
+    from truesource.evaluation.core.sentence_records import sentence_records
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as Hands
     from truesource.terminal.output import hold
@@ -322,7 +323,7 @@ def _say_impossible(truth: Truth, records: Sequence[dict[str, Any]], condition: 
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, seed: int, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
-    from truesource.evaluation.core.exact_bound import published_bound, read_published
+    from truesource.evaluation.core.published_scores import published_bound, read_published
     from truesource.generator.language_model import preset_frame
     from truesource.terminal.output import json_of
 

@@ -64,7 +64,7 @@ def _methods(subject: str | None, *, bibtex: bool) -> str:
         InputError: no run is named, or it has no results.
     """
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.settings import require_run
+    from truesource.grammar.support.folders import require_run
     from truesource.report.methods import methods
 
     if bibtex or subject is None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.settings import DEFAULT_SEED, kind_of
+from truesource.grammar.support.folders import kind_of
+from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
 from truesource.terminal.options import Condition, Figure, FirstSentences, Force, Json, Longest
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.evaluator import Evaluator
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.folders import kind_of
 from truesource.grammar.support.printable import listed
-from truesource.grammar.support.settings import did_you_mean, kind_of
+from truesource.grammar.support.settings import did_you_mean
 from truesource.studies.compare.named import NamedModel, named_models
 from truesource.terminal.console import echo
 

@@ -110,7 +110,7 @@ def convert_grammar(
         )
     pruning = None
     if settings.level is not None:
-        from truesource.grammar.estimate.split_merge.result import project
+        from truesource.grammar.estimate.split_merge.projection import project
 
         pcfg = project(pcfg, settings.level)
     if settings.prune is not None:
@@ -130,7 +130,7 @@ def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     """The grammar of the n-gram model in a folder or an ARPA file."""
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.settings import refuse_other_kind
+    from truesource.grammar.support.folders import refuse_other_kind
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
     from truesource.lmtrain.architectures.ngram.models import NGRAM
     from truesource.lmtrain.loading import model_type_of
@@ -155,7 +155,7 @@ def write_treebank(source: Path, target: Path, convention: Name, *, json: Path |
     Raises:
         InputError: the treebank cannot be read, or ``target`` cannot be written.
     """
-    from truesource.generator.text import line_of
+    from truesource.generator.text_files import line_of
     from truesource.grammar.treebank import Treebank
     from truesource.terminal.inputs import normalisation, show_reading
     from truesource.terminal.output import OutputFiles, json_of
@@ -179,7 +179,7 @@ def _is_text(target: Path) -> bool:
 
 def _write_lines(target: Path, lines: Iterable[str], n: int) -> None:
     """Write lines of text, packed for ``.gz``, atomically."""
-    from truesource.grammar.support.files import atomic_path, opened_to_write
+    from truesource.grammar.support.atomic_files import atomic_path, opened_to_write
     from truesource.grammar.support.printable import meter
 
     with (
@@ -202,7 +202,7 @@ def write_corpus(
             ``target`` cannot be written.
     """
     from truesource.generator.corpus import Corpus
-    from truesource.generator.text import line_of
+    from truesource.generator.text_files import line_of
     from truesource.terminal.output import OutputFiles, json_of
 
     files = OutputFiles(text=target, json=json, force=force)

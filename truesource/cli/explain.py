@@ -112,7 +112,7 @@ def _finish(job: ExplainJob, files: OutputFiles, failures: list[Failure[LeverCel
     """Show and write what is known."""
     from truesource.evaluation.explain.report import ladder_table, lever_table, sentence
     from truesource.evaluation.explain.where import memory_sentence, places_table
-    from truesource.grammar.support.files import all_at_once, remove_leftovers, write_json
+    from truesource.grammar.support.atomic_files import all_at_once, remove_leftovers, write_json
     from truesource.grammar.support.locks import exclusive
     from truesource.run.stages.explain.page import PAGE, write_page
     from truesource.run.stages.explain.results import explained, records_of

@@ -66,7 +66,7 @@ def _bound(corpus: Corpus, split: str, grammar: Path) -> float:
         InputError: the grammar in the folder cannot make a sentence of it.
     """
     from truesource.evaluation.core.differences import differences
-    from truesource.evaluation.core.exact_bound import sentence_records
+    from truesource.evaluation.core.sentence_records import sentence_records
     from truesource.evaluation.core.setting import Setting
     from truesource.evaluation.core.text import Text
     from truesource.terminal.inputs import warn

@@ -157,7 +157,8 @@ def _from_trees(
 
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.formats import save_grammar
-    from truesource.grammar.support.files import digest_json, write_json_lines
+    from truesource.grammar.support.atomic_files import write_json_lines
+    from truesource.grammar.support.files import digest_json
     from truesource.grammar.treebank import Treebank
     from truesource.run.grammar.induce import induce, useless_cycles
 
@@ -276,7 +277,8 @@ def reestimate(
     from truesource.grammar.estimate.inside_outside import inside_outside
     from truesource.grammar.formats import save_grammar
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.support.files import digest_json, write_json_lines
+    from truesource.grammar.support.atomic_files import write_json_lines
+    from truesource.grammar.support.files import digest_json
 
     start = PCFG.load(start_from)
     known: Brackets | None = None

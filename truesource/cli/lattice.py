@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from truesource.evaluation.show.table import Cell, ReportTable
     from truesource.evaluation.tokenisation.ambiguity import Ambiguity
-    from truesource.generator.language_model import PieceText, PieceTokenizer
+    from truesource.generator.piece_model import PieceText, PieceTokenizer
 
 NAME = "lattice"
 LARGEST = 10**300  #: number of segmentations that is a number in files, and no text
@@ -79,7 +79,7 @@ def command(
     """
     from truesource.evaluation.show.words import count
     from truesource.evaluation.tokenisation.ambiguity import measure_ambiguity
-    from truesource.evaluation.tokenisation.measure import builder_for
+    from truesource.evaluation.tokenisation.preparation import builder_for
     from truesource.terminal.inputs import read_text
     from truesource.terminal.output import OutputFiles, json_of, show
 

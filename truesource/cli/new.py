@@ -78,7 +78,7 @@ def command(
 
 
 def _write_folder(kind: Kind, folder: Path, *, force: bool) -> None:
-    from truesource.grammar.support.files import write_text
+    from truesource.grammar.support.atomic_files import write_text
     from truesource.terminal.output import claim_files
 
     files = {folder / name: text for name, text in contents(kind, run_name(folder)).items()}
@@ -96,7 +96,7 @@ def _write_schema(of: Of, output: Path | None, *, force: bool) -> None:
     if output is None:
         echo(schema_text(of).rstrip("\n"))
         return
-    from truesource.grammar.support.files import write_text
+    from truesource.grammar.support.atomic_files import write_text
     from truesource.terminal.output import claim_files
 
     with claim_files(output, force=force).together():

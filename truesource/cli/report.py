@@ -72,7 +72,7 @@ def _rebuild(run: Path) -> None:
 
 
 def _compare(runs: list[Path], output: Path, *, force: bool) -> None:
-    from truesource.grammar.support.files import write_text
+    from truesource.grammar.support.atomic_files import write_text
     from truesource.studies.compare.page import comparison_page
     from truesource.terminal.asked import require_ending
     from truesource.terminal.output import OutputFiles
@@ -90,7 +90,7 @@ def _figures(
     run: Path, name: str | None, output: Path | None, font_size: float | None, *, listed: bool, force: bool
 ) -> None:
     """List the figures of the report that stands in the run, or draw one of them as a file."""
-    from truesource.grammar.support.settings import require_run
+    from truesource.grammar.support.folders import require_run
     from truesource.terminal.asked import FIGURES, asked, require_ending
     from truesource.terminal.output import OutputFiles
 
@@ -129,7 +129,7 @@ def _titles(run: Path) -> dict[str, str]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    from truesource.grammar.support.files import atomic_path
+    from truesource.grammar.support.atomic_files import atomic_path
 
     with atomic_path(path) as partial:
         partial.write_bytes(content)

@@ -70,8 +70,8 @@ def command(
 
 def evaluated(folder: Path, files: OutputFiles, failures: Sequence[Failure[PlannedCell]], *, shared: bool) -> None:
     """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
+    from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json
     from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.files import remove_leftovers_in, write_json
     from truesource.grammar.support.locks import exclusive
     from truesource.studies.scaling.report import build_scaling_report
     from truesource.studies.scaling.results import read_sweep

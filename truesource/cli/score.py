@@ -88,7 +88,7 @@ def command(
         warn_of_other_corpus(model, setting.text)
     if lines:
         _check_lines(setting)
-    from truesource.evaluation.tokenisation.measure import with_marks
+    from truesource.evaluation.tokenisation.preparation import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = with_marks(load_model(model), before, True)

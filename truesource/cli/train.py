@@ -19,7 +19,7 @@ from truesource.terminal.options import Force, Json, License, Overrides, Seed
 if TYPE_CHECKING:
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.generator.text import TextSplits
+    from truesource.generator.text_files import TextSplits
     from truesource.run.models import ModelEntry
 
 
@@ -124,7 +124,7 @@ def _record(folder: Path) -> dict[str, Any]:
 def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
     """The text to train on."""
     from truesource.generator.corpus import Corpus
-    from truesource.generator.text import TextSplits
+    from truesource.generator.text_files import TextSplits
     from truesource.grammar.support.errors import InputError
 
     if dev is not None and not corpus.is_file():

@@ -88,7 +88,7 @@ def _texts(
     held_out: Path, corpus: Path | None, split: str, most: int | None, lengths: str | None, pcfg: PCFG | None
 ) -> dict[Kind, TextToMeasure]:
     """Real text, and sampled text where there is a corpus."""
-    from truesource.generator.text import read_sentences as read_text
+    from truesource.generator.text_files import read_sentences as read_text
     from truesource.run.stages.treebank_baseline import TextToMeasure
     from truesource.run.treebank.text import text_of_file
     from truesource.terminal.inputs import read_setting

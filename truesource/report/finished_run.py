@@ -33,8 +33,8 @@ from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.estimate.split_merge.train import TraceRow
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.folders import require_run
 from truesource.grammar.support.records import STRICT, read_record, read_records
-from truesource.grammar.support.settings import require_run
 from truesource.grammar.truth import Truth, load_truth
 from truesource.lmtrain.training_record import MetricsRow, training_seconds
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -14,16 +14,12 @@ from markupsafe import Markup
 from truesource.evaluation.show import words
 from truesource.evaluation.show.figures import FigureFile, drawing_for, standalone, without_marks
 from truesource.generator.objectives import OBJECTIVES
+from truesource.grammar.support.atomic_files import write_text
 from truesource.grammar.support.errors import InputError, require_extras
-from truesource.grammar.support.files import write_text
 from truesource.report.environment import FOLDER, data_of_script, render, script_hash
 from truesource.report.finished_run import COMPARISON, FinishedRun, Part, read_run
 from truesource.report.shown_figures import ShownFigures
 from truesource.report.works import bibtex, topics_of
-
-if TYPE_CHECKING:
-    pass
-
 
 #: of a run, and what stands in them; a star is the name of each model
 FILES = (

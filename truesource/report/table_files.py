@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.show.table import ABSENT, Cell, ReportTable, plain_number
-from truesource.grammar.support.files import atomic_path, write_text
+from truesource.grammar.support.atomic_files import atomic_path, write_text
 from truesource.grammar.support.printable import markdown, terminal
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from truesource.grammar.support.atomic_files import remove_leftovers
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, remove_leftovers
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import read_record

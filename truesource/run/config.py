@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from truesource.generator.abilities import DEVICE, Dtype
+from truesource.generator.computing import DEVICE, Dtype
 from truesource.generator.objectives import OBJECTIVES, Objective
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.hub_card import checked_license

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.run.folder import model_errors
 from truesource.run.stage import Stage
 

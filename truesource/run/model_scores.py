@@ -16,8 +16,8 @@ from truesource.evaluation.divergence.report import DivergenceRecord
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.show.records import REMEDY, Record
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.folders import kind_of
 from truesource.grammar.support.records import read_record
-from truesource.grammar.support.settings import kind_of
 from truesource.lmtrain.training_record import Training, are_replicates, training_of
 from truesource.report.finished_run import COMPARED, ScoresRecord, comparable, read_results
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.token_table import read_token_record
 from truesource.evaluation.show.records import ResultRow
 from truesource.generator.abilities import offers
-from truesource.generator.corpus_record import corpus_card
-from truesource.grammar.support.files import digest_file, write_json, write_text
+from truesource.generator.corpus_card import corpus_card
+from truesource.grammar.support.atomic_files import write_json, write_text
+from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARED, COMPARISON, ScoresRecord
 from truesource.report.page import write_page

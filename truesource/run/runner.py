@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.core.evaluator import Evaluator
-from truesource.generator.abilities import DTYPE
+from truesource.generator.computing import DTYPE
 from truesource.generator.plan import require_room as require_corpus_room
+from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError, require_extras
-from truesource.grammar.support.files import digest_json, remove_leftovers_in, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import read_record
 from truesource.lmtrain.architectures.settings import require_room as require_network_room

@@ -28,7 +28,7 @@ PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
 
 def is_treebank(source: Path) -> bool:
     """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
-    from truesource.grammar.support.settings import kind_of
+    from truesource.grammar.support.folders import kind_of
     from truesource.grammar.treebank.reader import begins_like_trees, find_files
 
     if source.is_file():
@@ -221,7 +221,7 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
 
 def announce_long(setting: Setting, *, masked: bool, dtype: DTypeLike = "float64") -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
-    from truesource.evaluation.core.oracle import LONG, long_sentences
+    from truesource.evaluation.core.long_sentences import LONG, long_sentences
 
     cost = long_sentences(setting.known, setting.sentences, setting.lengths, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:

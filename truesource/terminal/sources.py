@@ -13,7 +13,7 @@ from truesource.grammar.conditioning import condition_text, length_condition
 from truesource.grammar.conventions import without_headers
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import read_chunks
-from truesource.grammar.support.settings import refuse_other_kind
+from truesource.grammar.support.folders import refuse_other_kind
 from truesource.terminal.console import echo
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from truesource.evaluation.tokenisation.documents import Document, reader
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, extend, unique_pairs
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends, count_paths, forward
 from truesource.evaluation.tokenisation.paths import n_best
-from truesource.generator.language_model import PieceInventory, TokenisedModel
+from truesource.generator.piece_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 
 LEAST_MASS = 1e-6  #: of unlisted segmentations; masses are found by subtraction, which leaves some ten digits of this

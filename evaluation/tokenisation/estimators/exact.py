@@ -17,7 +17,7 @@ from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Document, Estimate, WithinWindow, reader
 from truesource.evaluation.tokenisation.estimators.weights import check_numbers, log_sum, score_segmentations
 from truesource.evaluation.tokenisation.lattice import Lattice, arc_ends
-from truesource.generator.language_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -38,7 +38,7 @@ from truesource.evaluation.tokenisation.paths import (
     sample,
     sample_distinct,
 )
-from truesource.generator.language_model import PieceInventory, TokenisedModel
+from truesource.generator.piece_model import PieceInventory, TokenisedModel
 from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
 

@@ -10,8 +10,9 @@ from truesource.evaluation.tokenisation import EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators import paths
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, bracket, exact
-from truesource.evaluation.tokenisation.estimators.sequential import beam, block_importance, guided, particle_filter
-from truesource.generator.language_model import TokenisedModel
+from truesource.evaluation.tokenisation.estimators.guided import guided
+from truesource.evaluation.tokenisation.estimators.sequential import beam, block_importance, particle_filter
+from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.support.errors import InputError
 
 ONE_BEST = "one-best"  #: the canonical tokenisation T*; every evaluation has it

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.documents import Document, check_window, most_pieces
-from truesource.generator.language_model import IncrementalScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
 

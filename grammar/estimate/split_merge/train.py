@@ -33,8 +33,9 @@ from truesource.grammar.estimate.split_merge.result import Induced, filter_cost,
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
 from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_json, round_floats
+from truesource.grammar.support.files import digest_json, round_floats
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import STRICT, Count, Positive, decode_record
 from truesource.grammar.tree import Tree

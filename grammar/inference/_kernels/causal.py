@@ -3,7 +3,7 @@
 Arrays end in the batch axis (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has
 number ``j (j-1) / 2 + i``. Each word's column is scaled by the inverse of its conditional probability given
 its left context, so that charts stay near 1 at any sentence length. Entries are capped, as those of symbols that
-cannot start would overflow in long sentences; `grammar.inference.single` says when a cap, or an underflow, may
+cannot start would overflow in long sentences; `grammar.inference.certificate` says when a cap, or an underflow, may
 have cost something that matters. All arrays of weights have one type, float64 or float32.
 
 The two passes differ in what can start after a word: `free` knows symbols, `conditioned` on a range of lengths also how

@@ -15,7 +15,8 @@ from truesource.grammar.support.files import read_text_lines
 from truesource.lmtrain.architectures.ngram.models import NgramModel, emitted_words
 from truesource.lmtrain.architectures.ngram.reading import log_mass
 from truesource.lmtrain.architectures.ngram.trie import NgramEstimate, Trie
-from truesource.lmtrain.tokenizer import BOS, EOS, SPECIALS, UNK, WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import BOS, EOS, SPECIALS, UNK, build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 
 MARKS = {"<s>": BOS, "</s>": EOS, "<unk>": UNK, "<UNK>": UNK}  #: of ARPA files, and ours
 ZERO = -90.0  #: log10 probabilities from here down are zero (SRILM writes -99)

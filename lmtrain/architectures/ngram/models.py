@@ -12,14 +12,9 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.columns import Rows
-from truesource.generator.language_model import (
-    LogDistributions,
-    PieceTokenizer,
-    ScoringFrame,
-    TokenScores,
-    framed_scores,
-)
+from truesource.generator.language_model import LogDistributions, ScoringFrame, TokenScores, framed_scores
 from truesource.generator.objectives import Objective
+from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.sentences import takes_sentence, takes_sentences
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.errors import InputError
@@ -39,10 +34,11 @@ from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.loading import load_tokenizer, model_type_of, read_config_json
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.words import OpenVocabulary, Slots, align_words, assemble_words, reading_of
-from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
-from truesource.lmtrain.tokenizer import SPECIALS, Encoder, WordVocabulary
+from truesource.lmtrain.subword_vocabulary import SubwordVocabulary, is_ours, is_subword
+from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import model_name, require_unchanged
 from truesource.lmtrain.word_models import NextTokenProbabilities
+from truesource.lmtrain.word_vocabulary import Encoder, WordVocabulary
 
 NGRAM = "ngram"  #: in ``config.json``
 
@@ -175,7 +171,7 @@ class NgramModel(CountedModel):
 class NgramPieceModel(CountedModel, OpenVocabulary):
     """A model of each piece given the N - 1 tokens before it.
 
-    It is a `truesource.generator.interface.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
+    It is a `truesource.generator.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
     special token but the end.
 
     Arguments and errors are those of `CountedModel`; ``tokenizer`` is one that

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from truesource.generator.language_model import PathSums
+from truesource.generator.piece_model import PathSums
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.lmtrain.architectures.ngram._kernels import reading as kernels
 from truesource.lmtrain.architectures.ngram._kernels.counts import start_range
@@ -90,7 +90,7 @@ class Reader:
         return {}
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: NDArray[np.integer], most: int) -> PathSums:
-        """Sum over the paths of a lattice, see `truesource.generator.language_model.LatticeScorer.sum_paths`."""
+        """Sum over the paths of a lattice, see `truesource.generator.piece_model.LatticeScorer.sum_paths`."""
         begin = int(self.begin(1).node[0])
         allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
         return PathSums(
@@ -235,7 +235,7 @@ class NgramScorer:
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
 
     def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
-        """Sum over all paths of a lattice; see `truesource.generator.interface.piece_model.LatticeScorer`."""
+        """Sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeScorer`."""
         result = self._reader.sum_paths(source, first, tokens, most)
         self._steps += result.steps
         return result

@@ -15,14 +15,15 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.columns import CodedSentences
+from truesource.grammar.support.atomic_files import atomic_path, write_json, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, write_json, write_text
 from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
 from truesource.lmtrain.architectures.ngram.models import NGRAM, CountedModel, NgramModel, NgramPieceModel, make_ngram
 from truesource.lmtrain.architectures.ngram.trie import adjust, count_ngrams, read_stream, save_counts
 from truesource.lmtrain.architectures.settings import NgramSettings
 from truesource.lmtrain.card import folder_card, versions
-from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.subword_vocabulary import encoder_of
+from truesource.lmtrain.subwords import make_tokenizer
 from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import FILE, file_digests, write_times
 

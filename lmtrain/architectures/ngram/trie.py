@@ -15,11 +15,11 @@ import numpy as np
 from truesource.generator.columns import CodedSentences, Rows
 from truesource.grammar.support.archives import ArrayKind, integers, read_arrays
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.atomic_files import atomic_path
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path
 from truesource.grammar.support.printable import meter
 from truesource.lmtrain.architectures.ngram._kernels import counts as kernels
-from truesource.lmtrain.tokenizer import Encoder, encode_rows
+from truesource.lmtrain.word_vocabulary import Encoder, encode_rows
 
 MOST_TOKENS = 2**31 - 1  #: places in a stream are 32-bit numbers
 MOST_NODES = 2**31 - 1  #: n-grams are 32-bit numbers

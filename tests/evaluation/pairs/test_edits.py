@@ -13,8 +13,8 @@ from agreement_grammar import agreement_grammar
 from reference_inference import derivations, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.pairs.edits import MARGIN, TOLERANCE, Neighbours, edited_pairs
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
-from truesource.evaluation.pairs.generate import MARGIN, TOLERANCE, Neighbours, edited_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.conditioning import LengthRange

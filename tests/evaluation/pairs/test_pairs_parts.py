@@ -21,7 +21,10 @@ from truesource.evaluation.pairs.generate import REGISTRY, make_pairs
 from truesource.evaluation.pairs.lexicon import Form, Lexicon, english_forms, read_forms, spelled_with_s
 from truesource.evaluation.pairs.odds import COLUMNS, by_source, measures, pair_sums, with_truth
 from truesource.evaluation.pairs.pair import Pair, differing, filter_pairs, read_pairs, write_pairs
-from truesource.evaluation.pairs.phenomena import DeterminerNoun, SubjectVerb, WordOrder, frame_of, subject_of
+from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
+from truesource.evaluation.pairs.phenomena.subcategorisation import frame_of
+from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb, subject_of
+from truesource.evaluation.pairs.phenomena.word_order import WordOrder
 from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChange, SampledSentence
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.errors import InputError

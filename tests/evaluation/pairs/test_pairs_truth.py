@@ -21,7 +21,8 @@ from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import ALL, Pair, differing
-from truesource.evaluation.pairs.phenomena import TAGS, Site, noun_attachment, sites
+from truesource.evaluation.pairs.phenomena.attachment import Site, noun_attachment, sites
+from truesource.evaluation.pairs.phenomena.subcategorisation import TAGS
 from truesource.evaluation.pairs.sampled_sentence import SampledSentence, outside_of
 from truesource.generator.objectives import Objective
 from truesource.grammar.conditioning import LengthRange

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
-from truesource.evaluation.pairs.sampled_sentence import WordPosteriors
+from truesource.evaluation.pairs.word_posteriors import WordPosteriors
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError

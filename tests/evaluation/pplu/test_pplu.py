@@ -16,7 +16,9 @@ from whole_language import whole_language
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting
 from truesource.evaluation.pplu.compare import END, UnigramModel, UnigramPerplexity, compare_pplu, oracle_unigram
-from truesource.evaluation.pplu.experiments import random_split, rank_sentences, sense_grammar, sense_split
+from truesource.evaluation.pplu.random_split import random_split
+from truesource.evaluation.pplu.rankings import rank_sentences
+from truesource.evaluation.pplu.sense_split import sense_grammar, sense_split
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

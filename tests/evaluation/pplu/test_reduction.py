@@ -11,7 +11,7 @@ from toy_models import Table
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.compare import END, UnigramModel, oracle_unigram
-from truesource.evaluation.pplu.experiments import halving, reduce_vocabulary
+from truesource.evaluation.pplu.reduced_vocabulary import halving, reduce_vocabulary
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

@@ -20,7 +20,7 @@ from truesource.evaluation.probing.results import (
     task_parts,
 )
 from truesource.evaluation.probing.targets import Targets
-from truesource.lmtrain.probing import fit_linear
+from truesource.lmtrain.linear_probe import fit_linear
 
 N, TYPES, LABELS = 4000, 400, 4
 

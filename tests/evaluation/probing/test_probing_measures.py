@@ -25,7 +25,6 @@ from truesource.evaluation.probing.experiment import (
     word_correlations,
 )
 from truesource.evaluation.probing.measures import (
-    ProbingSplit,
     confusion,
     entropies,
     group_accuracy,
@@ -33,10 +32,10 @@ from truesource.evaluation.probing.measures import (
     matthews_interval,
     per_group,
     probe_measures,
-    split,
 )
+from truesource.evaluation.probing.splits import ProbingSplit, split
 from truesource.grammar.support.errors import InputError
-from truesource.lmtrain.probing import fit_linear
+from truesource.lmtrain.linear_probe import fit_linear
 
 RNG = np.random.default_rng(8)
 

@@ -7,16 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import f, kstest, spearmanr, t
 
-from truesource.evaluation.scaling.cells import (
-    Losses,
-    ScalingCell,
-    draw,
-    fit_power_law,
-    lack_of_fit,
-    resample,
-    scatter_of,
-)
+from truesource.evaluation.scaling.cells import ScalingCell, draw, fit_power_law, lack_of_fit, scatter_of
 from truesource.evaluation.scaling.fits import Fits, fit_all, fit_floor, fit_joint
+from truesource.evaluation.scaling.losses import Losses, resample
 from truesource.grammar.support.errors import InputError
 
 X = np.array([1e3, 3e3, 1e4, 3e4, 1e5])

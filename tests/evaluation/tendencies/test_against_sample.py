@@ -11,8 +11,9 @@ from scipy import stats
 from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample, gap_at_equal_lengths, type_tests
-from truesource.evaluation.tendencies.laws import exponent_of, fit_heaps, type_counts
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.truth import differing_habits, stopwords_among
+from truesource.evaluation.tendencies.type_token import fit_heaps, type_counts
 from truesource.grammar.support.errors import InputError
 
 FAST = TendencySettings({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)

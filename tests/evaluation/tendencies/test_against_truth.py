@@ -12,7 +12,7 @@ from toy_english import TOY
 from truesource.evaluation.measures.integer_corpus import expected_types
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_truth import against_truth
-from truesource.evaluation.tendencies.laws import exponent_of
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.truth import TrueText, stopwords_among, symbols
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG

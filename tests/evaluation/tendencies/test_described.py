@@ -11,9 +11,9 @@ from scipy import optimize
 from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.evaluation.tendencies import TendencySettings
 from truesource.evaluation.tendencies.against_sample import against_sample
-from truesource.evaluation.tendencies.laws import LengthDistances
 from truesource.evaluation.tendencies.measured import mean_distance
 from truesource.evaluation.tendencies.truth import stopwords_among
+from truesource.evaluation.tendencies.type_token import LengthDistances
 
 FAST = TendencySettings({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=19, draws=19)
 

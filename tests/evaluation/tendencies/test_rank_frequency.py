@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from truesource.evaluation.tendencies.laws import by_own_rank, by_rank_of, fit_infinite, rank_frequency
+from truesource.evaluation.tendencies.rank_frequency import by_own_rank, by_rank_of, fit_infinite, rank_frequency
 from truesource.grammar.support.errors import InputError
 
 

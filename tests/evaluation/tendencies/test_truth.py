@@ -11,8 +11,9 @@ from scipy import stats
 from toy_english import TOY
 
 from truesource.evaluation.measures.integer_corpus import encode_with_words
-from truesource.evaluation.tendencies.laws import exponent_of, types_by_sentence
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.truth import TrueText, is_symbol, shares, stopwords_among
+from truesource.evaluation.tendencies.type_token import types_by_sentence
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError, NothingToMeasureError

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.tendencies.against_sample import type_tests
 from truesource.evaluation.tendencies.against_truth import floor
-from truesource.evaluation.tendencies.laws import (
+from truesource.evaluation.tendencies.type_token import (
     HeapsLaw,
     TypeCounts,
     fit_heaps,

@@ -23,7 +23,7 @@ from truesource.evaluation.tokenisation.lattice import (
     log_partition,
     partition_and_entropy,
 )
-from truesource.generator.language_model import PieceText
+from truesource.generator.piece_model import PieceText
 from truesource.grammar.support.errors import InputError
 
 WITHIN = {"▁": -1.5, "a": -1.1, "b": -2.0, "ab": -2.3, "▁a": -2.4, "ba": -2.9, "▁ab": -3.3, "bab": -3.1}

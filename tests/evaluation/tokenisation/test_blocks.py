@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.documents import Document, documents
 from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, Tail, block_ends, word_ends
 from truesource.evaluation.tokenisation.lattice import Lattice, LatticeBuilder, count_paths
 from truesource.evaluation.tokenisation.paths import n_best
-from truesource.generator.language_model import PieceInventory, PieceText
+from truesource.generator.piece_model import PieceInventory, PieceText
 
 #: pieces that reach from one word into the next, and over any place within a word
 ACROSS = toy_inventory({"_": -3.0, "a": -1.0, "b": -1.5, "_a": -1.2, "a_": -2.0, "ab": -1.7, "b_a": -2.5, "bab": -2.2})

@@ -37,7 +37,8 @@ from truesource.evaluation.tokenisation.domain_shift import (
 )
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
 from truesource.evaluation.tokenisation.results import DOUBLE, Evaluation, evaluate_documents
-from truesource.generator.language_model import IncrementalScorer, PieceInventory, ScoringFrame
+from truesource.generator.language_model import ScoringFrame
+from truesource.generator.piece_model import IncrementalScorer, PieceInventory
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray

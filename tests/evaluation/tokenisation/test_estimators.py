@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, c
 from truesource.evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder, count_paths
 from truesource.evaluation.tokenisation.paths import n_best, sample, sample_distinct
-from truesource.generator.language_model import PieceInventory
+from truesource.generator.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -11,7 +11,7 @@ from guided_estimates import AB, LONG_WORD, THREE_WORDS, RecordingModel, documen
 from piece_models import BOS, ToyPieceModel
 
 from truesource.evaluation.tokenisation import EstimatorSettings
-from truesource.evaluation.tokenisation.estimators.sequential import guided
+from truesource.evaluation.tokenisation.estimators.guided import guided
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 BIGRAM = ToyPieceModel(AB, order=2, seed=2)

@@ -28,7 +28,7 @@ from truesource.evaluation.tokenisation.lattice import (
     partition_and_entropy,
     uniform_scores,
 )
-from truesource.generator.language_model import PieceInventory
+from truesource.generator.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 words = st.text("abc", min_size=1, max_size=4)

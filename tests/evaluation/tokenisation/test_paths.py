@@ -27,7 +27,7 @@ from truesource.evaluation.tokenisation.paths import (
     sample,
     sample_distinct,
 )
-from truesource.generator.language_model import PieceInventory
+from truesource.generator.piece_model import PieceInventory
 from truesource.grammar.support.errors import InputError
 
 AB = inventory(AB_SCORES)

@@ -16,6 +16,7 @@ from truesource.evaluation.tokenisation import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
 from truesource.evaluation.tokenisation.lattice import LatticeBuilder
+from truesource.evaluation.tokenisation.marginal_gaps import marginal_gaps
 from truesource.evaluation.tokenisation.paths import n_best
 from truesource.evaluation.tokenisation.results import (
     DOUBLE,
@@ -27,7 +28,6 @@ from truesource.evaluation.tokenisation.results import (
 )
 from truesource.evaluation.tokenisation.summaries import (
     Grid,
-    marginal_gaps,
     order_curves,
     perplexities,
     perplexity,

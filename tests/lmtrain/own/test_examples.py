@@ -13,8 +13,8 @@ from own_code import EXAMPLES, SENTENCES, SOURCE, STEPS, trained
 
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.hidden_states import hidden_states
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.probing import hidden_states
 from truesource.lmtrain.references import load_code
 from truesource.lmtrain.word_models import CausalModel
 

@@ -20,12 +20,12 @@ from truesource.generator.columns import CodedSentences
 from truesource.generator.language_model import ScoringFrame
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.flops import training_cost
+from truesource.lmtrain.hidden_states import hidden_states
 from truesource.lmtrain.model_registry import completed, model_settings, preset
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.own.network import OwnNetwork
 from truesource.lmtrain.pieces.incremental_scorer import FixedStates, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.probing import hidden_states
 from truesource.lmtrain.training_run import TrainingRun
 from truesource.lmtrain.word_models import MaskedModel
 

@@ -138,7 +138,7 @@ def test_the_parts_of_a_text_are_counted_in_folders_that_a_later_call_removes(
     lost = next((copy / "cells").glob("brackets-bigram-*.json"))
     lost.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("truesource.grammar.support.files._remove", lambda _: None)
+        patch.setattr("truesource.grammar.support.atomic_files._remove", lambda _: None)
         measure(mini_suite(folder), copy, MODELS)
     assert [path for path in (copy / "models").iterdir() if path.name.startswith(".")]
     lost.unlink()

@@ -15,8 +15,8 @@ from agreement_grammar import agreement_grammar
 
 import truesource.studies.benchmark.lm_eval as exporter
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.pairs.edits import MARGIN
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
-from truesource.evaluation.pairs.generate import MARGIN
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import model_log_odds, with_truth
 from truesource.evaluation.pairs.pair import END, read_pairs

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tiny_benchmark import measure, mini_suite
 
-from truesource.evaluation.core.oracle import ConstantModel, Oracle, true_frequencies
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.word_frequencies import ConstantModel, true_frequencies
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.parallel import Workers

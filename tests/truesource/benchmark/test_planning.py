@@ -15,7 +15,8 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters
 from truesource.lmtrain.model_registry import network_architecture_for
-from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import build_tokenizer
+from truesource.lmtrain.word_vocabulary import WordVocabulary
 from truesource.run.models import ModelEntry
 from truesource.studies.benchmark import planning
 from truesource.studies.benchmark.planning import (

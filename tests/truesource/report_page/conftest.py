@@ -11,7 +11,7 @@ import pytest
 import yaml
 from opened_page import CAUSAL, CHROMIUM, FILE, MASKED, OTHER, RENAMED, RUN, THIRD, TITLE, Opened, grammar
 
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.atomic_files import write_json
 from truesource.run.experiment import build_report, execute, load_config
 from truesource.studies.compare.page import comparison_page
 

@@ -16,8 +16,9 @@ from truesource.evaluation.core.score import ScoreRecord
 from truesource.evaluation.parsing import score_parses
 from truesource.grammar.parsing import ParseMethod
 from truesource.grammar.parsing.parser import Parse, Parser
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import NothingToMeasureError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.printable import meter
 from truesource.grammar.support.records import STRICT
 from truesource.grammar.treebank import Treebank

@@ -17,7 +17,7 @@ from truesource.evaluation.show.records import Record, nested
 from truesource.evaluation.show.table import ReportTable, TableRow, number_cell, score_cell
 from truesource.evaluation.show.words import count
 from truesource.generator.abilities import require
-from truesource.grammar.inference.rules import CRITICAL
+from truesource.grammar.inference.nonnegative_matrices import CRITICAL
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.process import Process
 from truesource.grammar.tree import Tree

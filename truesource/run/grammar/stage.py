@@ -15,8 +15,9 @@ from truesource.grammar.formats import source_files
 from truesource.grammar.languages import is_reference, parse, reference
 from truesource.grammar.pcfg import PCFG, language
 from truesource.grammar.process import Process
+from truesource.grammar.support.atomic_files import write_json, write_json_lines
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, digest_json, write_json, write_json_lines
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.tilting.rewards import event_of
 from truesource.grammar.tilting.tilt import Tilting
 from truesource.grammar.treebank import Treebank

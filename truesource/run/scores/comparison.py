@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.vocabulary import ModelWords
 from truesource.generator.abilities import offers
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.atomic_files import write_json
+from truesource.grammar.support.files import digest_json
 from truesource.report.finished_run import COMPARED, VOCABULARY
 from truesource.run.models import Replicate
 from truesource.run.scores.stage import oracle_inputs, scored

@@ -16,8 +16,9 @@ from truesource.evaluation.divergence.blocks import next_words, write_next_words
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.show.records import REMEDY, LoadedRecord
 from truesource.generator.abilities import offers
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import MEASURES
 from truesource.run.models import ModelEntry, Replicate

@@ -39,7 +39,8 @@ def _inputs(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> Any:
 
 def _make(run: RunFolder, model: ModelEntry, *, evaluator: Evaluator) -> str:
     """Write ``<name>/<model>.json``."""
-    from truesource.grammar.support.files import digest_json, write_json
+    from truesource.grammar.support.atomic_files import write_json
+    from truesource.grammar.support.files import digest_json
 
     settings = run.settings(evaluator.settings)
     setting = run.setting(getattr(settings, "sentences", None), scores=evaluator.frame)

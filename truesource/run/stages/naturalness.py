@@ -9,8 +9,9 @@ from truesource.evaluation.naturalness.compare import Naturalness, compare_natur
 from truesource.evaluation.naturalness.evaluator import NaturalnessSettings
 from truesource.generator.sampler import Sampler
 from truesource.grammar.support.arrays import random_state
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.treebank import Treebank
 from truesource.run.stage import Stage, of_settings
 

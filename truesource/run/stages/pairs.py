@@ -14,8 +14,9 @@ from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
 from truesource.evaluation.pairs.pair import TaskFiles, filter_pairs, read_pairs, write_pairs, write_reader
 from truesource.evaluation.show.declared import under_name
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import NothingToMeasureError
-from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:

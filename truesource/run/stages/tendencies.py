@@ -11,8 +11,9 @@ from truesource.evaluation.tendencies.decoding_schemes import ModelSample, class
 from truesource.evaluation.tendencies.evaluator import TendenciesSettings
 from truesource.evaluation.tendencies.truth import TrueText
 from truesource.grammar.embedded import read_stopwords
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.run.stage import Stage, of_settings
 
 if TYPE_CHECKING:

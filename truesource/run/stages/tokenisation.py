@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.show.declared import under_name
 from truesource.evaluation.tokenisation import measure as engine
+from truesource.evaluation.tokenisation import preparation
 from truesource.evaluation.tokenisation.evaluator import TokenisationSettings
 from truesource.evaluation.tokenisation.measure_sets import (
     MeasuredSets,
@@ -27,15 +28,16 @@ from truesource.evaluation.tokenisation.texts import (
     read_text,
     sentences_of_trees,
 )
-from truesource.generator.text import read_documents
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.generator.text_files import read_documents
+from truesource.grammar.support.atomic_files import write_json
+from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.references import ModelReference
 from truesource.report.table_files import as_columns, write_columns
 from truesource.run.stage import Stage, of_model
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.language_model import TokenisedModel
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.generator.plan import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.truth import Truth
@@ -88,8 +90,8 @@ def load(reference: str | Path | ModelReference, settings: TokenisationSettings)
     """
     from truesource.lmtrain.models import load_model  # torch
 
-    model = engine.with_marks(load_model(reference), settings.before, settings.end)
-    return engine.require_pieces(model, reference.text if isinstance(reference, ModelReference) else reference)
+    model = preparation.with_marks(load_model(reference), settings.before, settings.end)
+    return preparation.require_pieces(model, reference.text if isinstance(reference, ModelReference) else reference)
 
 
 def measure(
@@ -126,7 +128,7 @@ def measure(
     if settings.out_of_domain:
         require_order(transform, "out_of_domain")
     every = [document for text in texts for document in text.documents]
-    builder, proposal = engine.builder_for(model.pieces, every, settings.proposal)
+    builder, proposal = preparation.builder_for(model.pieces, every, settings.proposal)
     check_tables(wanted, builder, estimation)
     texts = [replace(text, documents=text.documents[: settings.sentences]) for text in texts]
     read = {text.name: read_text(model, text, builder, settings.leave_out_long, warn) for text in texts}

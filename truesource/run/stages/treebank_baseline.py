@@ -17,8 +17,9 @@ from truesource.evaluation.treebank_baseline.measure import Kind, TextScores, sc
 from truesource.evaluation.treebank_baseline.report import EQUAL, REAL, SAMPLED, Trained
 from truesource.generator.language_model import preset_frame
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.records import read_record, read_records
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -317,7 +318,7 @@ class Twins(TrainingCells[Twin]):
         return [Twin(name, source, shape, self._training(source), seed) for name, source in sources.items()]
 
     def _training(self, source: TextInMemory) -> TrainConfig | None:
-        from truesource.lmtrain.subwords import encoder_of
+        from truesource.lmtrain.subword_vocabulary import encoder_of
 
         training, folder = resolved(self._run, self._entry)[1], self._run.model_folder(self._entry)
         if training is None:

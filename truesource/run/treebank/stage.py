@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.grammar.support.files import digest_file, write_json
+from truesource.grammar.support.atomic_files import write_json
+from truesource.grammar.support.files import digest_file
 from truesource.grammar.treebank import Treebank, hold_out
 from truesource.run.stage import Stage
 from truesource.run.treebank.config import TreebankConfig

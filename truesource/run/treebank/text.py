@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.treebank_baseline.report import TextRecord, TextSplitRecord
-from truesource.generator.text import line_of, read_sentences
+from truesource.generator.text_files import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.atomic_files import atomic_path, write_json
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.records import read_record
 from truesource.grammar.treebank import Treebank, hold_out
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import with_config
 from typing_extensions import TypedDict, override
 
-from truesource.evaluation.core.oracle import Oracle, counted_frequencies
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.windows import BestWithin
+from truesource.evaluation.core.word_frequencies import counted_frequencies
 from truesource.generator.abilities import require
+from truesource.grammar.support.atomic_files import remove_leftovers, working_folder, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_file, remove_leftovers, working_folder, write_json
+from truesource.grammar.support.files import digest_file
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, Positive, read_record, read_records
 from truesource.grammar.truth import process

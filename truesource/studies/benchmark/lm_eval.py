@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from truesource.evaluation.pairs import PHENOMENA, PairSettings
-from truesource.evaluation.pairs.generate import MARGIN, common_words, edited_pairs, make_pairs, with_reasons
+from truesource.evaluation.pairs.edits import MARGIN, common_words, edited_pairs, with_reasons
+from truesource.evaluation.pairs.generate import make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, function_line, task_settings, write_reader, yaml_text
 from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import all_at_once, write_json_lines, write_text
 from truesource.grammar.support.errors import InputError, NothingToMeasureError
-from truesource.grammar.support.files import all_at_once, refuse_existing, round_floats, write_json_lines, write_text
+from truesource.grammar.support.files import refuse_existing, round_floats
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.grammar.truth import load_truth
 from truesource.studies.benchmark.suite import Suite, SuiteLanguage
@@ -91,7 +93,7 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: f
     """Minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
 
     Up to half are the phenomena of English grammars (agreement, verb frames, attachment) where the language has them.
-    The others are strings with one edit, see `truesource.evaluation.pairs.generate.edited_pairs`.
+    The others are strings with one edit, see `truesource.evaluation.pairs.edits.edited_pairs`.
 
     Args:
         language: of a suite.

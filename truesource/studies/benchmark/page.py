@@ -14,8 +14,8 @@ from truesource.evaluation.show.figures import QUIET, SERIES, TRUTH, figure, pla
 from truesource.evaluation.show.table import ABSENT, ReportTable, score_cell, shown
 from truesource.evaluation.show.words import brief, chance, number
 from truesource.generator.objectives import Objective
+from truesource.grammar.support.atomic_files import write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_text
 from truesource.grammar.support.printable import one_line
 from truesource.report.environment import render, script_hash
 from truesource.studies.benchmark.results import REFERENCES, BenchmarkResults

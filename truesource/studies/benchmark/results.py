@@ -14,8 +14,9 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.objectives import Objective
+from truesource.grammar.support.atomic_files import write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import round_floats, write_text
+from truesource.grammar.support.files import round_floats
 from truesource.grammar.support.records import STRICT, Count, Positive, Probability, read_record
 from truesource.grammar.truth import process_at
 

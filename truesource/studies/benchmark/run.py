@@ -10,10 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from truesource.generator.abilities import current
+from truesource.generator.computing import current
 from truesource.generator.objectives import OBJECTIVES
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import real_path, write_json
+from truesource.grammar.support.files import real_path
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import holds

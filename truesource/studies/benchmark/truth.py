@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from truesource.evaluation.core.oracle import ConstantModel, Oracle, equal_frequencies, true_frequencies
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.setting import Setting, oracle_for
+from truesource.evaluation.core.word_frequencies import ConstantModel, equal_frequencies, true_frequencies
 from truesource.evaluation.divergence.contexts import CachedTruth, Contexts, cache_truth, measure_contexts
 from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus

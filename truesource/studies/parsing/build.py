@@ -25,8 +25,9 @@ from truesource.generator.corpus_builder import (
 )
 from truesource.generator.plan import Shard, plan_shards
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import discard, write_json, write_text
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, discard, write_json, write_text
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.hub_card import checked_license, dataset_card
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from truesource.generator.columns import verify_shards
 from truesource.grammar.parsing import Search
-from truesource.grammar.support.archives import Kind, read_table
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parquet import Kind, read_table
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.brackets import read_file

@@ -20,8 +20,9 @@ from truesource.grammar.parsing import ParseMethod, Search
 from truesource.grammar.parsing.parser import Parse, Parser
 from truesource.grammar.parsing.samples import ScoredTree
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.atomic_files import atomic_path, opened_to_write, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, digest_file, opened_to_write, round_floats, write_json
+from truesource.grammar.support.files import digest_file, round_floats
 from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
 from truesource.studies.parsing.record import TreeShardEntry, files_of

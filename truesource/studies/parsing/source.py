@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.text import RawTextReader, Splitting, stream_sentences
+from truesource.generator.text import RawTextReader, Splitting
+from truesource.generator.text_files import stream_sentences
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 

@@ -76,7 +76,7 @@ def _make(composed: Composed, runs: Path) -> None:
 
 
 def _sweep(config: SweepConfig, base: Path, runs: Path) -> None:
-    from truesource.grammar.support.files import write_json
+    from truesource.grammar.support.atomic_files import write_json
     from truesource.grammar.support.parallel import Share
     from truesource.studies.scaling.report import build_scaling_report
     from truesource.studies.scaling.run import execute, truth_of
@@ -98,7 +98,7 @@ def _studied(row: Row, composed: Composed, runs: Path) -> list[Found]:
     """What a row measures besides the evaluators; ``study.json`` keeps it."""
     if row.study is None:
         return []
-    from truesource.grammar.support.files import write_json
+    from truesource.grammar.support.atomic_files import write_json
     from truesource.studies.reproduce.studies import STUDIES
 
     assert isinstance(composed.config, RunConfig)

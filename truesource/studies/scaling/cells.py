@@ -21,8 +21,9 @@ from truesource.evaluation.core.windows import window_lines
 from truesource.evaluation.measures.bootstrap import perplexities
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.abilities import require
+from truesource.grammar.support.atomic_files import all_at_once, atomic_path, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import all_at_once, atomic_path, digest_file, digest_json, write_json
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.run.cells import TrainingCells, is_trained
 from truesource.studies.scaling.plan import Data, PlannedCell
 from truesource.studies.scaling.results import MEASURES, read_scores

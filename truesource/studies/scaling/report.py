@@ -27,7 +27,7 @@ from truesource.evaluation.show.figures import (
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell
 from truesource.evaluation.show.words import brief, count
 from truesource.grammar.support.arrays import FloatArray
-from truesource.grammar.support.files import write_text
+from truesource.grammar.support.atomic_files import write_text
 from truesource.grammar.support.printable import few_code, listed
 from truesource.report.environment import render
 from truesource.studies.scaling.results import Sweep

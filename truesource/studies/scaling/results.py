@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 import numpy as np
 from pydantic import Field, with_config
@@ -14,16 +14,13 @@ from typing_extensions import TypedDict
 from truesource.evaluation.core.score import Score, ScoreRecord
 from truesource.evaluation.core.signature import SignatureKey, signature
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluation.scaling.cells import AXES, Losses, ScalingCell, Scatter
+from truesource.evaluation.scaling.cells import AXES, ScalingCell, Scatter
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
+from truesource.evaluation.scaling.losses import Losses
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import few_code
 from truesource.grammar.support.records import STRICT, Count, FileName, read_record
-
-if TYPE_CHECKING:
-    pass
-
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 _WHAT = "the file of the scores of this cell"

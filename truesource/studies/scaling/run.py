@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.grammar.support.atomic_files import remove_leftovers_in, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import expand_user, remove_leftovers_in, write_json
+from truesource.grammar.support.files import expand_user
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.lmtrain.model_registry import with_code

@@ -27,15 +27,9 @@ from truesource.generator.columns import CodedSentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.support.archives import ArrayKind, read_arrays
 from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.atomic_files import all_at_once, atomic_path, remove_leftovers, write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import (
-    all_at_once,
-    atomic_path,
-    digest_file,
-    digest_json,
-    remove_leftovers,
-    write_json,
-)
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.support.records import explain, read_record

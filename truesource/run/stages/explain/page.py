@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from truesource.evaluation.explain.report import BODY, content, sentence
 from truesource.evaluation.show.records import Record
-from truesource.grammar.support.files import write_text
+from truesource.grammar.support.atomic_files import write_text
 from truesource.report.environment import render
-
-if TYPE_CHECKING:
-    pass
 
 PAGE = "report.html"  #: of one model, in the folder of its explanation
 

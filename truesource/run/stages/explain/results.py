@@ -16,7 +16,7 @@ from truesource.evaluation.measures.contrast import Contrast, SeedSums, mean_ove
 from truesource.evaluation.show.records import Record
 from truesource.evaluation.show.table import Cell, ReportTable, TableRow, number_cell
 from truesource.evaluation.show.words import brief, count, duration
-from truesource.evaluation.tokenisation.measure import table_of_sums
+from truesource.evaluation.tokenisation.sums import table_of_sums
 from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.lmtrain.levers import Lever

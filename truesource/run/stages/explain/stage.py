@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.explain.evaluator import ExplainSettings
 from truesource.evaluation.show.declared import under_name
+from truesource.grammar.support.atomic_files import write_json
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.support.parallel import Share
 from truesource.run.stage import Stage, of_model
 

@@ -1,0 +1,1 @@
+"""The phenomena of minimal pairs, one module each."""

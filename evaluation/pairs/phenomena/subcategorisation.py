@@ -1,0 +1,71 @@
+"""Subcategorisation: verbs and the constituents they take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truesource.evaluation.pairs import FRAME_MARGIN, SURE, PairSettings
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.pair import Stratum, Words
+from truesource.evaluation.pairs.sampled_sentence import Constituents, PairChange, Phenomenon, SampledSentence
+
+TAGS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
+_BE = ("be", "is", "are", "am", "was", "were", "been", "being", "'s", "'re", "'m")
+_HAVE = ("have", "has", "had", "having", "'ve", "'d")
+_DO = ("do", "does", "did", "done", "doing")
+AUXILIARIES = frozenset((*_BE, *_HAVE, *_DO))
+LONGEST = 3  #: constituents of a frame that are named
+
+
+class Subcategorisation(Phenomenon):
+    """*he devoured it* / *he slept it*.
+
+    The other verb is drawn from those of the same tag (the most frequent of both) whose unigram log probability is
+    within ``tolerance``, and to which the context gives odds of at least ``frame_margin`` nats less than their
+    frequency: ``ln P(a)/P(b) - ln u(v)/u(v') >= frame_margin``. Strata: ``frame``, what follows the verb in its phrase,
+    and ``tag``.
+    """
+
+    name = "subcategorisation"
+    outside = True
+
+    def missing(self, lexicon: Lexicon) -> str | None:
+        """Why the grammar can have no such pairs; None: it may."""
+        if all(len(lexicon.members.get(tag, ())) < 2 for tag in TAGS):
+            return f"the grammar has no two words of one tag of verbs ({', '.join(TAGS)})"
+        return None
+
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+        """One of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
+        lexicon = sentence.lexicon
+        tags = [sentence.tag(i, SURE) for i in range(len(sentence))]
+        places = [
+            i
+            for i, (word, tag) in enumerate(zip(sentence.words, tags, strict=True))
+            if tag in TAGS and lexicon.main_tag.get(word) == tag and word.lower() not in AUXILIARIES
+        ]
+        for at in rng.permutation(places).tolist():
+            tag = tags[at]
+            assert tag is not None
+            near = lexicon.alike(sentence.words[at], tag, settings.tolerance)
+            near = near[[lexicon.pcfg.terminals[i].lower() not in AUXILIARIES for i in near]]
+            own = lexicon.unigram[lexicon.pcfg.word_ids[sentence.words[at]]]
+            odds = sentence.log_odds(at)[near]
+            unfit = odds - (own - lexicon.unigram[near]) >= FRAME_MARGIN
+            if settings.possible:
+                unfit &= np.isfinite(odds)
+            if unfit.any():
+                other = lexicon.pcfg.terminals[int(rng.choice(near[unfit]))]
+                return PairChange(sentence.with_word(at, other), (at,), {"tag": tag})
+        return None
+
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
+        """Strata of the more probable sentence."""
+        return {"tag": change.strata["tag"], "frame": frame_of(tree, change.positions[0])}
+
+
+def frame_of(tree: Constituents, verb: int) -> str:
+    """Labels of what follows a verb under the same node, such as ``NP PP``; ``none`` where nothing does."""
+    right = [tree.nodes[n].label for n in tree.siblings(tree.tags[verb])[1]]
+    kept = [label for label in right if label[:1].isalpha() and label not in ("ADVP", "RB", "CC")]
+    return " ".join(kept[:LONGEST]) or "none"

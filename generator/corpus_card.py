@@ -1,0 +1,204 @@
+"""The dataset card of a corpus: the ``README.md`` that says what it is and lets `datasets` load it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from truesource.grammar.support.hub_card import dataset_card
+from truesource.grammar.support.printable import markdown, markdown_code
+
+_ROWS = {
+    "split": "| `split` | string | the name of the split |",
+    "ids trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
+    " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 where a word stands under the node |",
+    "text trees": "| `tree` | string | the derivation as a Penn bracketing with treebank labels; in words and labels,"
+    r" brackets, white space and `\\` before `x` are written as their number, `\\x28` for an opening bracket |",
+    "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
+    " not conditioned on length, nats |",
+    "language": "| `language` | int32 | number, from 0 on, of the language of the document in `languages` of the truth;"
+    " where it may change within a document, that of the last string |",
+    "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
+}
+_BRACKETS = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
+"""
+_SYMBOLS = """trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
+"""
+_DATASETS = """
+from datasets import load_dataset
+dataset = load_dataset("path/to/this/folder")
+"""
+_ALL_SPLITS = """
+from pathlib import Path
+import pandas
+frame = pandas.read_parquet(sorted(Path("path/to/this/folder/data").glob("{split}-*.parquet")))
+"""
+_ONE_SPLIT = """
+import pandas
+frame = pandas.read_parquet("path/to/this/folder/data", filters=[("split", "==", "{split}")])
+"""
+
+
+def corpus_card(name: str, record: dict[str, Any]) -> str:
+    """The card of a corpus.
+
+    Args:
+        name: of the folder.
+        record: content of ``record.json``.
+    """
+    splits = record["splits"]
+    return dataset_card(
+        name,
+        _text(name, record),
+        rows=sum(split["sentences"] for split in splits.values()),
+        splits=[*splits],
+        license=record.get("license"),
+        tasks=["text-generation", "fill-mask"],
+        tags=["synthetic", *([] if "process" in record["grammar"] else ["pcfg"])],
+        language=record.get("language"),
+    )
+
+
+def _text(name: str, record: dict[str, Any]) -> str:
+    call, splits, condition = record["call"], record["splits"], record["condition"]
+    rows = [
+        f"| {split} | {n['sentences']:,} | {n['tokens']:,} | {n['different']:,} | {_share(n, 'types')} |"
+        f" {_share(n, 'tokens')} |"
+        for split, n in splits.items()
+    ]
+    reference = record["overlap_with"]
+    present = {name for name in ("split", "string_logprob", "ids") if call[name]} | {f"{call['trees']} trees"}
+    if "languages" in record["grammar"].get("sizes", {}):
+        present.add("language")
+    kind = "a process" if "process" in record["grammar"] else "a probabilistic context-free grammar (PCFG)"
+    return f"""# {markdown(name)}
+
+Sentences drawn from {kind} by truesource: artificial text whose
+distribution is known exactly.
+
+{_condition(condition)}{_height_cap(record["height_cap"])}{_transform_text(record.get("transform"))}
+{_overlap(record)}
+| split | sentences | tokens | different sentences | of them in {reference} too | sentences in {reference} too |
+| --- | ---: | ---: | ---: | ---: | ---: |
+{chr(10).join(rows)}
+
+## Columns
+| column | type | meaning |
+| --- | --- | --- |
+| `text` | string | the tokens, separated by one space |
+| `n_tokens` | int32 | how many tokens, end of sentence not counted |
+| `logprob` | float64 | log probability of sentence and derivation together, not conditioned on length, nats |
+{"".join(row + chr(10) for name, row in _ROWS.items() if name in present)}
+## Where it comes from
+- {_truth(record)}; SHA-256
+  `{record["grammar"]["digest"]}`
+- seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences
+- made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
+- digest of the corpus: `{record["digest"]}`
+
+`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes{_file(record)}
+
+## Loading
+```python
+from truesource import Corpus
+corpus = Corpus.load("path/to/this/folder")
+{_loading(call, next(iter(splits)))}```
+"""
+
+
+def _truth(record: dict[str, Any]) -> str:
+    grammar = record["grammar"]
+    if "process" in grammar:
+        return f"process {markdown_code(grammar['process'])}, {_sizes(grammar['sizes'])}"
+    return f"grammar: start symbol {markdown_code(record['call']['start'])}, {_sizes(grammar['sizes'])}"
+
+
+def _file(record: dict[str, Any]) -> str:
+    if "process" in record["grammar"] and "language" not in record:
+        return " again.\nThe process is code of one's own, which is no file of this folder."
+    if "process" in record["grammar"]:
+        return " again. `load_truth` of\n`truesource.grammar.truth` reads `grammar.npz`, which names the process."
+    return " again. The grammar\nitself is `grammar.npz`."
+
+
+def _loading(call: dict[str, Any], split: str) -> str:
+    brackets = "" if call["trees"] == "none" else _BRACKETS.format(split=split)
+    symbols = _SYMBOLS.format(split=split) if call["trees"] == "ids" else ""
+    pandas = _ONE_SPLIT if call["split"] else _ALL_SPLITS
+    return brackets + symbols + _DATASETS + pandas.format(split=split)
+
+
+def _condition(condition: dict[str, Any] | None) -> str:
+    if condition is None:
+        return "Sentences of every length are in, as the grammar makes them: it is exactly `P(sentence)`.\n"
+    low, high = condition["low"], condition["high"]
+    return (
+        f"Only sentences of {low} to {high} tokens (both inclusive) are in: the distribution is exactly\n"
+        f"`P(sentence | {low} <= tokens <= {high})`, drawn without rejection. The grammar gives this range\n"
+        f"the probability {condition['probability']:.10g} (log {condition['log_probability']:.12g} nats).\n"
+    )
+
+
+def _height_cap(cap: dict[str, Any] | None) -> str:
+    if cap is None:
+        return ""
+    return (
+        f"\nTrees higher than {cap['max_height']} (binarised, words counted) were thrown away and drawn again, as\n"
+        f"in the published pipeline: {1.0 - cap['probability']:.3g} of the probability. The mean length is\n"
+        f"{cap['mean_tokens']:.4f} tokens, {cap['mean_tokens_without']:.4f} without the cap. An oracle without it\n"
+        f"gives every sentence up to {-cap['log_probability']:.3g} nats too little.\n"
+    )
+
+
+def _transform_text(transform: dict[str, Any] | None) -> str:
+    if transform is None:
+        return ""
+    tokens = (
+        "Each token given those before it has\nthe probability that the mirrored grammar gives it."
+        if "causal token" in transform["exact"]
+        else "The probability of a token given those\nbefore it is not known."
+    )
+    return (
+        "\nThe words of each sentence of n words stand in an order that depends on n alone, the transform\n"
+        f"{markdown_code(transform['spec'])} of the sentence that the grammar made. A sentence has exactly the\n"
+        "probability of its original, and a token given all others has exactly that of the same word there.\n"
+        f"{tokens} The columns `tree` and `logprob` are those of the original, in the order of the\n"
+        "grammar: the leaves of a tree are not the words of `text` from left to right (`Corpus.trees` and\n"
+        "`Corpus.originals` restore them).\n"
+    )
+
+
+def _overlap(record: dict[str, Any]) -> str:
+    kind = record["call"]["overlap"]
+    if kind == "iid":
+        return (
+            "Splits are independent samples of this one distribution; a sentence may occur more than once, and in\n"
+            "several splits.\n"
+        )
+    if kind == "unique":
+        drawn, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
+        return (
+            f"No sentence occurs twice. {drawn:,} sentences were drawn; the {repeated:,} that repeated an earlier one\n"
+            f"({repeated / drawn:.2%}) were left out, and the others dealt to the splits at random. So frequent\n"
+            "sentences are rarer here than in the language, and the probabilities above are not those of this sample.\n"
+        )
+    lines = [
+        "No split has a sentence of an earlier one (within a split, sentences may repeat). A split that leaves out a\n"
+        "set S of sentences follows `P(sentence) / (1 - P(S))`: that is a constant to add to every log probability.\n\n"
+        "| split | P(S) | add, nats per sentence |\n| --- | ---: | ---: |\n"
+    ]
+    for split, n in record["splits"].items():
+        result = n["excluded"]
+        if result:
+            ends = result["interval"]
+            estimated = "few sentences, no interval" if ends is None else "95% interval {:.6g} to {:.6g}".format(*ends)
+            how = "exact" if result["exact"] else estimated
+            lines.append(f"| {split} | {result['probability']:.8g} ({how}) | {result['log_correction']:.8g} |\n")
+    return "".join(lines)
+
+
+def _share(split: dict[str, Any], kind: str) -> str:
+    return f"{split['overlap'][kind]:.2%}" if split["overlap"] else "-"
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in sizes.items())

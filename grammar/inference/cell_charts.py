@@ -1,0 +1,144 @@
+"""Charts of single sentences that hold no cell which is zero."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, SparseRows
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.rules import beginnings, extent, rule_groups, sparse_rows
+from truesource.grammar.inference.tables import GrammarTables
+from truesource.grammar.support.arrays import BoolArray, Int32Array
+
+SHARE = 300  #: of the operations of a chart without zeros, a sentence may need one in so many
+MANY = 2000  #: operations a word, with which no sentence is worth a try
+DRAWN, DRAWN_WORDS = 16, 40  #: texts by which a grammar is judged, and the most words of each
+CAP = 1e140  #: most a chart entry holds: its square is finite
+
+
+class CellCharts:
+    """Passes over sentences one by one, in float64.
+
+    Whether a sentence is tried depends on the grammar and the number of words alone, so that its scores are the same to
+    the last bit whatever they are computed with.
+
+    Args:
+        tables: of the grammar.
+    """
+
+    def __init__(self, tables: GrammarTables) -> None:
+        self._tables = tables
+        self._steps: dict[LengthRange, OwedSteps] = {}
+        self._narrow: dict[LengthRange, bool] = {}
+
+    @cached_property
+    def _rules(self) -> CellRules:
+        tables, pcfg = self._tables, self._tables.pcfg
+        by_parent, by_left, by_right = (rule_groups(pcfg, *order) for order in ((0, 1), (1, 0), (2, 1)))
+        chains = sparse_rows(tables.unary_closure.T)
+        return CellRules(sparse_rows(tables.unary_closure), chains, by_parent, by_left, by_right, tables.lexicon)
+
+    @cached_property
+    def _corners(self) -> SparseRows:
+        return sparse_rows(self._tables.left_corner_closure)
+
+    def _limit(self, n: int) -> int:
+        """Operations that each of n words may take."""
+        dense = len(self._tables.pairs.left) * n * n // 6 + len(self._tables.pcfg.binary) * n // 2
+        return dense // SHARE
+
+    def suit(self, n: int, lengths: LengthRange | None = None) -> bool:
+        """Say whether passes over sentences of n words are worth a try, by what drawn texts take."""
+        limit = self._limit(n)
+        if self._least_rate > limit or self._rate > limit:
+            return False
+        if lengths is not None and lengths not in self._narrow:
+            done = [self._passes(words, MANY, lengths).cells[0] >= 0 for words in self._drawn]
+            self._narrow[lengths] = bool(np.mean(done) > 0.5)
+        return lengths is None or self._narrow[lengths]
+
+    @cached_property
+    def _rate(self) -> float:
+        """Mean number of operations a word of drawn texts."""
+        runs = [self._passes(words, MANY) for words in self._drawn]
+        rates = [np.inf if run.cells[0] < 0 else run.operations[0] / len(run.scales) for run in runs]
+        return float(np.mean(rates)) if rates else math.inf
+
+    @cached_property
+    def _least_rate(self) -> float:
+        """A lower bound of `_rate`: the operations over single words, which no kernel need be compiled to count."""
+        rules, groups = self._rules, np.diff(self._rules.by_right.group_start)
+        operations = {}
+        for word in np.unique(np.concatenate([np.zeros((0, 1), np.int32), *self._drawn])).tolist():
+            tags = rules.lexicon.parent[slice(*rules.lexicon.start[word : word + 2])]
+            above = [rules.chains.column[slice(*rules.chains.start[tag : tag + 2])] for tag in tags]
+            operations[word] = int((1 + groups[np.unique(np.concatenate(above))]).sum())
+        rates = [sum(operations[word] for word in text[:, 0].tolist()) / len(text) for text in self._drawn]
+        return float(np.mean(rates)) if rates else math.inf
+
+    @cached_property
+    def _drawn(self) -> list[Int32Array]:
+        """The first words of some texts of the grammar, (n, 1) each."""
+        return [text.reshape(-1, 1) for text in beginnings(self._tables.pcfg, DRAWN, DRAWN_WORDS) if len(text)]
+
+    def passes(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> CellPass:
+        """A pass over each column of ``words`` (n, W), not certified.
+
+        Args:
+            words: -1 unknown.
+            lengths: condition on this range.
+            outside: outside weights of preterminals, too.
+
+        Returns:
+            The pass; ``cells`` is -1 for the sentences of which too many cells are not zero.
+        """
+        return self._passes(words, self._limit(len(words)), lengths, outside=outside)
+
+    def _passes(
+        self, words: Int32Array, limit: int, lengths: LengthRange | None = None, *, outside: bool = False
+    ) -> CellPass:
+        from truesource.grammar.inference._kernels import cells
+
+        rules, start = self._rules, self._tables.pcfg.start
+        if lengths is None:
+            window, corners = OwedWindow(0, 0, 1.0, True), self._corners
+        else:
+            window = OwedWindow(lengths.low, lengths.high, 1.0 / self._tables.range_mass(lengths), False)
+            corners = rules.closure
+        words = np.ascontiguousarray(words)  # one form of the kernel
+        result: CellPass = cells.passes(words, start, window, CAP, limit, outside, self._owed(lengths), corners, rules)
+        return result
+
+    def _owed(self, lengths: LengthRange | None) -> OwedSteps:
+        """Left-corner steps by what they start from, each with the masses of the tokens that it leaves owed."""
+        size = len(self._tables.pcfg.symbols)
+        if lengths is None:
+            none = np.zeros(0, np.int32)
+            return OwedSteps(np.zeros(size + 1, np.int32), none, np.zeros((0, 1)), none, none, none, none, none > 0)
+        if lengths not in self._steps:
+            start, parent, mass = self._tables.owed_corners(lengths.high)
+            order = np.argsort(parent, kind="stable")
+            child = np.repeat(np.arange(size, dtype=np.int32), np.diff(start))[order]
+            starts = np.searchsorted(parent[order], np.arange(size + 1)).astype(np.int32)
+            first, last = (place.astype(np.int32) for place in extent(mass[order]))
+            self._steps[lengths] = OwedSteps(starts, child, mass[order], first, last, *self._left_corner_blocks)
+        return self._steps[lengths]
+
+    @cached_property
+    def _left_corner_blocks(self) -> tuple[Int32Array, Int32Array, BoolArray]:
+        """The order, blocks and loops of `OwedSteps`."""
+        import networkx as nx
+
+        pcfg = self._tables.pcfg
+        graph: nx.DiGraph[int] = nx.DiGraph()
+        graph.add_nodes_from(range(len(pcfg.symbols)))
+        graph.add_edges_from(pcfg.unary[pcfg.unary[:, 0] != pcfg.unary[:, 1]].tolist())
+        graph.add_edges_from(pcfg.binary[:, :2].tolist())
+        condensed = nx.condensation(graph)
+        blocks = [sorted(condensed.nodes[k]["members"]) for k in nx.topological_sort(condensed)]
+        order = np.array([symbol for block in blocks for symbol in block], dtype=np.int32)
+        loop = np.array([len(block) > 1 or graph.has_edge(block[0], block[0]) for block in blocks], dtype=np.bool_)
+        return order, np.cumsum([0, *map(len, blocks)]).astype(np.int32), loop
