@@ -105,6 +105,11 @@ def _shown(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return ``1 sentence`` or ``2,000 sentences``; for nouns with a plural in s only."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def listed(names: Sequence[str]) -> str:
     """``a, b and c``; empty where there is none."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -19,8 +19,9 @@ from truesource.grammar.support.printable import meter
 from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank.binarise import Binarisation, splice
 from truesource.grammar.treebank.brackets import Flaw, LooseWordError, require_tags, scan_lines
+from truesource.grammar.treebank.files import FileSelection, select_files
 from truesource.grammar.treebank.normalise import NO_WORDS, Normalisation, frequent_words, replace_unknown, signature
-from truesource.grammar.treebank.reader import Located, dataset_column, find_files, from_nltk, nltk_corpus, to_nltk
+from truesource.grammar.treebank.reader import Located, dataset_column, from_nltk, nltk_corpus, to_nltk
 from truesource.grammar.treebank.reading import Refusal, TreebankReading
 from truesource.grammar.treebank.statistics import TreebankStatistics, count
 
@@ -46,6 +47,7 @@ class Treebank:
     ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut, refused trees too
     convention: Name | None = None  #: what it was read by
     files: tuple[int, ...] = field(default=(), repr=False)  #: number of the file of each tree; empty: not known
+    selection: FileSelection | None = field(default=None, repr=False)  #: files read and skipped in folders
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -79,7 +81,7 @@ class Treebank:
         """Read Penn bracketings from a file, a folder, a glob pattern, or a sequence of these; ``.gz`` too.
 
         Args:
-            source: see `truesource.grammar.treebank.reader.find_files`.
+            source: see `truesource.grammar.treebank.files.select_files`.
             normalise: what is done to the trees; None takes them as they are.
             limit: stop when this many trees are kept.
 
@@ -87,10 +89,13 @@ class Treebank:
             InputError: no such file, a file that is no bracketing, or no tree that can be read and is kept. Trees that
             cannot be read are in ``refused``.
         """
-        name = ", ".join(map(str, [source] if isinstance(source, (str, Path)) else source))
+        sources = [source] if isinstance(source, (str, Path)) else list(source)
+        name = ", ".join(map(str, sources))
         convention = CONVENTIONS["plain" if normalise is None else normalise.convention]
-        files = ((str(path), scan_lines(read_text_lines(path), path, convention)) for path in find_files(source))
-        return cls._gather(files, name, normalise, limit)
+        selection = select_files(sources)
+        files = ((str(path), scan_lines(read_text_lines(path), path, convention)) for path in selection.files)
+        bank = cls._gather(files, name, normalise, limit)
+        return bank if selection.files == tuple(map(Path, map(str, sources))) else replace(bank, selection=selection)
 
     @classmethod
     def from_trees(
@@ -212,7 +217,8 @@ class Treebank:
     @cached_property
     def reading(self) -> TreebankReading:
         """What was read: trees, words, what was removed or refused, and what looks odd."""
-        return TreebankReading.of(self.statistics, self.ledger, self.refused, self.convention or "plain")
+        convention = self.convention or "plain"
+        return TreebankReading.of(self.statistics, self.ledger, self.refused, convention, self.selection)
 
     @cached_property
     def digest(self) -> str:

@@ -10,8 +10,8 @@ import pytest
 from truesource.grammar.conventions import Name
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Normalisation, Treebank
+from truesource.grammar.treebank.files import SUFFIXES, find_files
 from truesource.grammar.treebank.foreign import FOREIGN
-from truesource.grammar.treebank.reader import SUFFIXES, find_files
 
 GOOD = "(S (NP (D the) (N dog)) (VP (V barks)))"
 
@@ -177,6 +177,50 @@ def test_without_a_known_ending_files_that_begin_with_a_bracket_are_read(tmp_pat
     (tmp_path / "a.fid").unlink()
     (tmp_path / "b").unlink()
     with pytest.raises(InputError, match="nor a file that begins with"):
+        find_files(tmp_path)
+
+
+def test_the_summary_counts_files_and_names_skipped_trees(tmp_path: Path) -> None:
+    for name in ("a.mrg", "b.MRG", "sub/c.psd.gz", "._a.mrg", ".git/d.mrg", "e.nw", "f.parsed"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        content = GOOD.encode() if not name.startswith("._") else b"\x00\x05Mac"
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / "README").write_text("about the trees")
+    bank = Treebank.read(tmp_path)
+    assert len(bank) == 3
+    first, second, *_ = bank.reading.lines()
+    assert first == (
+        "files      read 3 files (*.MRG 1, *.mrg 1, *.psd.gz 1); skipped 5 files (hidden 2, *.nw 1, *.parsed 1,"
+        " no ending 1); 2 of these begin like trees"
+    )
+    assert second.startswith("read       3 trees, 9 words")
+    assert bank.selection is not None
+    assert bank.selection.unread == (tmp_path / "e.nw", tmp_path / "f.parsed")
+    warning = str(bank.selection.warning)
+    assert (
+        "2 files that begin like trees" in warning and "(e.nw, f.parsed)" in warning and f"{tmp_path}/*.nw" in warning
+    )
+    assert warning in str(bank.reading)
+    assert bank.reading.as_dict()["files"] == {
+        "read": {"*.mrg": 1, "*.MRG": 1, "*.psd.gz": 1},
+        "skipped": {"hidden": 2, "*.nw": 1, "*.parsed": 1, "no ending": 1},
+        "unread": [str(tmp_path / "e.nw"), str(tmp_path / "f.parsed")],
+    }
+
+
+def test_named_files_have_no_line_of_files(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(GOOD)
+    (tmp_path / "b.mrg").write_text(GOOD)
+    assert Treebank.read([tmp_path / "a.mrg", tmp_path / "b.mrg"]).selection is None
+    bank = Treebank.read(f"{tmp_path}/*.mrg")
+    assert bank.reading.lines()[0] == "files      read 2 files (*.mrg 2)"
+    assert Treebank.read(tmp_path / "a.mrg").reading.lines()[0].startswith("read       1 tree, 3 words;")
+
+
+def test_a_folder_without_trees_says_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg.bz2").write_bytes(b"BZh9")
+    (tmp_path / ".b.mrg").write_text(GOOD)
+    with pytest.raises(InputError, match=r"it has 2 files \(\*\.mrg\.bz2 1, hidden 1\)"):
         find_files(tmp_path)
 
 

@@ -11,7 +11,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, Treebank
 from truesource.grammar.treebank.brackets import read_file, read_text
-from truesource.grammar.treebank.reader import find_files
+from truesource.grammar.treebank.files import find_files
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 

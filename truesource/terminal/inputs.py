@@ -29,7 +29,7 @@ PLACES = ("grammar.npz", "grammar/grammar.npz")  #: in a corpus, and in a run
 def is_treebank(source: Path) -> bool:
     """Whether a file, or most of a folder that is no corpus, run or model, holds trees."""
     from truesource.grammar.support.settings import kind_of
-    from truesource.grammar.treebank.reader import begins_like_trees, find_files
+    from truesource.grammar.treebank.files import begins_like_trees, find_files
 
     if source.is_file():
         return begins_like_trees(source)
@@ -70,7 +70,14 @@ def show_reading(bank: Treebank) -> None:
     """Say what reading a treebank removed and refused, and warn of what looks like another convention."""
     for line in bank.reading.lines():
         echo(line)
+    warn_of_unread(bank)
     warn_of_signs(bank)
+
+
+def warn_of_unread(bank: Treebank) -> None:
+    """Warn of files of a folder that begin like trees and were not read."""
+    if bank.selection is not None and (warning := bank.selection.warning):
+        echo(f"Warning: {warning}", err=True)
 
 
 def warn_of_signs(bank: Treebank) -> None:
