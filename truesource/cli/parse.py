@@ -217,10 +217,10 @@ def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -
 
     bank = Treebank.read(gold, Normalisation(convention=convention))
     if bank.refused or bank.ledger.dropped or bank.ledger.cut:
-        show_reading(bank)
+        show_reading(bank, has_settings=False)
     else:
         warn_of_unread(bank)
-        warn_of_signs(bank)
+        warn_of_signs(bank, has_settings=False)
     if len(bank) != sentences:
         raise InputError(
             f"the treebank has {len(bank):,} trees, but {text} has {sentences:,} sentences; both need the same number",

@@ -193,7 +193,7 @@ def _read(given: str, kind: str, split: str, convention: Name) -> tuple[list[lis
         from truesource.terminal.inputs import show_reading
 
         bank = Treebank.read(given, Normalisation(convention=convention))
-        show_reading(bank)
+        show_reading(bank, has_settings=False)
         return bank.sentences(), bank.files if len(set(bank.files)) > 1 else None
     from truesource.terminal.inputs import read_text
 

@@ -85,8 +85,13 @@ def _show_reading(bank: Treebank) -> None:
     if bank.selection is not None and (warning := bank.selection.warning):
         log.warning("%s", warning)
     for sign in bank.reading.signs:
-        settings = " and ".join(f"treebank.normalise.{name} to {value}" for name, value in sign.remedy.items())
+        settings = " and ".join(f"treebank.normalise.{name} to {_quoted(value)}" for name, value in sign.remedy.items())
         log.warning("%s; set %s, or leave them if they are words", sign, settings)
+
+
+def _quoted(value: str) -> str:
+    """Return a value as YAML takes it for text: signs in quotes."""
+    return value if value[0].isalnum() else repr(value)
 
 
 def _digests(path: Path) -> list[str]:
