@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.conventions import Name
+from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Normalisation, Treebank
 from truesource.grammar.treebank.files import SUFFIXES, find_files
@@ -122,6 +123,8 @@ def test_few_words_with_a_separator_are_no_sign(tmp_path: Path) -> None:
         ("#1:1.[0] S(agent:NP(Head:Nhaa:x))#\n", "Sinica", "penn"),
         ("<?xml version='1.0'?>\n<corpus>", "XML", "penn"),
         ("# sent_id = 1\n1\tthe\tthe\n", "CoNLL", "penn"),
+        ("#begin document (x); part 000\nx 0 0 the D (TOP(S* -\n", "CoNLL-2012", "penn"),
+        ("x 0 0 the D (TOP(S(NP* - -\nx 0 1 dog N *))) - -\n", "CoNLL-2012", "ctb"),
         ("# 1 the dog\n(S (A a))", "comments that start with #", "penn"),
         ("; a comment\n(S (A a))", "comments that start with ;", "penn"),
         ("/*\nHEADER\n*/\n(S (A a))", "CorpusSearch", "penn"),
@@ -133,6 +136,41 @@ def test_other_formats_are_refused_by_name(text: str, name: str, convention: Nam
     assert caught.value.code == "foreign-format"
     assert name in str(caught.value)
     assert "negra skips" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("#BOS 1 1 1 1\nDer\tder\tART\n", "export format of Negra"),
+        ("\n%% word\tlemma\ttag\n#BOS 1\n", "export format of Negra"),
+        ("<?xml version='1.0'?>\n<corpus>", "XML"),
+        ("1\tthe\tthe\tD\tD\t_\t2\tdet\t_\t_\n", "CoNLL, which"),
+        ("# text = the dog\n1\tthe\tthe\tD\tD\t_\t2\tdet\t_\t_\n", "CoNLL, which"),
+        ("#begin document (x); part 000\n", "CoNLL-2012"),
+        ("/*\nHEADER\n*/\n(S (A a))", "CorpusSearch"),
+    ],
+)
+def test_other_formats_are_no_grammars(text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "grammar.txt").write_text(text)
+    with pytest.raises(InputError, match=f"this is .*{name}") as caught:
+        PCFG.load(tmp_path / "grammar.txt")
+    assert caught.value.code == "foreign-format"
+
+
+def test_trees_are_no_grammar(tmp_path: Path) -> None:
+    (tmp_path / "grammar.txt").write_text(f"# trees\n\n{GOOD}\n")
+    with pytest.raises(InputError, match=r"these are trees, not a grammar; .*truesource induce") as caught:
+        PCFG.load(tmp_path / "grammar.txt")
+    assert (caught.value.code, caught.value.line) == ("treebank", 3)
+
+
+@pytest.mark.parametrize("text", ["1\tS\tA\tB\n1\tA\ta\n1\tB\tb\n", "#1: start\nS -> 'a' 1\n", "; c\n"])
+def test_grammars_that_look_like_other_formats_are_read_as_grammars(text: str, tmp_path: Path) -> None:
+    (tmp_path / "grammar.txt").write_text(text)
+    try:
+        PCFG.load(tmp_path / "grammar.txt", start="S")
+    except InputError as error:
+        assert error.code != "foreign-format"
 
 
 def test_every_format_has_a_remedy() -> None:
@@ -147,11 +185,14 @@ def test_lines_of_sgml_are_skipped_by_the_convention_that_the_refusal_names(tmp_
 
 
 def test_discontinuous_brackets_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"discontinuous bracketing.*'0=Wake'.*discodop") as caught:
+    with pytest.raises(InputError, match=r"discontinuous.*'0=Wake', and are not in order.*discodop") as caught:
         bank_of("(S (VP 0=Wake 2=up) (NP 1=me))", tmp_path)
     assert caught.value.code == "discontinuous"
     with pytest.raises(InputError, match="discontinuous"):
         bank_of("(S (VP (V 0=Wake) (P 2=up)) (NP (N 1=me)))", tmp_path)
+    with pytest.raises(InputError, match="discontinuous") as caught:
+        bank_of("(S (D 0=the) (N 1=dog))", tmp_path)
+    assert "not in order" not in str(caught.value)
     assert bank_of("(S (N 1=a) (N x=2))", tmp_path).sentences() == [["1=a", "x=2"]]
 
 
