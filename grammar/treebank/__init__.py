@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -44,7 +45,7 @@ class Treebank:
     trees: tuple[Tree, ...]
     source: str = "memory"  #: file, pattern or library it was read from
     refused: tuple[Refusal, ...] = field(default=(), repr=False)
-    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut, refused trees too
+    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut
     convention: Name | None = None  #: what it was read by
     files: tuple[int, ...] = field(default=(), repr=False)  #: number of the file of each tree; empty: not known
     selection: FileSelection | None = field(default=None, repr=False)  #: files read and skipped in folders
@@ -257,9 +258,25 @@ def _normalised(tree: Tree | Flaw, line: int, normalise: Normalisation | None, l
             return tree if tree.children else Flaw(NO_WORDS, line, NO_WORDS)
         kept = normalise.apply(tree, ledger)
     except LooseWordError as error:
+        if normalise is not None:
+            ledger.remove(_account(tree, normalise))
         return Flaw(error.reason, line, error.code)
     reason = normalise.refusal(kept)
-    return kept if kept is not None and reason is None else Flaw(str(reason), line, str(reason))
+    if kept is not None and reason is None:
+        return kept
+    account = _account(tree, normalise)
+    if kept is None:
+        account.dropped.clear()  # all words of the tree, which are why it is not kept
+    ledger.remove(account)
+    return Flaw(str(reason), line, str(reason))
+
+
+def _account(tree: Tree, normalise: Normalisation) -> Ledger:
+    """Return what normalisation counted of a tree, up to a word that stopped it."""
+    account = Ledger()
+    with suppress(LooseWordError):
+        normalise.apply(tree, account)
+    return account
 
 
 def hold_out(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import Name
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
@@ -69,7 +70,7 @@ def test_lemmas_are_cut_and_split_words_joined(tmp_path: Path) -> None:
     assert [str(tree) for tree in bank] == ["(ROOT (IP (N kona) (V fer) (NP (N tungurnar)) (. .)))"]
     assert bank.ledger.separated == {"-": 5}
     assert bank.ledger.joined == 1
-    assert "joined 1 parts" in str(bank.ledger)
+    assert "joined 1 part" in str(bank.ledger)
 
 
 def test_lemmas_and_split_words_are_a_sign_of_their_convention(tmp_path: Path) -> None:
@@ -351,3 +352,40 @@ def test_the_summary_of_a_reading(tmp_path: Path) -> None:
     assert reading.as_dict()["dropped"] == {"-NONE-": 1}
     assert reading.as_dict()["refused"][0]["kind"] == "loose-word"
     assert reading.lines()[0].startswith("read       2 trees, 6 words; convention penn: dropped 1 word (-NONE- 1)")
+
+
+# -- counts of what was dropped and cut -------------------------------------------------------------------
+
+
+def test_words_after_the_first_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(
+        "(S (NN dogs dog) (V bark bark x))\n(S (NP (NN cats cat)) (V a) b)\n(S (N a) (V b))\n"
+    )
+    bank = Treebank.read(tmp_path / "a.mrg", Normalisation(loose_words="first"))
+    assert bank.sentences() == [["dogs", "bark"], ["a", "b"]]
+    assert (bank.ledger.further, bank.ledger.as_dict()["further_words"], len(bank.refused)) == (3, 3, 1)
+    assert str(bank.ledger).endswith("; dropped 3 words after the first of a node")
+    assert "further_words" not in Treebank.read(tmp_path / "a.mrg").ledger.as_dict()
+
+
+def test_counts_are_of_the_trees_that_are_kept(tmp_path: Path) -> None:
+    kept = "(S (NP-SBJ (N a-x)) (VP-TMP (-NONE- *) (V b-x)))"
+    empty = "(S (NP-SBJ (-NONE- *)))"
+    loose = "(S (NP-SBJ (-NONE- *) (N a-x)) (VP-TMP (V b-x) c))"
+    long = "(S (NP-SBJ (N a-x)) (VP-TMP (V b-x)) (-NONE- *) (N c-x))"
+    (tmp_path / "a.mrg").write_text(f"{kept}\n{empty}\n{loose}\n{long}\n")
+    bank = Treebank.read(tmp_path / "a.mrg", Normalisation(annotation="-", lengths=LengthRange(1, 2)))
+    assert len(bank.refused) == 3
+    assert bank.ledger.cut == {("NP-SBJ", "NP"): 1, ("VP-TMP", "VP"): 1}
+    assert bank.ledger.separated == {"-": 2}
+    assert bank.ledger.dropped == {"-NONE-": 2}  # of the tree that is kept, and of the tree without other words
+
+
+def test_headers_of_annotald_are_no_sentences(tmp_path: Path) -> None:
+    text = f"( (VERSION (FORMAT dash)))\n( (IP {GOOD} (ID X,1)))\n"
+    bank = bank_of(text, tmp_path, "penn-helsinki")
+    assert bank.sentences() == [["the", "dog", "barks"]]
+    assert bank.ledger.dropped == {"VERSION": 1, "ID": 1}
+    assert [(refusal.line, refusal.kind) for refusal in bank.refused] == [(1, "no words left")]
+    (sign,) = bank_of(text, tmp_path).reading.signs
+    assert (sign.examples["VERSION"], sign.remedy) == (1, {"convention": "penn-helsinki"})
