@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from truesource.grammar.sentences import takes_sentence
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 from truesource.grammar.word_numbers import decoded
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
@@ -444,7 +445,8 @@ def _require_proper(names: Sequence[str], sums: FloatArray, wrong: BoolArray, pa
         worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
         raise InputError(
             f"the rules of {names[worst]!r} sum to {sums[worst]:.8g}, not 1"
-            f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise",
+            f" ({counted(int(wrong.sum()), 'such symbol')}); mend them, or divide by the sums: truesource convert"
+            " --normalise",
             path,
         )
 
@@ -506,9 +508,9 @@ def _report(sums: Mapping[str, float], path: str | Path | None) -> dict[str, Any
     result = {"symbols": len(sums), "lowest": min(sums.values()), "highest": max(sums.values()), "worst": worst}
     if abs(sums[worst] - 1.0) > 1e-9:
         log.info(
-            "%s: the rules of %d symbols did not sum to one; divided by their sums, %.6g to %.6g (furthest: %s)",
+            "%s: the rules of %s did not sum to one; divided by their sums, %.6g to %.6g (furthest: %s)",
             "grammar" if path is None else path,
-            result["symbols"],
+            counted(len(sums), "symbol"),
             result["lowest"],
             result["highest"],
             worst,

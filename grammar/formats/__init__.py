@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from truesource.grammar.read_options import AS_WRITTEN, ReadOptions
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import atomic_path, read_text, refuse_device, refuse_existing, write_text
+from truesource.grammar.support.files import TO_UTF8, atomic_path, read_text, refuse_device, refuse_existing, write_text
 from truesource.grammar.support.settings import refuse_other_kind
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ class GrammarSource:
         Raises:
             InputError: it cannot be read, or is not text.
         """
-        return read_text(self.path, not_text="this is neither an .npz grammar nor UTF-8 text")
+        return read_text(
+            self.path, not_text=f"this is neither an .npz grammar nor UTF-8 text; if it is other text, {TO_UTF8}"
+        )
 
     @cached_property
     def first_line(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, opened_to_write, read_text_lines, refuse_existing
-from truesource.grammar.support.printable import meter
+from truesource.grammar.support.printable import counted, meter
 from truesource.grammar.tree import Tree, no_garbage_collection
 from truesource.grammar.treebank.binarise import Binarisation, splice
 from truesource.grammar.treebank.brackets import Flaw, LooseWordError, require_tags, scan_lines
@@ -67,7 +67,7 @@ class Treebank:
         return self.trees[index]
 
     def __repr__(self) -> str:
-        return f"Treebank({len(self.trees):,} trees from {self.source}, {len(self.refused):,} refused)"
+        return f"Treebank({counted(len(self.trees), 'tree')} from {self.source}, {len(self.refused):,} refused)"
 
     # -- reading --------------------------------------------------------------------------------------
 

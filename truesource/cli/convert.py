@@ -12,6 +12,7 @@ from pydantic import Field
 
 from truesource.grammar.formats import names
 from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import counted
 from truesource.grammar.support.settings import Settings, option_name
 from truesource.terminal.console import echo
 from truesource.terminal.options import Convention, Force, Json, Normalise, SplitName
@@ -175,7 +176,7 @@ def write_treebank(source: Path, target: Path, normalise: Normalisation, *, json
     what = "sentences" if _is_text(target) else "trees"
     also = files.also(json=json_of({"file": str(target), what: len(bank), "reading": bank.reading.as_dict()}))
     following = f"train {target} -o model/" if _is_text(target) else f"induce {target} -o grammar.npz"
-    echo(f"Wrote {target}{also}: {len(bank):,} {what}. Next: truesource {following}")
+    echo(f"Wrote {target}{also}: {counted(len(bank), what[:-1])}. Next: truesource {following}")
 
 
 def _is_text(target: Path) -> bool:
@@ -225,4 +226,4 @@ def write_corpus(
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
     what = "sentences" if plain else "trees"
     also = files.also(json=json_of({"file": str(target), "split": split, what: n, "tokens": corpus.n_tokens(split)}))
-    echo(f"Wrote {target}{also}: {n:,} {what}. Next: truesource {following}")
+    echo(f"Wrote {target}{also}: {counted(n, what[:-1])}. Next: truesource {following}")
