@@ -172,6 +172,7 @@ class Treebank:
         of_files: list[int] = []
         ledger = Ledger()
         with no_garbage_collection(), meter("reading trees") as progress:
+            number = 0
             located = chain.from_iterable(((name, line, tree) for line, tree in part) for name, part in files)
             for number, (name, line, tree) in enumerate(located, 1):
                 if number % _PROGRESS_STEP == 0:
@@ -184,6 +185,7 @@ class Treebank:
                 of_files.append(numbers.setdefault(name, len(numbers)))
                 if len(trees) == limit:
                     break
+            progress.advance(number % _PROGRESS_STEP)
             if normalise is not None and normalise.unknown != "keep":
                 trees = replace_unknown(trees, frequent_words(trees, normalise.rare_below), normalise.unknown)
         convention = None if normalise is None else normalise.convention

@@ -41,7 +41,7 @@ class FileSelection:
         )
 
     def __str__(self) -> str:
-        """Say how many files of each ending are read and skipped."""
+        """Return the numbers of files of each ending, read and skipped."""
         begin = "begins" if len(self.unread) == 1 else "begin"
         unread = f"; {len(self.unread):,} of these {begin} like trees" if self.unread else ""
         skipped = f"; skipped {_by_ending(self.skipped)}{unread}" if self.skipped else ""

@@ -11,7 +11,7 @@ from truesource.generator.text import read_documents, read_sentences, stream_sen
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
 from truesource.run.reading import override, read_settings
-from truesource.terminal.inputs import normalisation
+from truesource.terminal.treebanks import normalisation
 
 TREES = "( (S (NP-SBJ (D the) (N dog))\n  (VP (V barks) (-NONE- *T*-1))) )\n( (S (NP (D a) (N cat)) (VP (V runs))) )\n"
 

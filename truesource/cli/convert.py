@@ -69,7 +69,7 @@ def command(
     """
     from zipfile import is_zipfile
 
-    from truesource.terminal.inputs import is_treebank, normalisation
+    from truesource.terminal.treebanks import is_treebank, normalisation
 
     for_trees = "--normalisation" if tree_settings else "--convention" if convention != "penn" else ""
     trees = is_treebank(source) or bool(for_trees and source.is_file() and not is_zipfile(source))
@@ -163,8 +163,8 @@ def write_treebank(source: Path, target: Path, normalise: Normalisation, *, json
     """
     from truesource.generator.text import line_of
     from truesource.grammar.treebank import Treebank
-    from truesource.terminal.inputs import show_reading
     from truesource.terminal.output import OutputFiles, json_of
+    from truesource.terminal.treebanks import show_reading
 
     files = OutputFiles(text=target, json=json, force=force)
     bank = Treebank.read(source, normalise)

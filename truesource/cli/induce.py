@@ -13,9 +13,10 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.printable import counted
 from truesource.grammar.support.settings import DEFAULT_SEED
 from truesource.terminal.console import echo
-from truesource.terminal.inputs import normalisation, read_text, show_reading
+from truesource.terminal.inputs import read_text
 from truesource.terminal.options import Convention, Force, Json, Normalise, Overrides, Seed
 from truesource.terminal.output import OutputFiles, json_of
+from truesource.terminal.treebanks import normalisation, show_reading
 
 if TYPE_CHECKING:
     from truesource.grammar.estimate.inside_outside import Brackets

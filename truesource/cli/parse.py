@@ -213,7 +213,7 @@ def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
     from truesource.grammar.treebank import Normalisation, Treebank
-    from truesource.terminal.inputs import show_reading, warn_of_signs, warn_of_unread
+    from truesource.terminal.treebanks import show_reading, warn_of_signs, warn_of_unread
 
     bank = Treebank.read(gold, Normalisation(convention=convention))
     if bank.refused or bank.ledger.dropped or bank.ledger.cut:
